@@ -1,15 +1,16 @@
-"""Differentially private hyperparameter tuning in the manner of scikit-learn.
+"""Differentially private hyperparameter tuning with scikit-learn's interface.
 
-All estimators and searches, the ledger and `check` can be imported from here as well as from their
-packages. They are loaded when they are first used.
-Docstrings cite the statements and proofs of docs/theorems.md by name, such as "Theorem S1".
+All estimators, all searches, the ledger and `check` can be imported from here or from their own
+packages. Each is loaded when it is first used. Docstrings cite the statements and proofs in
+docs/theorems.md by name, such as "Theorem S1".
 """
 
 from typing import TYPE_CHECKING
 
 from skdptune._version import __version__ as __version__
 
-# The nets are importable, too, but need torch: ``from skdptune import *`` must work without it.
+# The nets can be imported from here too, but they need torch. They are left out of `__all__`
+# because ``from skdptune import *`` must work without torch.
 __all__ = [
     "AdaOPSLinearRegression",
     "AdaSSPLinearRegression",
@@ -100,7 +101,8 @@ if TYPE_CHECKING:
         TableEncoder,
     )
 else:
-    # Type checkers must not see this: with a module's __getattr__, no name is unknown to them.
+    # Hidden from type checkers: if they saw a module-level __getattr__, they would accept every
+    # name.
     _NAMES = {
         "accounting": (),
         "audit": (),
@@ -153,7 +155,7 @@ else:
     _FOLDERS = {name: folder for folder, names in _NAMES.items() for name in names}
 
     def __getattr__(name):
-        """Load a package or a name of one: the accounting alone needs no scikit-learn."""
+        """Import a package or a name on first use: accounting does not need scikit-learn."""
         from importlib import import_module
 
         if name in _NAMES:
@@ -163,5 +165,5 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        """List the packages, their names that are here, too, and the version."""
+        """List the packages, the names that can be imported from here, and the version."""
         return sorted({"__version__", *_NAMES, *_FOLDERS})

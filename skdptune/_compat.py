@@ -1,6 +1,6 @@
-"""Shims for the versions of scikit-learn and joblib, and all that is used of their private names.
+"""Shims for different versions of scikit-learn and joblib, and all uses of their private names.
 
-No other module imports a private name of these libraries or asks for their version.
+No other module imports a private name of these libraries or checks their version.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-try:  # a package of its own since joblib 1.6
+try:  # a separate package since joblib 1.6
     import cloudpickle
 except ImportError:
     from joblib.externals import cloudpickle
@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 
-# How scikit-learn's errors about rows begin that show none of them.
+# Prefixes of those error messages of scikit-learn that do not show any value of the rows.
 _HARMLESS = (
     *("X has ", "Input ", "Found array ", "The feature names ", "Feature names are only "),
     *("Sparse ", "A sparse "),
@@ -71,7 +71,7 @@ _HARMLESS = (
 
 
 def validated_rows(estimator: Any, X: Any, **checks: Any) -> Any:
-    """Return rows as `validate_data` of scikit-learn does, with errors that show none of them."""
+    """Validate rows with scikit-learn's `validate_data`, but show no values in errors."""
     try:
         return validate_data(estimator, X, **checks)
     except (TypeError, ValueError) as error:
@@ -89,12 +89,12 @@ def validated_rows(estimator: Any, X: Any, **checks: Any) -> Any:
 
 
 def number_of_samples(X: Any) -> int:
-    """Return the number of records of anything array-like."""
+    """Return the number of records in an array-like."""
     return int(_num_samples(X))
 
 
 def number_of_features(X: Any) -> int | None:
-    """Return the number of columns, None where it cannot be known."""
+    """Return the number of columns, or None if it is unknown."""
     try:
         return int(_num_features(X))
     except (TypeError, ValueError, IndexError):
@@ -102,12 +102,12 @@ def number_of_features(X: Any) -> int | None:
 
 
 def remove_callbacks(estimator: Any) -> None:
-    """Remove an estimator's callbacks: a clone keeps them, and they would count the runs."""
+    """Remove an estimator's callbacks: a clone would keep them, and they would count the runs."""
     vars(estimator).pop("_skl_callbacks", None)
 
 
 def routing_is_enabled() -> bool:
-    """Return whether scikit-learn's metadata routing is switched on."""
+    """Return whether scikit-learn's metadata routing is enabled."""
     from sklearn import get_config
 
     return bool(get_config()["enable_metadata_routing"])
@@ -116,7 +116,7 @@ def routing_is_enabled() -> bool:
 class Tasks:
     """The tasks of a fit, as reported to scikit-learn's callbacks.
 
-    Their number is fixed: no callback learns how many runs there were where that is secret.
+    The number of tasks is fixed, so callbacks do not learn the number of runs where it is secret.
     """
 
     def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ class Tasks:
 
     @contextlib.contextmanager
     def task(self, name: str, n_subtasks: int = 0) -> Iterator[Tasks]:
-        """Report the begin and the end of one task around a block, and give its own tasks."""
+        """Report the start and the end of a task around a block, and yield the task's subtasks."""
         if self._context is None:
             yield self
             return
@@ -134,7 +134,7 @@ class Tasks:
         inner.call_on_fit_task_end(estimator=self._estimator, **self._data)
 
 
-# Where no callback listens.
+# Used if the estimator has no callbacks.
 NO_TASKS = Tasks(None, None, {})
 
 
@@ -142,7 +142,7 @@ NO_TASKS = Tasks(None, None, {})
 def tasks_of_fit(
     estimator: Any, n_tasks: int, X: Any, y: Any, sample_weight: Any = None
 ) -> Iterator[Tasks]:
-    """Report a fit and its fixed number of tasks to the estimator's callbacks, if it has any."""
+    """Report a fit and its fixed number of tasks to the estimator's callbacks, if any."""
     if callback_management_context is None or not getattr(estimator, "_skl_callbacks", None):
         yield Tasks(estimator, None, {})
         return

@@ -1,4 +1,4 @@
-"""Docstrings of classes that share parameters: what they share is written once."""
+"""Shared parts of docstrings, written once and filled in by a class decorator."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def with_shared_text(texts: Mapping[str, str]) -> Callable[[_Class], _Class]:
-    """Return a class decorator that fills in lines such as "{common_parameters}" of a docstring.
+    """Return a class decorator that replaces placeholder lines such as "{common_parameters}".
 
     Parameters
     ----------
     texts : mapping of str to str
-        From the name in braces, which is a line of its own, to the text in its place.
+        Maps each name in braces, which must be the whole line, to the text that replaces it.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def with_shared_text(texts: Mapping[str, str]) -> Callable[[_Class], _Class]:
         def text_of(match: re.Match[str]) -> str:
             return textwrap.indent(texts[match["name"]], match["indentation"])
 
-        # Python drops docstrings on request.
+        # Docstrings are None under python -OO.
         if kind.__doc__:
             line = r"(?m)^(?P<indentation> *)\{(?P<name>\w+)\}$"
             kind.__doc__ = re.sub(line, text_of, kind.__doc__)

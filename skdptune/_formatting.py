@@ -1,4 +1,4 @@
-"""What messages show: privacy figures rounded up, and arguments without what they hold."""
+"""Text for messages: privacy figures rounded up, and arguments without their contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 NOT_PRIVATE = "not private"
 
-# How much a message repeats: characters of a word and of a number, values of a tuple, names.
+# Limits on what a message repeats: characters of a string or number, entries of a tuple, names.
 _LONGEST_TEXT = 80
 _LONGEST_NUMBER = 40
 _LONGEST_TUPLE = 3
@@ -21,15 +21,15 @@ _MOST_NAMES = 40
 _SCALARS = bool | numbers.Number | np.generic | datetime.date | datetime.timedelta
 _CONTAINERS = (Mapping, Sequence, Set)
 
-# Contexts of our own: the user's may round down, or raise where a result is inexact.
+# Use our own decimal contexts: the user's may round down, or raise when a result is inexact.
 _CEILING = Context(prec=28, rounding=ROUND_CEILING)
 _THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def shown_number(value: float) -> str:
-    """Show a number >= 0 with three decimals, or three digits where that is too few or many.
+    """Format a number >= 0, rounded up to three decimals or three significant digits.
 
-    What is shown, read back as a float, is never below ``value``.
+    Reading the text back as a float never gives less than ``value``.
     """
     if math.isinf(value):
         return "inf"
@@ -41,22 +41,23 @@ def shown_number(value: float) -> str:
 
 
 def shown_epsilon(value: float) -> str:
-    """Show an epsilon, or that an infinite one is no privacy."""
+    """Format an epsilon; an infinite one is shown as "not private"."""
     return NOT_PRIVATE if math.isinf(value) else f"ε = {shown_number(value)}"
 
 
 def shown_delta(value: float) -> str:
-    """Show a delta in [0, 1] with at most three digits, rounded up: 1e-05, 0.001, 8.1e-06."""
+    """Format a delta in [0, 1] with at most three digits, rounded up: 1e-05, 0.001, 8.1e-06."""
     return f"{float(_THREE_DIGITS.plus(_shortest_decimal(value))):g}"
 
 
 def shown(value: Any, *, longest: int = _LONGEST_TEXT) -> str:
-    """Show what a user gave in a message: an option or a number as it is, else its type and size.
+    """Format an argument for a message: scalars in full, other objects by their type and size.
 
-    Whatever else an object holds may be records: a table can land in any argument. Numbers, None,
-    True, False, dates, short words, and tuples of up to three of them are shown as Python writes
-    them; of an array or a table its type and shape, of other containers their type and length, of
-    all other objects their type. Words of up to ``longest`` characters are short.
+    An object may contain records, because a table can be passed as any argument. Numbers, None,
+    True, False, dates, short strings, and tuples of up to three of these are shown as Python
+    writes them. Arrays and tables are shown by their type and shape, other containers by their
+    type and length, and other objects by their type. A string is short if it has at most
+    ``longest`` characters.
     """
     if isinstance(value, tuple) and type(value) is tuple and 0 < len(value) <= _LONGEST_TUPLE:
         texts = [_scalar(each) for each in value]
@@ -72,25 +73,25 @@ def shown(value: Any, *, longest: int = _LONGEST_TEXT) -> str:
 
 
 def shown_path(path: Any) -> str:
-    """Show a path, without the middle of a very long one."""
+    """Format a path; the middle of a very long path is left out."""
     text = str(path)
     return repr(text if len(text) <= 200 else f"{text[:90]}...{text[-90:]}")
 
 
 def shown_names(values: Iterable[Any]) -> str:
-    """Show the public names of parameters, options or columns, each as `shown` does."""
+    """Format a list of public names, such as parameters, options or columns, each with `shown`."""
     listed = list(values)
     more = [f"and {len(listed) - _MOST_NAMES} more"] if len(listed) > _MOST_NAMES else []
     return ", ".join([*map(shown, listed[:_MOST_NAMES]), *more])
 
 
 def shown_params(params: Mapping[str, Any]) -> str:
-    """Show the values of parameters by their names."""
+    """Format parameters as "name=value" pairs."""
     return ", ".join(f"{name}={shown(value)}" for name, value in params.items())
 
 
 def _scalar(value: Any, longest: int = _LONGEST_TEXT) -> str | None:
-    """Return a number, an option or a date as Python writes it; None for all else."""
+    """Return a number, a short string or a date as Python writes it; None for other objects."""
     if isinstance(value, str):
         is_short = len(value) <= longest and "\n" not in value
         return str.__repr__(value) if is_short else None
@@ -100,13 +101,13 @@ def _scalar(value: Any, longest: int = _LONGEST_TEXT) -> str | None:
     try:
         text = repr(value)
     except Exception:
-        # Python does not print integers of thousands of digits.
+        # Python does not print integers with thousands of digits.
         return None
     return text if len(text) <= _LONGEST_NUMBER and "\n" not in text else None
 
 
 def _size(value: Any) -> str:
-    """Return the shape or the length of a container in words; nothing for other objects."""
+    """Return the shape or the length of a container as text, and "" for other objects."""
     try:
         if isinstance(value, str):
             return f" of {len(value)} characters"
@@ -115,13 +116,13 @@ def _size(value: Any) -> str:
             return f" of shape {tuple(map(int, shape))}"
         return f" of length {len(value)}" if isinstance(value, _CONTAINERS) else ""
     except Exception:
-        # What a foreign object does when it is asked for its size.
+        # Foreign objects may raise any error when asked for their size.
         return ""
 
 
 def _shortest_decimal(value: float) -> Decimal:
     """Return the shortest decimal that reads back as the value.
 
-    Rounded up from there, 1.1 is shown as 1.100; from its binary digits it would be 1.101.
+    Rounding it up shows 1.1 as 1.100; rounding up the exact binary value would show 1.101.
     """
     return Decimal(repr(float(value)))

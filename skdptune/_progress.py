@@ -1,7 +1,7 @@
-"""Progress of what takes longer: a line that says what is going on and for how long.
+"""Progress of long computations: a line with the current phase and the elapsed time.
 
-Without being asked it is shown after a second, where somebody watches: on a terminal or in a
-notebook. ``TQDM_DISABLE=1`` in the environment turns it off everywhere.
+By default, the line appears after one second if the output is a terminal or a notebook. Setting
+``TQDM_DISABLE=1`` in the environment disables it everywhere.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ import numpy as np
 from skdptune._validation import check_integer
 
 _INTERVAL = 0.5
-# Nobody wants to read about what is done by then.
+# Shorter computations do not need a progress line.
 _PATIENCE = 1.0
 
 
 class Progress:
-    """A line with the current phase and the time since the start, refreshed by a thread.
+    """A line with the current phase and the elapsed time, refreshed by a thread.
 
-    There is no count, and no estimate of the time that is left, unless whoever works says how
-    much there is to do: where the number of fits is random it is secret.
+    It shows a count and an estimate of the remaining time only if the caller reports how much
+    there is to do. A random number of fits is secret and must not be shown.
 
     Parameters
     ----------
     name : str
-        Of what works.
+        Name of the computation.
     verbose : int or None, default=None
-        None shows the line after a second where somebody watches, and takes it away at the end,
-        unless this is inside of what shows its own; 0 shows nothing; above, it is shown at once
-        and left.
+        None shows the line after a second if the output is a terminal or a notebook, and removes
+        it at the end. It shows nothing inside another computation that shows its own progress. 0
+        shows nothing. Larger values show the line immediately and keep it at the end.
     """
 
     def __init__(self, name: str, verbose: int | None = None) -> None:
@@ -51,15 +51,15 @@ class Progress:
         self._thread: threading.Thread | None = None
         self._token: Token[Progress | None] | None = None
 
-    # What is going on: costs next to nothing ----------------------------------------------
+    # Updates, which cost next to nothing ------------------------------------------------------
 
     def phase(self, words: str) -> None:
-        """Say what is going on now."""
+        """Set the current phase."""
         self._words, self._total = words, 0
         self._draw()
 
     def count(self, done: int, total: int, unit: str = "candidates") -> None:
-        """Say how much of a public number is done."""
+        """Set how much of a public total is done."""
         if done == 0 or not self._total:
             self._since = time.monotonic()
         self._done, self._total, self._unit = done, total, unit
@@ -67,17 +67,18 @@ class Progress:
             self._draw()
 
     def line(self, words: str) -> None:
-        """Show a line of its own."""
-        # Not to where prints go: those are dropped while candidates are fitted.
+        """Print a separate line."""
+        # Not with print, whose output is discarded while candidates are fitted.
         self._on_bar(lambda bar: bar.write(words, file=bar.fp))
 
-    # Shown ----------------------------------------------------------------------------------
+    # Display ----------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Start, and be the progress that is in force."""
+        """Start showing progress, and become the current progress."""
         wants = self._verbose or (self._verbose is None and _is_outermost() and _is_watched())
         if wants and not _n_mutes:
-            # Prints are dropped while candidates are fitted, so that errors go elsewhere then.
+            # Standard error is redirected while candidates are fitted, so keep the original
+            # stream.
             arguments = _tqdm(), _Stream(sys.stderr), time.time()
             if self._verbose:
                 self._show(*arguments)
@@ -92,7 +93,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop showing."""
+        """Stop showing progress."""
         if self._token is not None:
             _IN_FORCE.reset(self._token)
         if self._thread is None:
@@ -106,7 +107,7 @@ class Progress:
         look = {"bar_format": "{desc} [{elapsed}]", "leave": bool(self._verbose), "file": stream}
         with suppress(Exception):
             bar = tqdm(**look)
-            # By TQDM_DISABLE: then it lacks what it needs to write.
+            # If TQDM_DISABLE is set, the bar lacks the attributes that it needs to write.
             self._bar = None if bar.disable else bar
         self._on_bar(lambda bar: setattr(bar, "start_t", began))
         self._draw()
@@ -123,7 +124,7 @@ class Progress:
         self._on_bar(lambda bar: bar.set_description_str(f"{self._name}: {self._in_words()}"))
 
     def _on_bar(self, draw: Callable[[Any], Any]) -> None:
-        """Draw, if anything is shown; a terminal that is gone ends no fit that was paid for."""
+        """Draw if a bar is shown; a lost terminal must not end a fit that was already paid for."""
         bar = self._bar
         if bar is None:
             return
@@ -144,7 +145,7 @@ class Progress:
 
 
 class _Stream:
-    """A stream to which writing never fails: tqdm would keep its lock, and wait for it forever."""
+    """A stream whose writes never fail, since tqdm would keep its lock after an error."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -161,7 +162,7 @@ class _Stream:
         return getattr(self._stream, name)
 
     def __eq__(self, other: object) -> bool:
-        # Of a stream that tqdm knows it asks for the width of the terminal.
+        # tqdm asks only streams that it knows for the width of the terminal.
         return other is self or other is self._stream
 
     def __hash__(self) -> int:
@@ -169,7 +170,7 @@ class _Stream:
 
 
 def check_verbose(verbose: Any) -> int | None:
-    """Return how much to show, or raise; True is 1, as in scikit-learn."""
+    """Return `verbose` as an int or None, or raise; True is 1, as in scikit-learn."""
     if verbose is None or isinstance(verbose, bool | np.bool_):
         return None if verbose is None else int(verbose)
     return check_integer(verbose, name="verbose", lower=0)
@@ -177,10 +178,10 @@ def check_verbose(verbose: Any) -> int | None:
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Show no progress that begins within, whatever its `verbose`, in any thread.
+    """Suppress all progress that starts inside the block, whatever its `verbose`, in any thread.
 
-    Candidates may be fitted a secret number of times, and what draws in a notebook does not write
-    to where errors go.
+    Candidates may be fitted a secret number of times. Progress bars in notebooks do not write to
+    standard error, so redirecting that stream would not hide them.
 
     Notes
     -----
@@ -202,19 +203,19 @@ _SILENT = Progress("", 0)
 
 
 def current_progress() -> Progress:
-    """Return the progress that is in force, or one that shows nothing."""
+    """Return the current progress, or one that shows nothing."""
     return _IN_FORCE.get() or _SILENT
 
 
 def _is_outermost() -> bool:
-    # Workers are inside something else, whose fits may be a secret number.
+    # A worker always runs inside another computation, whose number of fits may be secret.
     is_worker = multiprocessing.current_process().name != "MainProcess"
     is_main_thread = threading.current_thread() is threading.main_thread()
     return _IN_FORCE.get() is None and is_main_thread and not is_worker
 
 
 def _is_watched() -> bool:
-    """Return whether errors go to a terminal, or into a notebook."""
+    """Return whether standard error is shown on a terminal or in a notebook."""
     if getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)() is not None:
         return "ipykernel" in sys.modules or _is_terminal()
     return _is_terminal()
@@ -229,7 +230,7 @@ def _is_terminal() -> bool:
 
 def _tqdm() -> Any:
     with warnings.catch_warnings():
-        # That a notebook lacks widgets, without which a line of text is drawn.
+        # tqdm warns if a notebook lacks widgets; it then draws a line of text.
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
     return tqdm

@@ -1,4 +1,4 @@
-"""What is spent call by call: by one object, in one process, by one thread at a time."""
+"""Objects that spend a budget call by call, used in one process and by one thread at a time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 
 class RunningBudget:
-    """Base of objects that keep what is left of a budget from one call to the next.
+    """Base of objects that keep the remaining budget from one call to the next.
 
-    Such an object has one holder. A copy, a pickle or a forked process would hold what is left a
-    second time, and both would spend it. So copies and pickles are refused, and in a forked
-    process every method that `one_at_a_time` decorates.
+    A copy, a pickle or a forked process would hold the remaining budget a second time, and both
+    would spend it. Therefore such an object cannot be copied or pickled. In a forked process,
+    every method decorated with `one_at_a_time` raises an error.
 
     Notes
     -----
@@ -36,16 +36,16 @@ class RunningBudget:
 
     __slots__ = ("_process", "_turn")
 
-    # What its holder can do instead of a copy.
+    # What the user can do instead of copying the object; part of the error message.
     _instead: ClassVar[str] = ""
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        # The thread that holds it may take it again.
+        # Reentrant: the thread that holds the lock may acquire it again.
         self._turn = RLock()
 
     def _check_process(self) -> None:
-        """Raise in a process that was forked from the one in which the object was made."""
+        """Raise if this process was forked from the one in which the object was made."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"{type(self).__name__} must be used in the process where it was made; got a call "
@@ -53,7 +53,7 @@ class RunningBudget:
             )
 
     def __reduce__(self) -> Any:
-        """Refuse to be copied or pickled."""
+        """Raise TypeError: the object cannot be copied or pickled."""
         raise TypeError(
             f"{type(self).__name__} must be used where it was made; got a request to copy or "
             f"pickle it, which would spend the same budget again. {self._instead}"
@@ -69,16 +69,17 @@ Method = Callable[Concatenate[HolderT, ArgumentsT], ResultT]
 def one_at_a_time(
     method: Method[HolderT, ArgumentsT, ResultT],
 ) -> Method[HolderT, ArgumentsT, ResultT]:
-    """Return a method for which other threads wait, and which forked processes are refused.
+    """Make a method run in one thread at a time, and raise an error in forked processes.
 
-    So one thread looks at what is left and spends it before another one looks.
+    The check of the remaining budget and the spending happen in one thread, without another in
+    between.
     """
 
     @functools.wraps(method)
     def called(
         self: HolderT, /, *arguments: ArgumentsT.args, **named: ArgumentsT.kwargs
     ) -> ResultT:
-        # First: a thread may have held the lock while the process was forked.
+        # Check this first: another thread may have held the lock when the process was forked.
         self._check_process()
         with self._turn:
             return method(self, *arguments, **named)

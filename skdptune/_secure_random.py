@@ -1,4 +1,4 @@
-"""The source of all randomness that nobody has seeded: AES with a key of the operating system."""
+"""The source of all unseeded randomness: AES with a key from the operating system."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Size = int | tuple[int, ...] | None
 Words = NDArray[np.uint64]
 
 _KEY_BYTES, _BLOCK_BYTES = 16, 16
-# What is encrypted, at most so much at once.
+# At most this many bytes are encrypted at once.
 _ZEROS = memoryview(bytes(1 << 17))
 _ALL_WORDS = 1 << 64
-# Doubles have 53 binary digits.
+# A double has 53 binary digits.
 _SPARE_BITS, _DIGIT = np.uint64(11), 2.0**-53
 _LARGEST_GAP = 2.0**62
-# Counts of up to so many trials are made trial by trial.
+# Up to this many trials, a binomial count is drawn trial by trial.
 _FEW_TRIALS = 1 << 12
-# How many forks lie between the first process and this one.
+# Number of forks between the first process and this one.
 _forks = 0
 
 
@@ -38,18 +38,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def secure_generator(key: bytes | None = None) -> np.random.Generator:
-    """Return a generator of which no one can compute a draw from the others.
+    """Return a generator whose draws cannot be computed from its other draws.
 
     Parameters
     ----------
     key : bytes, optional
-        16 bytes; by default fresh ones from the operating system.
+        16 bytes; by default, a fresh key from the operating system.
 
     Returns
     -------
     SecureGenerator
-        It has those methods of ``numpy.random.Generator`` that this package draws with, and no
-        others.
+        It has only those methods of ``numpy.random.Generator`` that this package uses.
 
     Notes
     -----
@@ -61,18 +60,18 @@ def secure_generator(key: bytes | None = None) -> np.random.Generator:
     >>> secure_generator().random() == secure_generator().random()
     False
     """
-    # NumPy cannot read words from Python, hence no subclass: a method that is missing here must
-    # fail, and never draw from anything else.
+    # Not a subclass: NumPy cannot read words from Python code. A method that is missing here must
+    # fail, and never draw from another source.
     return cast(np.random.Generator, SecureGenerator(key))
 
 
 def independent_generator(generator: np.random.Generator) -> np.random.Generator:
-    """Return a generator that tells nothing of what the given one draws, nor the reverse.
+    """Return a generator whose draws reveal nothing about those of the given one, and vice versa.
 
     Parameters
     ----------
     generator : numpy.random.Generator or SecureGenerator
-        If it repeats itself, so does the result, whose key is drawn from it.
+        If its draws are repeatable, so are those of the result, whose key is drawn from it.
     """
     if isinstance(generator, SecureGenerator) and not generator.repeats:
         return secure_generator()
@@ -96,14 +95,14 @@ class SecureGenerator:
     -----
     Assumption E0.
 
-    The words are the encrypted counters 0, 1, 2, ... (NIST SP 800-38A). Whoever tells them from
-    random ones, or finds the key from them, breaks AES. NumPy's own bit generators promise no
-    such thing: theirs are functions that can be inverted from a few outputs. All methods take
-    arguments of the same names as those of ``numpy.random.Generator`` and draw from the same
-    distributions.
+    The words are the encrypted counters 0, 1, 2, ... (NIST SP 800-38A). Anyone who could
+    distinguish them from random bits, or find the key from them, would have broken AES. NumPy's
+    own bit generators give no such guarantee: their functions can be inverted from a few outputs.
+    All methods have the same argument names as those of ``numpy.random.Generator``, and draw from
+    the same distributions.
 
-    A child process draws from a key of its own. So do copies and what is read from a pickle: no
-    key is ever copied. Threads may share a generator.
+    A child process draws with a fresh key. So do copies and unpickled generators, since keys are
+    never copied. Threads may share a generator.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -111,18 +110,18 @@ class SecureGenerator:
         self._source = _Source(os.urandom(_KEY_BYTES) if key is None else key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what makes a copy: a generator with a fresh key."""
+        """Pickle and copy as a generator with a fresh key."""
         return SecureGenerator, ()
 
     def _words(self, count: int) -> Words:
-        """Return so many words of 64 random bits."""
-        # One block is two words. The cipher's buffer may be a block longer than what is written.
+        """Return `count` integers of 64 random bits each."""
+        # One block is two integers. The cipher may need a buffer one block longer than its output.
         words = np.empty(count + 3, dtype=np.uint64)
         view = words.view(np.uint8).data
         size, done = 8 * (count + count % 2), 0
         source = self._source
         if source.forks != _forks:
-            # A child process must not repeat what its parent draws.
+            # A child process must not repeat the draws of its parent.
             source = self._source = _Source(os.urandom(_KEY_BYTES))
         with source.lock:
             while done < size:
@@ -150,7 +149,8 @@ class SecureGenerator:
         count = _count(size)
         words = self._words(count)
         if span < _ALL_WORDS:
-            # Words beyond the largest multiple of span are drawn again: no rest is favoured.
+            # Integers beyond the largest multiple of span are redrawn, so that no remainder is
+            # favoured.
             excess = _ALL_WORDS % span
             if excess:
                 beyond = np.flatnonzero(words >= np.uint64(_ALL_WORDS - excess))
@@ -159,27 +159,27 @@ class SecureGenerator:
                     beyond = beyond[words[beyond] >= np.uint64(_ALL_WORDS - excess)]
             words %= np.uint64(span)
         if first:
-            # Adding wraps around, and so does what a signed integer is.
+            # The addition wraps around, as conversion to a signed integer does.
             words += np.uint64(first % _ALL_WORDS)
         kind = np.dtype(dtype)
         wide = words.view(np.int64 if kind.kind == "i" else np.uint64)
         return _shaped(wide.astype(kind, copy=False), size)
 
     def random(self, size: Size = None) -> Any:
-        """Return multiples of 2**-53 in [0, 1)."""
+        """Return uniform multiples of 2**-53 in [0, 1)."""
         numbers = _shaped((self._words(_count(size)) >> _SPARE_BITS) * _DIGIT, size)
         return float(numbers) if size is None else numbers
 
     def standard_exponential(self, size: Size = None) -> Any:
-        """Return numbers of density ``exp(-x)``, up to 45."""
+        """Return exponential numbers with density ``exp(-x)``, up to 45."""
         uniforms = (self._words(_count(size)) + 0.5) * (1.0 / _ALL_WORDS)
         return _shaped(-np.log(uniforms), size)
 
     def geometric(self, p: Any, size: Size = None) -> Any:
-        """Return the numbers of trials up to the first success, of probability p; at most 2**62.
+        """Return numbers of trials until the first success, of probability p; at most 2**62.
 
-        An exponential number in units of ``-log(1 - p)``, rounded up: it exceeds k units with
-        probability ``(1 - p)**k``.
+        Computed as an exponential number in units of ``-log(1 - p)``, rounded up: it exceeds k
+        units with probability ``(1 - p)**k``.
         """
         exponential = self.standard_exponential(np.shape(p) if size is None else size)
         with np.errstate(divide="ignore", over="ignore"):
@@ -187,7 +187,7 @@ class SecureGenerator:
         return np.minimum(gaps, _LARGEST_GAP).astype(np.int64)
 
     def permutation(self, x: int) -> NDArray[np.int64]:
-        """Return ``range(x)`` in random order: that of random words, all of them different."""
+        """Return ``range(x)`` in random order: the order of distinct random integers."""
         while True:
             words = self._words(x)
             order = np.argsort(words)
@@ -205,7 +205,7 @@ class SecureGenerator:
             is_left = np.ones(a, dtype=np.bool_)
             is_left[self.choice(a, a - size)] = False
             return np.flatnonzero(is_left).astype(np.int64)
-        # The first different ones of a sequence are a uniform set.
+        # The first distinct values of a sequence form a uniformly distributed set.
         drawn = np.empty(0, dtype=np.int64)
         firsts = np.empty(0, dtype=np.int64)
         while firsts.size < size:
@@ -214,13 +214,13 @@ class SecureGenerator:
         return np.sort(drawn[firsts[:size]])
 
     def standard_gamma(self, shape: Any) -> Any:
-        """Return gamma numbers of the given shapes, by inverting their distribution function."""
+        """Return gamma numbers of the given shapes, by inverting the distribution function."""
         shapes = np.asarray(shape, dtype=np.float64)
         numbers = special.gammaincinv(np.maximum(shapes, 1e-300), self._open(shapes.shape))
         return np.where(shapes > 0.0, numbers, 0.0)
 
     def beta(self, a: float, b: float, size: Size = None) -> Any:
-        """Return beta numbers, by inverting their distribution function."""
+        """Return beta numbers, by inverting the distribution function."""
         return special.betaincinv(a, b, self._open(size))
 
     def poisson(self, lam: Any, size: Size = None) -> Any:
@@ -230,21 +230,22 @@ class SecureGenerator:
         return _shaped(np.array(counts, dtype=np.int64), means.shape)
 
     def binomial(self, n: int, p: float, size: Size = None) -> Any:
-        """Return numbers of successes in n trials of probability p."""
+        """Return binomial numbers: successes in n trials of probability p."""
         counts = [self._binomial(int(n), p) for _ in range(_count(size))]
         return _shaped(np.array(counts, dtype=np.int64), size)
 
     def _open(self, size: Size) -> Any:
         """Return uniform numbers in (0, 1)."""
-        # Half a step above 0; what would round to 1 is cut.
+        # Shifted up by half a step from 0; values that would round to 1 are cut.
         uniforms = np.asarray(self.random(size)) + 0.5 * _DIGIT
         return np.minimum(uniforms, 1.0 - _DIGIT)
 
     def _poisson(self, mean: float) -> int:
-        """Return how many arrivals of rate 1 there are up to the time `mean`."""
+        """Return the number of arrivals of a process with rate 1 up to the time `mean`."""
         found = 0
         while mean > _FEW_TRIALS:
-            # The time of one arrival before the end splits the rest off, or it comes too late.
+            # Draw the time of a late arrival. If it is before the end, only the rest remains; if
+            # not, the earlier arrivals are binomial.
             number = int(0.875 * mean)
             time = float(self.standard_gamma(float(number)))
             if time > mean:
@@ -258,10 +259,10 @@ class SecureGenerator:
             found, mean = found + gaps, mean - float(times[-1])
 
     def _binomial(self, trials: int, probability: float) -> int:
-        """Return how many of so many uniform numbers are below a probability."""
+        """Return how many of `trials` uniform numbers are below a probability."""
         found = 0
         while trials > _FEW_TRIALS and 0.0 < probability < 1.0:
-            # Given the middle one, those on either side of it are uniform there.
+            # Given the middle one, the numbers on either side of it are uniform on that side.
             middle = trials // 2 + 1
             value = float(self.beta(float(middle), float(trials + 1 - middle)))
             if value <= probability:
@@ -275,12 +276,12 @@ class SecureGenerator:
 
 
 class _Source:
-    """AES in counter mode, its lock, and the process that it belongs to, by its forks."""
+    """AES in counter mode, its lock, and the number of forks before its process."""
 
     def __init__(self, key: bytes, counter: bytes = bytes(_BLOCK_BYTES)) -> None:
         self.forks = _forks
         self.lock = threading.Lock()
-        # What it makes of zeros is the encrypted counters.
+        # Encrypting zeros returns the encrypted counters.
         self.cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
 
 

@@ -1,8 +1,9 @@
-"""Checks of arguments, whose errors state what a value must be and what was given.
+"""Checks of arguments; their errors state the allowed values and the value that was given.
 
-Every validator takes the argument's name, so that all messages of the package read alike:
-``<name> must be <domain>; got <value>.`` A table can land in any argument, so a value is shown by
-`skdptune._formatting.shown` alone, and an entry of a container (``is_entry``) by its type.
+Every validator needs the argument's name, so that all messages of the package have the same form:
+``<name> must be <domain>; got <value>.`` A table can be passed as any argument. Therefore values
+are shown only through `skdptune._formatting.shown`, and entries of a container (``is_entry``) only
+by their type.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from skdptune._formatting import shown, shown_names
 
 FloatArray = NDArray[np.floating[Any]]
 
-# Integers above this count nothing, and few functions take them.
+# Larger integers are not meaningful counts, and few functions accept them.
 LARGEST_INTEGER = 2**63 - 1
 
 
@@ -44,7 +45,7 @@ def check_real(
     try:
         number = float(value)
     except OverflowError:
-        # An integer or fraction that no double comes near.
+        # An integer or fraction beyond the range of doubles.
         raise ValueError(_message(name, domain, got(value), hint)) from None
     if not (_above(number, lower, lower_open) and _above(-number, -upper, upper_open)):
         raise ValueError(_message(name, domain, got(value), hint))
@@ -76,7 +77,7 @@ def check_integer(
 
 
 def check_n_jobs(value: Any) -> int | None:
-    """Return a number of workers as joblib takes it, or raise."""
+    """Return a number of workers in joblib's convention, or raise."""
     if value is None:
         return None
     number = check_integer(value, name="n_jobs", hint="None and 1 stand for no workers.")
@@ -86,7 +87,7 @@ def check_n_jobs(value: Any) -> int | None:
 
 
 def check_flag(value: Any, *, name: str) -> bool:
-    """Return ``value`` as a bool, or raise if it is anything else, such as 0.5 or "no"."""
+    """Return ``value`` as a bool, or raise if it is not a boolean, such as 0.5 or "no"."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(_message(name, "True or False", shown(value), ""))
     return bool(value)
@@ -145,12 +146,12 @@ def check_private_numbers(values: Any, *, name: str) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=np.float64)
     except Exception:
-        # Whatever an object does when it is asked for a number.
+        # Converting an arbitrary object to a number may raise any error.
         raise TypeError(_message(name, "an array of numbers", "something else", "")) from None
 
 
 def _shown_entry(value: Any) -> str:
-    """Return what an entry of a container is: of a table it would be a record's value."""
+    """Return the type of a container's entry: its value could be a value of a record."""
     return "another number" if isinstance(value, numbers.Real) else type(value).__name__
 
 
@@ -159,7 +160,7 @@ def _message(name: str, domain: str, got: str, hint: str) -> str:
 
 
 def _check_width(value: Any, name: str, domain: str, shown_as: Callable[[Any], str]) -> None:
-    """Refuse NumPy's narrow numbers: the square of 200 in 8 bits is 64 (Assumption F6)."""
+    """Raise for NumPy's narrow numbers: the square of 200 in 8 bits is 64 (Assumption F6)."""
     if isinstance(value, np.integer | np.floating) and value.itemsize < 8:
         got = f"{shown_as(value.item())} as a {type(value).__name__}"
         hint = "Arithmetic of such few bits wraps around or rounds: give its .item()."

@@ -1,7 +1,7 @@
-"""What releases cost: privacy profiles, private selection, tuning on a sample of the data.
+"""Privacy costs of releases: privacy profiles, private selection, tuning on a part of the data.
 
-Everything here is about neighbouring data sets that differ by one record, added or
-removed, and errs on the safe side: a profile is an upper bound at every epsilon.
+All guarantees here are about neighbouring data sets that differ by one record, added or removed.
+All computations are conservative: a profile is an upper bound at every epsilon.
 """
 
 from skdptune.accounting._budgets import (

@@ -1,4 +1,4 @@
-"""Privacy reports: what was asked for, what it cost, and where the cost arose."""
+"""Privacy reports: the requested budget, the actual cost, and the parts that cause it."""
 
 from __future__ import annotations
 
@@ -42,49 +42,49 @@ _LONGEST_NAME_IN_REPR = 40
 
 @dataclass(frozen=True, init=False, repr=False)
 class PrivacyReport:
-    """What a fitted estimator or search guarantees, and the tree of parts it is made of.
+    """The guarantee of a fitted estimator or search, and the tree of its parts.
 
-    A report holds public numbers and words only; nothing in it depends on the data. It is
-    immutable, can be hashed and pickled, and equals another report of the same content. Two
-    data sets are neighbours when they differ as `neighbouring` says.
+    A report contains only public numbers and texts; nothing in it depends on the data. It is
+    immutable, hashable and picklable, and equals another report with the same content. Two data
+    sets are neighbours if they differ as `neighbouring` states.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        What everything together costs.
+        The privacy cost of everything together.
     delta : float
-        The delta asked for, in [0, 1].
+        The requested delta, in [0, 1].
     epsilon : float, optional
-        The budget asked for; it may exceed what `profile` costs at `delta`, but not fall below.
-        The default is that cost.
+        The requested budget. It may exceed the cost of `profile` at `delta`, but must not be below
+        it. The default is that cost.
     name : str, default="release"
         What was released, such as the estimator's name.
     note : str, default=""
-        Public constants worth showing beside the name, such as "mean 20 runs, geometric".
+        Public constants to be shown after the name, such as "mean 20 runs, geometric".
     parts : sequence of PrivacyReport, default=()
-        What the release is made of. The profiles of the parts need not compose to `profile`: a
-        selection costs more than the run it repeats, but less than all runs together.
+        The parts of the release. Their profiles need not compose to `profile`: a selection costs
+        more than the run that it repeats, but less than all runs together.
     assumptions : sequence of str, default=()
-        What must hold for the guarantee, in plain sentences.
+        Assumptions of the guarantee, as plain sentences.
     neighbouring : str, default="add or remove one record"
-        How neighbouring data sets differ.
+        The neighbouring relation.
     bound : str, optional
-        Name of the bound by which `profile` was found.
+        Name of the bound by which `profile` was computed.
 
     Attributes
     ----------
     epsilon : float
-        The budget asked for, or the cost where none was asked for. The guarantee is
-        (`epsilon`, `delta`)-differential privacy.
+        The requested budget; by default, the actual cost. The guarantee is (`epsilon`,
+        `delta`)-differential privacy.
 
     Notes
     -----
-    In the printed tree, the first line shows the epsilon and delta asked for, and the epsilon
-    spent where that is less. Every other figure is the cost of **that part alone, at the delta of
-    the report that is printed**: the epsilon of its own profile there. The figures of the parts
-    therefore need not add up to the total, which follows from composing whole profiles.
+    The first line of the printed tree shows the requested epsilon and delta, and the spent epsilon
+    if it is smaller. Every other figure is the cost of **that part considered separately, at the
+    delta of the printed report**: the epsilon of its own profile at this delta. The figures of the
+    parts therefore need not add up to the total, which follows from composing whole profiles.
 
-    Figures are rounded up when shown, so that none is below the number it stands for.
+    Figures are rounded up, so that none is below the exact number.
 
     Examples
     --------
@@ -161,41 +161,41 @@ class PrivacyReport:
 
     @property
     def epsilon_spent(self) -> float:
-        """What `profile` costs at `delta`, which may be less than `epsilon`, the budget."""
+        """The cost of `profile` at `delta`, which may be less than `epsilon`, the budget."""
         return self.epsilon_at(self.delta)
 
     def epsilon_at(self, delta: float) -> float:
-        """Return the epsilon that the same release costs at another delta."""
+        """Return the epsilon of the same release at another delta."""
         return self.profile.epsilon(delta)
 
     # Counting ------------------------------------------------------------------------------
 
     @property
     def fits_seen(self) -> int | None:
-        """How many fits of its class this process has seen so far, this one among them.
+        """Number of fits of its class that this process has seen so far, including this one.
 
-        To tables with the same columns, whatever their records, and without those that were part
-        of a search. None where that is not known, as for a report that was loaded.
+        It counts fits to tables with the same columns, whatever their records, but not those that
+        were part of a search. None if it is unknown, as for a loaded report.
         """
         count = vars(self).get(_COUNTER)
         return None if count is None else count()
 
     def counted_by(self, counter: Callable[[], int]) -> None:
-        """Set what returns `fits_seen`; it is neither compared nor pickled."""
+        """Set the function that returns `fits_seen`; it is neither compared nor pickled."""
         object.__setattr__(self, _COUNTER, counter)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: the content. Other processes have other counts."""
+        """Return the content for pickling. Other processes have other counts."""
         return {key: value for key, value in vars(self).items() if key != _COUNTER}
 
-    # Showing -------------------------------------------------------------------------------
+    # Display -------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        """Draw the tree of parts."""
+        """Return the tree of parts as text."""
         return to_text(view_of(self))
 
     def __repr__(self) -> str:
-        """Show the guarantee in one line."""
+        """Return the guarantee as one line."""
         name = one_line(self.name)
         if len(name) > _LONGEST_NAME_IN_REPR:
             name = name[: _LONGEST_NAME_IN_REPR - 1] + "…"
@@ -205,10 +205,10 @@ class PrivacyReport:
         )
 
     def _repr_html_(self) -> str:
-        """Draw the tree of parts for a notebook."""
+        """Return the tree of parts as HTML for notebooks."""
         return to_html(view_of(self))
 
-    # Stating -------------------------------------------------------------------------------
+    # Statements ----------------------------------------------------------------------------
 
     def statement(self, **about: Any) -> PrivacyStatement:
         """Return a page for an auditor, and for OpenDP's registry of deployments.
@@ -216,16 +216,16 @@ class PrivacyReport:
         Parameters
         ----------
         **about
-            What only the curator knows, each of them optional: `name`, `curators` (a list),
-            `description`, `intended_use`, `region`, `unit` (whom a record stands for), `domain`,
+            Facts that only the curator knows, all optional: `name`, `curators` (a list),
+            `description`, `intended_use`, `region`, `unit` (whom a record represents), `domain`,
             `collection`, `actors`, `access`, `security`, `utility`, `post_processing`,
-            `justification`, `publication_date`, `product_type`, `sector`, `data_source`,
-            `authors` (a list, of the record), `sources`, `notes`.
+            `justification`, `publication_date`, `product_type`, `sector`, `data_source`, `authors`
+            (a list, of the record), `sources`, `notes`.
 
         Returns
         -------
         PrivacyStatement
-            Prints as a page; its `to_registry_yaml` writes a draft for the registry.
+            It prints as a page; its `to_registry_yaml` writes a draft for the registry.
         """
         return PrivacyStatement(_facts_of(self), about)
 
@@ -233,19 +233,19 @@ class PrivacyReport:
         """Return ``statement(**about).to_registry_yaml()``."""
         return self.statement(**about).to_registry_yaml()
 
-    # Storing -------------------------------------------------------------------------------
+    # Storage -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, fit for strict JSON, from which `from_dict` makes the report.
+        """Return plain values for strict JSON, from which `from_dict` restores the report.
 
-        Profiles are written as upper bounds of a few kilobytes (see `PrivacyProfile.to_dict`)
-        that cost the same, to rounding, at every delta at which this report and its parts show
-        figures: at their own. Elsewhere they cost at most 0.1 % more. Pickles are exact.
+        Profiles are written as upper bounds of a few kilobytes (see `PrivacyProfile.to_dict`). Up
+        to rounding, they cost the same at every delta at which this report and its parts show
+        figures: at their own. At other deltas, they cost at most 0.1 % more. Pickles are exact.
         """
         return self._to_dict(())
 
     def _to_dict(self, deltas: tuple[float, ...]) -> dict[str, Any]:
-        """Return `to_dict` of a part, which is also shown at the deltas of what it belongs to."""
+        """Return `to_dict` of a part, which is also shown at the deltas of enclosing reports."""
         deltas = (*deltas, self.delta)
         return {
             "format": _FORMAT,
@@ -262,10 +262,10 @@ class PrivacyReport:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PrivacyReport:
-        """Return the report that `to_dict` described.
+        """Restore a report from the result of `to_dict`.
 
-        What is read is checked like any other arguments: a stored epsilon below what the stored
-        profile costs is refused.
+        The content is validated like any other arguments: a stored epsilon below the cost of the
+        stored profile is refused.
         """
         _check_keys(content)
         given = {key: content[key] for key in _KEYS if key != "format"}
@@ -284,7 +284,7 @@ class PrivacyReport:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PrivacyReport:
-        """Return the report that `to_json` described."""
+        """Restore a report from the result of `to_json`."""
         try:
             content = json.loads(text)
         except (ValueError, RecursionError):
@@ -292,14 +292,14 @@ class PrivacyReport:
         return cls.from_dict(content)
 
 
-# Showing ---------------------------------------------------------------------------------
+# Display ---------------------------------------------------------------------------------
 
 
 def view_of(report: PrivacyReport) -> ReportView:
-    """Return the words and figures that are shown of a report."""
+    """Return the texts and figures that are shown of a report."""
     asked, spent = shown_epsilon(report.epsilon), shown_epsilon(report.epsilon_spent)
     relation = one_line(report.neighbouring)
-    # A cost that exceeds the budget by rounding counts as the budget.
+    # A cost that exceeds the budget by rounding counts as equal to the budget.
     is_less = report.epsilon_spent < report.epsilon and spent != asked
     return ReportView(
         top=_row(report, asked, report.delta, relation),
@@ -332,7 +332,7 @@ def _gathered_assumptions(report: PrivacyReport) -> Iterator[str]:
         yield from _gathered_assumptions(part)
 
 
-# Stating -----------------------------------------------------------------------------------
+# Statements --------------------------------------------------------------------------------
 
 
 def _facts_of(report: PrivacyReport) -> ReleaseFacts:
@@ -358,7 +358,7 @@ def _facts_of(report: PrivacyReport) -> ReleaseFacts:
 
 
 def _tuning_in(report: PrivacyReport) -> str:
-    """Say whether tuning is part of a release, by the tree of its parts."""
+    """Return whether tuning is part of a release, as a sentence, from the tree of its parts."""
     if includes_tuning(part.name for part in _parts_in(report)):
         parts = "; ".join(_named(part) for part in report.parts) or one_line(report.name)
         return (
@@ -380,7 +380,7 @@ def _other_releases(report: PrivacyReport) -> str:
 
 
 def _fits_in(report: PrivacyReport) -> str:
-    """Say how many fits the process has seen, for each part that knows."""
+    """Return sentences about the number of fits in this process, for each part that knows it."""
     counts = {
         one_line(part.name): count
         for part in _parts_in(report)
@@ -408,11 +408,11 @@ def _parts_in(report: PrivacyReport) -> Iterator[PrivacyReport]:
         yield from _parts_in(part)
 
 
-# Checks ------------------------------------------------------------------------------------
+# Validation --------------------------------------------------------------------------------
 
 
 def _claimed_epsilon(asked: float | None, cost: float, delta: float) -> float:
-    """Return the epsilon that a report may claim: what was asked for, if that covers the cost."""
+    """Return the requested epsilon if it covers the cost; raise if it does not."""
     if asked is None:
         return cost + 0.0
     epsilon = check_real(asked, name="epsilon", lower=0.0) + 0.0
@@ -426,7 +426,7 @@ def _claimed_epsilon(asked: float | None, cost: float, delta: float) -> float:
 
 
 def _check_text(value: Any, *, name: str) -> str:
-    """Return ``value`` if it is a str with something to show, or raise."""
+    """Return ``value`` if it is a str with visible characters, or raise."""
     text: str = check_kind(value, name=name, kind=str, domain="a str")
     if not one_line(text):
         raise ValueError(f"{name} must be a str with visible characters; got {shown(text)}.")
@@ -434,10 +434,10 @@ def _check_text(value: Any, *, name: str) -> str:
 
 
 def _check_items(values: Any, *, name: str, kind: type) -> tuple[Any, ...]:
-    """Return ``values`` as a tuple if it is a sequence of the kind alone, or raise."""
+    """Return ``values`` as a tuple if it is a sequence of objects of the kind, or raise."""
     domain = f"a sequence of {kind.__name__}"
     if isinstance(values, kind):
-        # To Python a str is a sequence of str, its letters.
+        # In Python, a str is a sequence of str: its characters.
         raise TypeError(f"{name} must be {domain}; got one {kind.__name__}. Put it in a list.")
     check_kind(values, name=name, kind=Sequence, domain=domain)
     for index, value in enumerate(values):
@@ -466,18 +466,18 @@ def _check_keys(content: Any) -> None:
 
 
 def _read_profile(content: Any) -> PrivacyProfile:
-    """Return the stored profile, with one kind of error whatever is wrong with it."""
+    """Return the stored profile; any damage raises the same kind of error."""
     try:
         return PrivacyProfile.from_dict(content)
     except Exception as error:
-        # Damaged bytes fail anywhere: in the base64, the compression, the numbers.
+        # Damaged bytes may raise various errors: in the base64, the compression or the numbers.
         raise ValueError(
             "profile must be a dict written by PrivacyProfile.to_dict; got a damaged one "
             f"({shown(error)})."
         ) from None
 
 
-# What is shown of a report, and its drawing as plain text --------------------------------
+# The shown content of a report, and its format as plain text -----------------------------
 
 _WIDEST_COLUMN = 72
 
@@ -495,7 +495,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ReportView:
-    """What is shown of a report: words of one line each, and rounded figures."""
+    """The shown content of a report: single lines of text, and rounded figures."""
 
     top: Row
     delta: str
@@ -505,7 +505,7 @@ class ReportView:
 
     @property
     def caption(self) -> str:
-        """What the figures of the parts mean."""
+        """Explanation of the figures of the parts."""
         return (
             f"Each part's ε is its own cost at δ = {self.delta}; the parts need not add up to the "
             "total."
@@ -518,13 +518,13 @@ def one_line(text: str) -> str:
 
 
 def to_text(view: ReportView) -> str:
-    """Draw a report with box characters, its figures in one column."""
+    """Return a report as text with box characters, with its figures in one column."""
     spent = f", spent {view.spent}" if view.spent else ""
     lines = [
         f"{_label(view.top)}: {view.top.figure} at δ = {view.delta}{spent} ({view.neighbouring})"
     ]
     branches = list(_branches(view.top.rows))
-    # One very long label must not push every figure far to the right.
+    # A single very long label must not move all figures far to the right.
     widths = [len(label) for label, _ in branches if len(label) <= _WIDEST_COLUMN]
     width = max(widths, default=0)
     lines += [f"{label:<{width}}  {figure}" for label, figure in branches]
@@ -536,7 +536,7 @@ def to_text(view: ReportView) -> str:
 
 
 def _branches(rows: Sequence[Row], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the label, with its place in the tree, and the figure of each row."""
+    """Yield the label of each row with its branch of the tree, and its figure."""
     for index, row in enumerate(rows):
         is_last = index == len(rows) - 1
         yield prefix + ("└─ " if is_last else "├─ ") + _label(row), row.figure
@@ -548,10 +548,10 @@ def _label(row: Row) -> str:
     return row.name + remark + (f" [{row.bound}]" if row.bound else "")
 
 
-# Drawing as HTML for notebooks -----------------------------------------------------------
+# HTML for notebooks ----------------------------------------------------------------------
 
 _LINE = "display:flex;gap:1.5em;justify-content:space-between"
-# The marks that fold stand outside, so that names and figures of all lines are aligned.
+# The folding marks are outside, so that names and figures of all lines are aligned.
 _FOLD = "cursor:pointer;display:list-item;list-style-position:outside;margin-left:1.2em"
 _LEAF = f"{_LINE};margin-left:1.2em"
 _FIGURE = "white-space:nowrap;font-variant-numeric:tabular-nums"
@@ -584,7 +584,7 @@ def _heading(view: ReportView) -> str:
 
 
 def _branch(row: Row, level: int) -> str:
-    """Return a line of the tree: one that folds if there are lines below it."""
+    """Return a line of the tree, which can be folded if there are lines below it."""
     content = f"<span>{_html_label(row)}</span>{_figure(row.figure)}"
     if not row.rows:
         return f'<div style="{_LEAF}">{content}</div>'

@@ -1,4 +1,4 @@
-"""A statement about a release for those who must judge it."""
+"""A statement about a release, for the people who must assess it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skdptune._html import box, title
 from skdptune._validation import check_kind
 from skdptune._version import __version__
 
-# Words of OpenDP's registry of deployments, as of its schema of 2026.
+# Terms of OpenDP's registry of deployments, as in its schema of 2026.
 PRODUCT_TYPES = (
     "Summary statistics",
     "Machine learning model",
@@ -29,7 +29,7 @@ DATA_SOURCES = ("Static", "Dynamic")
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 
 NOT_STATED = "Not stated by the curator."
-# What only the curator knows, and what is asked about it.
+# Questions that only the curator can answer.
 _QUESTIONS = {
     "description": "What is released?",
     "intended_use": "What is it meant for?",
@@ -51,20 +51,20 @@ _CHOICES = {"product_type": PRODUCT_TYPES, "sector": SECTORS, "data_source": DAT
 
 
 class PrivacyStatement:
-    """What an auditor asks about a release, with the answers that are known.
+    """Questions of an auditor about a release, with the known answers.
 
-    Made by `PrivacyReport.statement` and `PrivacyLedger.statement`. It prints as a page, in
-    Markdown, of questions after the topics of NIST SP 800-226 ("Guidelines for Evaluating
-    Differential Privacy Guarantees"), and is shown so in notebooks; `to_registry_yaml` writes
-    it in the fields of OpenDP's registry of deployments. What the library knows is filled in;
-    what only the curator knows is "Not stated" until it is given.
+    It is created by `PrivacyReport.statement` and `PrivacyLedger.statement`. It prints as a page
+    in Markdown, also in notebooks. The questions follow the topics of NIST SP 800-226 ("Guidelines
+    for Evaluating Differential Privacy Guarantees"). `to_registry_yaml` writes it with the fields
+    of OpenDP's registry of deployments. The library fills in everything that it knows. Facts that
+    only the curator knows are "Not stated" until they are given.
 
     Attributes
     ----------
     facts : ReleaseFacts
-        What the library knows: the guarantee, its assumptions, the tree of its parts.
+        Facts that the library knows: the guarantee, its assumptions, the tree of its parts.
     about : mapping
-        What the curator has stated.
+        Facts stated by the curator.
     unstated : tuple of str
         Names of the arguments that were not given.
 
@@ -91,7 +91,7 @@ class PrivacyStatement:
         self.about = MappingProxyType(_checked(about))
 
     def answer(self, name: str) -> str:
-        """Return what is known of a question, or that it was not stated."""
+        """Return the answer to a question, or "Not stated"."""
         if name == "unit" and not self.about["unit"]:
             return self.facts.unit or NOT_STATED
         value = self.about[name]
@@ -100,7 +100,7 @@ class PrivacyStatement:
 
     @property
     def unstated(self) -> tuple[str, ...]:
-        """Names of the arguments that would answer what is not stated."""
+        """Names of the arguments for questions that are not answered."""
         return tuple(name for name in _QUESTIONS if self.answer(name) == NOT_STATED)
 
     @property
@@ -110,13 +110,13 @@ class PrivacyStatement:
 
     @property
     def public_knowledge(self) -> str:
-        """What is taken to be public, in sentences."""
+        """The facts that are assumed to be public, as sentences."""
         sentences = "; ".join(self.facts.assumptions) or "nothing beyond parameters"
         return f"Taken to be public or assumed: {sentences}."
 
     @property
     def mechanisms(self) -> str:
-        """How releases are made."""
+        """Description of the mechanisms that make the releases."""
         return (
             f"skdptune {__version__}. Its noise is drawn from AES in counter mode, keyed "
             "by the operating system, unless a seed is among the assumptions. What it releases on "
@@ -126,7 +126,7 @@ class PrivacyStatement:
         )
 
     def questions(self) -> list[tuple[str, str, str]]:
-        """Return topics, questions and answers, in their order on the page."""
+        """Return topics, questions and answers, in the order of the page."""
         facts = self.facts
         guarantee = (
             f"ε = {shown_number(facts.epsilon)} at δ = {shown_delta(facts.delta)}: whatever is "
@@ -167,7 +167,7 @@ class PrivacyStatement:
     def to_registry_yaml(self) -> str:
         """Return a draft of a record for OpenDP's registry of deployments.
 
-        Fields that the registry requires and nobody stated say so; others are left out.
+        Required fields without an answer say so; optional ones are left out.
         """
         return to_yaml(registry_record(self))
 
@@ -176,15 +176,15 @@ class PrivacyStatement:
         return registry_record(self)
 
     def __str__(self) -> str:
-        """Return the page."""
+        """Return the page as text."""
         return self.to_markdown()
 
     def __repr__(self) -> str:
-        """Show what it is about, and how much is not stated."""
+        """Return a short description with the number of unanswered questions."""
         return f"PrivacyStatement({self.facts.name!r}, unstated={len(self.unstated)})"
 
     def _repr_html_(self) -> str:
-        """Draw the page for a notebook."""
+        """Return the page as HTML for notebooks."""
         rows = "".join(
             f'<dt style="font-weight:600;margin-top:.5em">{escape(question)}</dt>'
             f'<dd style="margin:0 0 0 1.2em">{escape(answer)}</dd>'
@@ -204,7 +204,7 @@ _TRUST = ("actors", "access", "security", "collection")
 
 
 def _checked(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the curator states, complete and checked, or raise."""
+    """Return the curator's statements, completed and validated, or raise."""
     known = {*_QUESTIONS, *_FREE, *_CHOICES, "publication_date"}
     unknown = sorted(set(about) - known)
     if unknown:
@@ -247,7 +247,7 @@ def _checked_texts(name: str, values: Any) -> tuple[str, ...]:
 
 
 def _checked_date(value: Any) -> str:
-    """Return a date as the registry writes it; today's where none is given."""
+    """Return a date in the format of the registry; by default, today's date."""
     if value is None:
         return datetime.now(UTC).date().isoformat()
     if isinstance(value, date):
@@ -261,36 +261,36 @@ def _checked_date(value: Any) -> str:
         ) from None
 
 
-# What the library itself knows of a release ----------------------------------------------
+# Facts about a release that the library knows --------------------------------------------
 
-# A fitted search and the part of its report that candidates are in.
+# Matches a fitted search, and the part of its report that contains the candidates.
 _OF_SEARCHES = re.compile(r"(^|\W)(\w*SearchCV|selection)\b")
 
 
 @dataclass(frozen=True)
 class ReleaseFacts:
-    """What is known of a release, or of all that were made from a data set.
+    """The known facts about a release, or about all releases from a data set.
 
     Parameters
     ----------
     name : str
-        What was released.
+        Name of the release.
     epsilon, delta : float
         The guarantee.
     neighbouring : str
-        How neighbouring data sets differ.
+        The neighbouring relation.
     unit : str
-        What one record is, where it is known; else empty.
+        Meaning of one record if known, or "".
     assumptions : tuple of str
-        What must hold, and what is taken to be public.
+        Assumptions of the guarantee, and facts that are assumed to be public.
     composition : str
         How costs were added up.
     tuning : str
         Whether the cost of choosing hyperparameters is part of the guarantee.
     other_releases : str
-        What is known of other releases from the same data.
+        Known facts about other releases from the same data.
     tree : str
-        All parts with their costs, as it is printed.
+        All parts with their costs, as text.
     is_continual : bool
         Whether more releases may follow within the same guarantee.
     """
@@ -309,17 +309,17 @@ class ReleaseFacts:
 
 
 def includes_tuning(names: Iterable[str]) -> bool:
-    """Return whether a search is among the names of what was released and of its parts."""
+    """Return whether the names of a release and of its parts include a search."""
     return any(_OF_SEARCHES.search(name) for name in names)
 
 
 # The fields of OpenDP's registry of deployments ------------------------------------------
 
-# The names of fields and their allowed words are the registry's, as of its schema of 2026.
+# Names of fields and their allowed values are those of the registry, in its schema of 2026.
 
 
 def registry_record(statement: PrivacyStatement) -> dict[str, Any]:
-    """Return the record of a statement, with what nobody stated left out where that is allowed."""
+    """Return the record of a statement, without optional fields that are not stated."""
     basic = _basic(statement)
     return {
         "url_slug": _slug(basic),
@@ -416,14 +416,14 @@ def _slug(basic: dict[str, Any]) -> str:
 
 # Plain values as YAML --------------------------------------------------------------------
 
-# Words that every version of YAML reads as themselves; others are quoted.
+# Strings that every version of YAML reads unchanged; others are quoted.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*( [A-Za-z0-9_-]+)*")
 _NOT_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"}
 _INDENT = "  "
 
 
 def to_yaml(content: Mapping[str, Any]) -> str:
-    """Return a mapping of texts, numbers, lists of texts, and such mappings, as YAML."""
+    """Return a mapping of strings, numbers, lists of strings and nested mappings as YAML."""
     return "\n".join(_lines(content)) + "\n"
 
 
@@ -443,7 +443,7 @@ def _lines(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_block(text: str) -> bool:
-    """Return whether a text of several lines can be written as it stands."""
+    """Return whether a text of several lines can be written without quotes."""
     lines = text.split("\n")
     return (
         len(lines) > 1
@@ -458,12 +458,12 @@ def _scalar(value: str | int | float) -> str:
     if isinstance(value, str):
         is_plain = _PLAIN.fullmatch(value) and value.lower() not in _NOT_WORDS
         return value if is_plain else _quoted(value)
-    # YAML 1.1 reads 1e-05 as a text.
+    # YAML 1.1 reads 1e-05 as a string.
     text = repr(value)
     return re.sub(r"^(-?\d+)e", r"\1.0e", text)
 
 
 def _quoted(text: str) -> str:
-    """Return a text in double quotes, with all that cannot be printed as numbers."""
+    """Return a text in double quotes, with unprintable characters as numbers."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'

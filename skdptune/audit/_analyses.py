@@ -1,9 +1,10 @@
-"""From the fits of an audit to its findings, by each of the methods.
+"""The methods by which an audit derives its findings from its fits.
 
-One is a bet against a claim that may be looked at after every fit: a test martingale. Pairs of
-fits, one with the record and one without, come one after another. Before each pair an event and a
-point of the claim are chosen by the pairs before it; the capital is multiplied by how much
-likelier the outcome is under what the past suggests than under the nearest allowed truth.
+One method bets against a claim and may be stopped after every fit: it is a test martingale. Fits
+come in pairs, one with the record and one without. Before each pair, an event and a point of the
+claim are chosen from the earlier pairs. Then the capital is multiplied by a likelihood ratio of
+the outcome: its probability according to the past, divided by that under the nearest allowed
+truth.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ from skdptune.audit._result import GaussianBound
 
 FloatArray = NDArray[np.float64]
 
-# An error of 1e-9 in the nearest point is one of 1e-18 in the capital.
+# An error of 1e-9 in the nearest point is an error of 1e-18 in the capital.
 _N_HALVINGS = 32
-# Shares of the distance from what is allowed to what the past suggests, bet on in equal parts:
-# the past exaggerates, the more so the shorter it is.
+# Bets are divided equally among these relative distances between the allowed rates and the past
+# rates. The past exaggerates, and more so if it is short.
 _SHARES = np.array([1.0, 0.5, 0.25])
 _N_BOUNDS = 60
-# Standard errors by which the future is taken to be better than the past.
+# The future is assumed to be better than the past by this many standard errors.
 _OPTIMISM = 2.0
 _WARM_UP = 20
 _FEWEST = 10
 
 
 class Rates(NamedTuple):
-    """Probabilities of an event on the side where it is likelier, and on the other one."""
+    """Probabilities of an event on the side where it is likelier, and on the other side."""
 
     likely: FloatArray
     unlikely: FloatArray
@@ -64,8 +65,8 @@ class Rates(NamedTuple):
 def nearest_allowed(rates: Rates, epsilon: FloatArray, delta: FloatArray) -> Rates:
     """Return the rates on the line ``p = exp(epsilon) q + delta`` that are nearest to given ones.
 
-    Nearest means the least sum of Kullback and Leibler's divergences from the given rates. Rates
-    that lie on the allowed side of the line are returned as they are.
+    Nearest means the smallest sum of Kullback-Leibler divergences from the given rates. Rates on
+    the allowed side of the line are returned unchanged.
 
     Notes
     -----
@@ -77,7 +78,7 @@ def nearest_allowed(rates: Rates, epsilon: FloatArray, delta: FloatArray) -> Rat
     for _ in range(_N_HALVINGS):
         middle = 0.5 * (low + high)
         image = factor * middle + delta
-        # The derivative of the sum along the line, times what is positive.
+        # The derivative of the sum along the line, multiplied by a positive number.
         slope = (middle - q) * image * (1.0 - image) + factor * (image - p) * middle * (
             1.0 - middle
         )
@@ -90,7 +91,7 @@ def nearest_allowed(rates: Rates, epsilon: FloatArray, delta: FloatArray) -> Rat
 
 
 def log_factors(rates: Rates, allowed: Rates, counts: Counts) -> FloatArray:
-    """Return the logarithms of the capital's factors after some outcomes."""
+    """Return the logarithms of the capital's factors for given outcomes."""
     misses = counts.n_likely - counts.likely, counts.n_unlikely - counts.unlikely
     return (
         _times(counts.likely, rates.likely, allowed.likely)
@@ -101,20 +102,21 @@ def log_factors(rates: Rates, allowed: Rates, counts: Counts) -> FloatArray:
 
 
 def _times(number: FloatArray, above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return ``number * log(above / below)``; below 0 divides nothing that can happen."""
+    """Return ``number * log(above / below)``; if `below` is 0, the number is 0 as well."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = number * (np.log(above) - np.log(below))
     return np.where(number > 0, found, 0.0)
 
 
 class Bets(NamedTuple):
-    """What is bet on in the next pairs, one line each.
+    """The bets on the next pairs, with one line each.
 
     Attributes
     ----------
     events : Events
     rates, allowed : Rates
-        Of shape (n_lines, n_shares): suggested by the past, and the nearest that are allowed.
+        Of shape (n_lines, n_shares): the rates suggested by the past, and the nearest allowed
+        ones.
     """
 
     events: Events
@@ -128,22 +130,22 @@ class SequentialTest:
     Parameters
     ----------
     claim : ClaimCurve
-        What is tested.
+        The claim to be tested.
     risk : float
-        Probability of refuting a claim that is true.
+        Probability of refuting a true claim.
     bound_risk : float, optional
-        Probability that the bound on epsilon is above the truth; without it there is no bound.
+        Probability that the bound on epsilon exceeds the truth. If None, no bound is computed.
 
     Attributes
     ----------
     log_capital : float
-        Of the bets against the claim: their mean over the shares.
+        Logarithm of the mean capital of the bets against the claim, over the shares.
     is_refuted : bool
-        Whether the capital ever reached 1 / risk.
+        Whether the capital has ever reached 1 / risk.
     epsilon_lower : float
-        All epsilons below it have been refuted at some time.
+        All smaller epsilons have been refuted at some time.
     path : list of tuple
-        Number of pairs so far, and the logarithm of the capital.
+        The number of pairs so far, and the logarithm of the capital.
 
     Notes
     -----
@@ -169,13 +171,13 @@ class SequentialTest:
 
     @property
     def epsilon_lower(self) -> float:
-        """Largest epsilon up to which all have been refuted."""
+        """Largest epsilon such that all epsilons up to it have been refuted."""
         open_bounds = np.flatnonzero(~self._is_below)
         first = open_bounds[0] if open_bounds.size else self._bounds.size
         return float(self._bounds[first - 1]) if first > 0 else 0.0
 
     def bets(self, together: FloatArray, without: FloatArray) -> tuple[Bets, Bets]:
-        """Return what to bet on next against the claim, and against bounds, by earlier numbers."""
+        """Return the next bets against the claim and against bounds, given the earlier numbers."""
         claim, bounds = self._claim, self._bounds
         events = possible_events(together, without)
         past = _smoothed(count(events, together, without))
@@ -191,7 +193,7 @@ class SequentialTest:
     def settle(
         self, bets: tuple[Bets, Bets], together: FloatArray, without: FloatArray, seen: int
     ) -> None:
-        """Multiply the capital by what the next pairs bring."""
+        """Multiply the capital by the result of the bets on the next pairs."""
         self._capital = self._capital + _won(bets[0], together, without)[0]
         self._bound_capital = self._bound_capital + _won(bets[1], together, without)
         self._is_below |= _log_mean(self._bound_capital) >= self._bound_goal
@@ -199,7 +201,7 @@ class SequentialTest:
         self.path.append((seen, self.log_capital))
 
     def is_hopeless(self, together: FloatArray, without: FloatArray, n_left: int) -> bool:
-        """Return whether pairs as good as the past, and better by its errors, would not do."""
+        """Return whether the remaining pairs will probably not refute the claim."""
         claim, bets = self._claim, self.bets(together, without)[0]
         likely, unlikely = (
             float(rate[0]) for rate in _smoothed(count(bets.events, together, without))
@@ -217,9 +219,9 @@ class SequentialTest:
 
 
 def looks(n_pairs: int) -> Iterator[tuple[int, int]]:
-    """Iterate over the pairs that are bet on together: from where to where.
+    """Iterate over blocks of pairs with common bets, each given by its first and last pair.
 
-    The first ones are looked at, and not bet on.
+    The first pairs are observed without a bet.
     """
     first = max(min(_WARM_UP, n_pairs // 5), 2)
     while first < n_pairs:
@@ -229,7 +231,7 @@ def looks(n_pairs: int) -> Iterator[tuple[int, int]]:
 
 
 def bet_on_all(test: SequentialTest, together: FloatArray, without: FloatArray) -> SequentialTest:
-    """Return a test after it has bet on given pairs in their order."""
+    """Bet on the given pairs in order, and return the test."""
     for first, last in looks(min(together.size, without.size)):
         bets = test.bets(together[:first], without[:first])
         test.settle(bets, together[first:last], without[first:last], last)
@@ -239,14 +241,14 @@ def bet_on_all(test: SequentialTest, together: FloatArray, without: FloatArray) 
 
 
 def _growth(rates: Rates, claim: ClaimCurve) -> float:
-    """Return how much the logarithm of the capital grows per pair at known rates."""
+    """Return the growth of the logarithm of the capital per pair at known rates."""
     allowed = nearest_allowed(rates, claim.epsilons, claim.deltas)
     one = Counts(rates.likely, np.ones(1), rates.unlikely, np.ones(1))
     return float(np.max(log_factors(rates, allowed, one)))
 
 
 def _smoothed(counts: Counts) -> Rates:
-    """Return rates of the past, never 0 or 1."""
+    """Return the rates of past events, which are never exactly 0 or 1."""
     return Rates(
         (counts.likely + 0.5) / (counts.n_likely + 1.0),
         (counts.unlikely + 0.5) / (counts.n_unlikely + 1.0),
@@ -254,7 +256,7 @@ def _smoothed(counts: Counts) -> Rates:
 
 
 def _scores(past: Rates, epsilons: FloatArray, deltas: FloatArray, size: int) -> FloatArray:
-    """Return by how many standard errors events (rows) exceed what lines (columns) allow."""
+    """Return by how many standard errors events (rows) exceed the limits of lines (columns)."""
     factors = np.exp(epsilons)[None, :]
     p, q = past.likely[:, None], past.unlikely[:, None]
     spread = np.sqrt((p * (1.0 - p) + factors**2 * q * (1.0 - q)) / size)
@@ -270,7 +272,7 @@ def _bets(
 ) -> Bets:
     suggested = Rates(past.likely[chosen][:, None], past.unlikely[chosen][:, None])
     lines = epsilons[:, None], deltas[:, None]
-    # The nearest to all points on the way as well.
+    # This is the nearest allowed point for all points in between as well.
     nearest = nearest_allowed(suggested, *lines)
     rates = Rates(
         nearest.likely + _SHARES * (suggested.likely - nearest.likely),
@@ -290,27 +292,27 @@ def _log_mean(logs: FloatArray) -> FloatArray:
     return np.logaddexp.reduce(logs, axis=-1) - math.log(logs.shape[-1])
 
 
-# Makes as many pairs of fits.
+# Makes the given number of pairs of fits.
 Player = Callable[[int], None]
 
 METHODS = ("auto", "counts", "gaussian", "sequential")
-# Of the fits: those that choose a direction, and those that choose it or an event.
+# Shares of the fits that choose a direction, and that choose a direction or an event.
 _DIRECTION, _CHOICE = 0.3, 0.5
-# Before this share of the fits is made, a sequential audit is not given up.
+# A sequential audit does not give up before this share of the fits is made.
 _LEAST_SEEN = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What an audit has found.
+    """The findings of an audit.
 
     Attributes
     ----------
     epsilon_lower : float
     together, without : ndarray
-        The statistic of fits that did not choose its direction.
+        The statistic of fits that were not used to choose its direction.
     power : callable
-        Returns the power.
+        Function that computes the power.
     is_refuted : bool
     refutation : Refutation or None
     gaussian : GaussianBound or None
@@ -336,7 +338,7 @@ Analysis = Callable[[Trials, int, Player], Findings]
 
 
 def analysis(method: str, claim: ClaimCurve, risk: float) -> Analysis:
-    """Return what makes fits, of which it has a number of pairs at most, and analyses them."""
+    """Return the function that makes fits, up to a number of pairs, and analyses them."""
     if method == "gaussian" and claim.delta == 0.0:
         raise ValueError(
             'method must be "auto", "counts" or "sequential" where delta is 0; got "gaussian". '
@@ -346,11 +348,11 @@ def analysis(method: str, claim: ClaimCurve, risk: float) -> Analysis:
     return chosen
 
 
-# Counts, with bets and what follows if the statistic is normal ----------------------------
+# Counts, combined with bets and with the bound for normal statistics ---------------------
 
 
 def _auto(claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int, play: Player) -> Findings:
-    """Count two events, and bet, each at a third of the risk."""
+    """Count two events, and bet; each has a third of the risk."""
     play(n_pairs)
     counted, parts = _counted(claim, risk / 3.0, trials, n_pairs)
     test = SequentialTest(claim, risk / 3.0)
@@ -376,7 +378,7 @@ def _auto(claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int, play: Pl
 def _counts(
     claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int, play: Player
 ) -> Findings:
-    """Count two events, each at half of the risk."""
+    """Count two events; each has half of the risk."""
     play(n_pairs)
     counted, parts = _counted(claim, risk / 2.0, trials, n_pairs)
     sides = parts.projected(trials)
@@ -393,7 +395,7 @@ def _counts(
 
 @dataclass(frozen=True)
 class _Parts:
-    """Which fits choose a direction, which an event, and which are counted."""
+    """The fits that choose a direction, those that choose an event, and those that are counted."""
 
     direction: Direction | None
     direction_end: int
@@ -402,13 +404,13 @@ class _Parts:
 
     @classmethod
     def of(cls, trials: Trials, n_pairs: int) -> _Parts:
-        """Learn a direction, where there is more than one number, from the first fits."""
+        """Learn a direction from the first fits, if the statistic has several numbers."""
         end = 0 if trials.width == 1 else int(_DIRECTION * n_pairs)
         direction = trials.direction(0, end) if end else None
         return cls(direction, end, int(_CHOICE * n_pairs), n_pairs)
 
     def projected(self, trials: Trials) -> tuple[FloatArray, FloatArray]:
-        """Return the statistic of all fits that have not chosen the direction."""
+        """Return the statistic of all fits that were not used to choose the direction."""
         return trials.projected(self.direction, self.direction_end, self.n_pairs)
 
 
@@ -422,7 +424,7 @@ class _Counted:
 def _counted(
     claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int
 ) -> tuple[_Counted, _Parts]:
-    """Bound epsilon by one event, and test the claim by another one, each at the risk.
+    """Bound epsilon by one event, and test the claim by another one, each with the full risk.
 
     Notes
     -----
@@ -465,7 +467,7 @@ def _gaussian(
 def _gaussian_bound(
     claim: ClaimCurve, risk: float, together: FloatArray, without: FloatArray
 ) -> GaussianBound | None:
-    """Return what follows if the statistic is normal; None where that says nothing.
+    """Return the bound for a normal statistic, or None if there is none.
 
     Notes
     -----
@@ -482,7 +484,7 @@ def _gaussian_bound(
 
 
 def _is_beyond(claim: ClaimCurve, shift: float) -> bool:
-    """Return whether a Gaussian curve is above a claim at any of its points."""
+    """Return whether a Gaussian curve exceeds a claim at any of the claim's points."""
     if shift <= 0.0 or shift >= LARGEST_SHIFT:
         return shift > 0.0
     return bool((gaussian_delta(shift, claim.epsilons) > claim.deltas * (1.0 + 1e-9)).any())
@@ -494,7 +496,7 @@ def _is_beyond(claim: ClaimCurve, shift: float) -> bool:
 def _sequential(
     claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int, play: Player
 ) -> Findings:
-    """Bet against the claim and against bounds, half of the risk each, until it is clear."""
+    """Bet against the claim and against bounds, each with half of the risk, until decided."""
     test = SequentialTest(claim, risk / 2.0, risk / 2.0)
     stopped = ""
     for first, last in looks(n_pairs):
@@ -523,11 +525,11 @@ def _sequential(
 def _bet(
     test: SequentialTest, trials: Trials, first: int, last: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Bet on some pairs, by what earlier ones suggest, and return these with the new ones.
+    """Bet on some pairs, given the earlier ones; return the earlier numbers with the new ones.
 
     Notes
     -----
-    Theorem A3: direction, event and stake are chosen by earlier pairs alone.
+    Theorem A3: direction, event and stake are chosen only from earlier pairs.
     """
     direction, start, _ = _past(trials, first)
     past = trials.projected(direction, start, first)
@@ -537,7 +539,7 @@ def _bet(
 
 
 def _past(trials: Trials, last: int) -> tuple[Direction | None, int, int]:
-    """Return the direction that the older half of the past suggests, and the other half."""
+    """Return the direction learned from the older half of the past, and the other half."""
     if trials.width == 1:
         return None, 0, last
     return trials.direction(0, last // 2), last // 2, last
@@ -553,7 +555,7 @@ def _power(
     refutes: Callable[..., bool],
     *settings: float,
 ) -> Callable[[], AuditPower]:
-    """Return what computes the power of a test, when it is asked for."""
+    """Return a function that computes the power of a test when it is called."""
     verdict = functools.partial(refutes, claim, *settings)
     return functools.partial(power_of, *sides, n_pairs, claim, verdict)
 

@@ -1,4 +1,4 @@
-"""Audits by many fits on neighbouring data: lower bounds on epsilon, and what they would find."""
+"""Audits by many fits on neighbouring data: lower bounds on epsilon, and their power."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _PUBLIC_SIZE = "number of records is public"
 
 
 def canary_for(estimator: Any, X: Any, y: Any, canary: Any) -> Canary:
-    """Return the neighbouring data sets of an audit.
+    """Create the neighbouring data sets of an audit.
 
     Parameters
     ----------
     estimator : estimator
     X, y : array-like
-        The other records, and targets or None.
+        The other records; targets may be None.
     canary : "auto", Canary, or a record
-        A row where `y` is None, else a pair of a row and a target.
+        A record is a row if `y` is None, and a pair (row, target) otherwise.
     """
     if isinstance(canary, Canary):
         return canary
@@ -73,7 +73,7 @@ def _parts(record: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _with_record(estimator: Any, X: Any, y: Any, row: Any, target: Any) -> Canary:
-    """Return the data with one record more, or with one replaced where the claim is about that."""
+    """Return the data with one more record, or with one replaced if the claim is about that."""
     relation, size = neighbouring_of(estimator), number_of_samples(X)
     kept = np.arange(size - 1 if relation == REPLACE else size)
     others = safe_indexing(X, kept)
@@ -91,12 +91,12 @@ def _with_record(estimator: Any, X: Any, y: Any, row: Any, target: Any) -> Canar
 
 
 def _constant(estimator: Any, X: Any, relation: str) -> int | None:
-    """Return the constant that stands for the number of records, if there is one.
+    """Return the constant that replaces the number of records, or None if there is none.
 
     Raises
     ------
     ValueError
-        If the claim holds for a public number of records, which one record more changes.
+        If the claim holds for a public number of records, which adding a record would change.
     """
     size, width = number_of_samples(X), number_of_features(X)
     if relation == REPLACE:
@@ -106,10 +106,10 @@ def _constant(estimator: Any, X: Any, relation: str) -> int | None:
     try:
         if None in constants:
             profile_of(with_public_size(estimator, size), size, width)
-        # The constant is public in place of the real number.
+        # The constant is public and replaces the real number.
         stated = () if constants else assumptions_of(estimator, size, width)
     except (TypeError, ValueError):
-        # Some take no constant with their other parameters.
+        # Some estimators do not accept a constant with their other parameters.
         constants, stated = [], (_PUBLIC_SIZE,)
     if relation != ADD_OR_REMOVE or any(_PUBLIC_SIZE in sentence for sentence in stated):
         raise ValueError(
@@ -121,7 +121,7 @@ def _constant(estimator: Any, X: Any, relation: str) -> int | None:
 
 
 def _longer(rows: Any, row: Any) -> Any:
-    """Return a table, or a column, with one entry more."""
+    """Return a table or a column with one more entry."""
     if sparse.issparse(rows):
         return sparse.vstack([rows, sparse.csr_matrix(np.asarray(row)[None])]).tocsr()
     if hasattr(rows, "columns"):
@@ -137,26 +137,26 @@ def _longer(rows: Any, row: Any) -> Any:
 FloatArray = NDArray[np.float64]
 
 _MOST = 4096
-# Times are not covered by any claim (Assumption F6).
+# Computation times are not covered by any claim (Assumption F6).
 _CLOCKS = ("time", "seconds", "history", "dur_")
 
 
 class PublishedNumbers:
-    """The numbers of a fit that an audit looks at: named ones first, then all it publishes.
+    """The numbers of a fit that an audit reads: named ones first, then everything published.
 
     Parameters
     ----------
     first : callable or None
-        From a fitted estimator to some numbers.
+        Function from a fitted estimator to some numbers.
     row : array-like
-        What the fitted object is asked about.
+        Row for which the fitted object's responses are read.
     examples : list of estimator
-        Fitted; places that all of them have, with as many numbers, are looked at.
+        Fitted estimators; only places that all of them have, with equally many numbers, are read.
 
     Attributes
     ----------
     n_first : int
-        How many numbers `first` gives.
+        Number of numbers returned by `first`.
     """
 
     def __init__(self, first: Callable[[Any], Any] | None, row: Any, examples: list[Any]) -> None:
@@ -172,7 +172,7 @@ class PublishedNumbers:
         self._kept = np.unique(np.linspace(0, total - 1, min(total, _MOST)).round().astype(int))
 
     def __call__(self, fitted: Any) -> FloatArray:
-        """Return the numbers of a fit; those that it lacks are NaN."""
+        """Return the numbers of a fit, with NaN for missing ones."""
         places = self._places(fitted)
         rest = [np.empty(0)]
         for place, size in self._sizes.items():
@@ -197,7 +197,7 @@ def _missing(size: int) -> FloatArray:
 
 
 def _clocked_columns(fitted: Any) -> tuple[str, ...]:
-    """Return the places of a search's columns of times, which are numbered."""
+    """Return the numbered places of a search's columns that contain times."""
     results = getattr(fitted, "cv_results_", None)
     if not isinstance(results, Mapping):
         return ()
@@ -228,51 +228,53 @@ def audit_epsilon(
     """Fit an estimator many times with and without a record, and bound its epsilon from below.
 
     It audits estimators, pipelines and searches of this package and of others, as long as they
-    state a cost or a `claim` is given. The bound holds for any estimator. A claim below it is
-    refuted; a claim above it is not thereby proved.
+    state a cost or a `claim` is given. The bound holds for any estimator. A claim below the bound
+    is refuted. A claim above the bound is not thereby proved.
 
     Parameters
     ----------
     estimator : estimator or search
-        It is not changed. ``random_state`` is set for each fit, nested estimators included, so
-        that all fits have independent noise; ``n_public`` is set where it is None and one side
-        has one record more.
+        It is not changed. ``random_state`` is set for each fit, including nested estimators, so
+        that all fits have independent noise. ``n_public`` is set if it is None and one side has
+        one more record.
     X, y : array-like
         Made-up or public data; `y` may be None. With ``canary="auto"`` only their shape is used.
     canary : "auto", Canary, or a record, default="auto"
-        The record that is present in half of the fits. "auto" is the worst one for the
-        estimator's family, on made-up data (`worst_canary`). A row, or a pair (row, target) where
-        `y` is given, is added to `X`; it replaces the last record if the claim is about replacing
-        one.
+        The record that is present in half of the fits. "auto" is the worst one for the estimator's
+        family, on made-up data (`worst_canary`). A row, or a pair (row, target) if `y` is given,
+        is added to `X`. If the claim is about replacing a record, it replaces the last one
+        instead.
     n_trials : int, default=1000
-        Number of fits, half of them with the record; with ``method="sequential"`` the most.
+        Number of fits, half of them with the record; an upper limit for ``method="sequential"``.
     confidence : float, default=0.95
-        Probability with which the bound is at most the true epsilon, and a true claim is not
+        Probability that the bound is at most the true epsilon, and that a true claim is not
         refuted.
     statistic : {"auto", "response", "direction"} or callable, default="auto"
-        The numbers that are compared. "response" is a few that the record is known to move: the
-        model's prediction for it, scores of a search, statistics of scalers. "direction" is
-        all numbers that a fit publishes. "auto" is both. Several numbers are projected on one
-        direction, of the numbers or of their distances from the usual ones, which is chosen on
-        other fits. A callable gets a fitted copy and returns a number, or several.
+        The numbers that are compared. "response" means a few numbers that the record is known to
+        change: the model's prediction for it, scores of a search, statistics of scalers.
+        "direction" means all numbers that a fit publishes. "auto" combines both. Several numbers
+        are projected on one direction, of the numbers or of their distances from the usual ones;
+        this direction is chosen on other fits. A callable is given a fitted copy and returns one
+        or several numbers.
     method : {"auto", "counts", "gaussian", "sequential"}, default="auto"
-        "counts" bounds the probabilities of an event that other fits have chosen, for any
-        mechanism. "sequential" bets on events against the claim, and stops as soon as the claim
-        is refuted or can no longer be. "gaussian" gives a much higher bound from the same number
-        of fits, and is valid if the statistic is normal with equal spread on both sides, which is
-        tested, not proved. "auto" counts and bets, and adds the bound for a normal statistic.
+        "counts" bounds the probabilities of an event that was chosen by other fits; it is valid
+        for any mechanism. "sequential" bets on events against the claim, and stops as soon as the
+        claim is refuted or can no longer be. "gaussian" gives a much higher bound from the same
+        number of fits. It is valid if the statistic is normal with equal spread on both sides,
+        which is tested but not proved. "auto" counts and bets, and adds the bound for a normal
+        statistic.
     claim : PrivacyProfile or float, optional
-        By default the profile in the fitted estimator's ``privacy_``, or else its `profile_of`.
-        A number is an epsilon, at `delta`.
+        By default, the profile in the fitted estimator's ``privacy_``, or else its `profile_of`. A
+        number is an epsilon at `delta`.
     delta : float, optional
-        Where the bound is stated; by default that of the estimator's report.
+        The delta at which the bound is stated; by default, that of the estimator's report.
     n_jobs : int, optional
-        Workers, as for joblib.
+        Number of workers, as in joblib.
     random_state : int or generator, optional
-        Where the seeds of fits come from.
+        Determines the seeds of the fits.
     verbose : int or None, default=None
-        None counts the fits, once they have taken a second, where somebody watches: on a terminal
-        or in a notebook. 0 shows nothing; above 0 the count is shown at once and left.
+        None shows the number of fits on terminals and in notebooks, after one second. 0 shows
+        nothing. Larger values show the number immediately and keep it at the end.
 
     Returns
     -------
@@ -282,21 +284,22 @@ def audit_epsilon(
     See Also
     --------
     one_run_audit : A bound from a single fit, for estimators that are costly to fit.
-    worst_canary : The record that "auto" takes.
-    skdptune.testing.replay_neighbours : Finds what depends on a record without any noise.
+    worst_canary : The record selected by "auto".
+    skdptune.testing.replay_neighbours : Finds values that depend on a record without any noise.
 
     Notes
     -----
     Theorem A1 ("counts"), Theorem A2 ("gaussian") and Theorem A3 ("sequential"). The neighbouring
-    relation is the claim's own. A claim is a whole profile, and an event tests all of it, so that
-    a claim may be refuted where the bound at one delta is below it.
+    relation is that of the claim. A claim is a whole profile, and an event tests all of it.
+    Therefore a claim may be refuted even if the bound at one delta is below it.
 
-    The power says which noise the same audit would have found: audits are replayed with the
-    distances from the means, as these fits show them, multiplied by a factor. If it is far from
-    1, the record is not the worst one or fits are too few. The factor is an estimate.
+    The power states which noise the same audit would have found to be too small. For this, audits
+    are simulated in which the observed distances from the means are multiplied by a factor. If the
+    factor is far from 1, the record is not the worst one, or there are too few fits. The factor is
+    an estimate.
 
     Every fit costs what it claims. If the data are private and a ledger is active, the fits of an
-    audit are recorded like any others; made-up data need no ledger.
+    audit are recorded like any others. Made-up data need no ledger.
 
     Examples
     --------
@@ -312,7 +315,7 @@ def audit_epsilon(
     >>> result.is_refuted
     False
 
-    The same model, by someone who claims an epsilon of 1:
+    The same model with a claimed epsilon of 1:
 
     >>> result = audit_epsilon(svc, X, n_trials=400, claim=1.0, random_state=0)
     >>> result.is_refuted
@@ -367,7 +370,7 @@ def audit_epsilon(
 def _game(
     canary: Canary, estimator: Any, statistic: Any, players: Players
 ) -> tuple[Game, list[Any]]:
-    """Return the game, and fits of both sides that are shown what is to be read from others."""
+    """Return the game, and fits of both sides from which the places of numbers are read."""
     prepared = canary.prepared(estimator)
     pairs = (canary.X_with, canary.y_with), (canary.X_without, canary.y_without)
     sides = tuple((X,) if y is None else (X, y) for X, y in pairs)
@@ -393,7 +396,7 @@ def _game(
 
 
 def _width(game: Game, examples: list[Any]) -> tuple[int, int | None]:
-    """Return how many numbers the statistic has, and how many of them are likely to tell most."""
+    """Return the size of the statistic, and how many of its numbers are the most informative."""
     numbers = read_numbers(game.statistic(examples[0]))
     first = game.statistic.n_first if isinstance(game.statistic, PublishedNumbers) else 0
     return numbers.size, first or None

@@ -1,8 +1,8 @@
-"""Claims, and what numbers of fits with and without a record say of them: bounds and power.
+"""Bounds on epsilon and their power, from numbers of fits with and without a record.
 
-Each bound on epsilon holds with probability of at least 1 - risk: those that count an event
-whatever a mechanism does, those of normal statistics where both sides are normal with one
-standard deviation.
+Each bound on epsilon holds with probability at least 1 - risk. Bounds that count an event are
+valid for any mechanism. Bounds from normal statistics are valid if both sides are normal with the
+same standard deviation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from skdptune.base._shared import DEFAULT_DELTA
 FloatArray = NDArray[np.float64]
 
 _N_LINES = 48
-# Where no delta is asked for, the curve is read down to here.
+# If no delta is given, the curve is read down to this value.
 _LEAST_DELTA = 1e-9
 
 
@@ -33,22 +33,22 @@ _LEAST_DELTA = 1e-9
 class ClaimCurve:
     """A claimed profile, as half-planes of the probabilities of an event on two neighbours.
 
-    An event of probability p on one side and q on the other is allowed where
-    ``p <= exp(epsilon) * q + delta`` for each of the profile's points.
+    An event with probability p on one side and q on the other is allowed if ``p <= exp(epsilon) *
+    q + delta`` for each point of the profile.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        What is claimed.
+        The claimed profile.
     delta : float
-        At which epsilons are compared.
+        The delta at which epsilons are compared.
 
     Attributes
     ----------
     epsilon : float
-        Claimed at `delta`.
+        The claimed epsilon at `delta`.
     epsilons, deltas : ndarray
-        Points of the profile, from epsilon 0 to that at `delta`, which is the last.
+        Points of the profile, from epsilon 0 to the claimed epsilon at `delta`, which is the last.
     """
 
     profile: PrivacyProfile
@@ -58,7 +58,7 @@ class ClaimCurve:
     deltas: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read the points of the profile."""
+        """Compute the points of the profile."""
         epsilon = self.profile.epsilon(self.delta)
         top = epsilon
         if math.isinf(top):
@@ -75,20 +75,20 @@ class ClaimCurve:
 def read_claim(
     fitted: Sequence[Any], n_samples: int, claim: Any, delta: Any, *, can_be_zero: bool = True
 ) -> tuple[PrivacyProfile, float]:
-    """Return what is claimed, and the delta at which epsilons are compared.
+    """Return the claimed profile, and the delta at which epsilons are compared.
 
     Parameters
     ----------
     fitted : sequence of estimators
-        Fits to both of two neighbouring data sets, or one fit.
+        Fits to both of two neighbouring data sets, or a single fit.
     n_samples : int
-        Records that they saw, where their statements depend on it.
+        Number of records in these fits, in case their statements depend on it.
     claim : PrivacyProfile, float or None
-        As given to an audit; None for what the fits state, the larger of the two.
+        As given to an audit. None means the profiles that the fits state; the larger one counts.
     delta : float or None
         As given to an audit.
     can_be_zero : bool, default=True
-        Whether a number may be 0.
+        Whether `claim` and `delta` may be 0.
     """
     if delta is not None:
         delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
@@ -114,23 +114,23 @@ def read_claim(
     return profile, where
 
 
-# Of Gaussian profiles: at larger shifts a single fit distinguishes both sides.
+# Largest shift of a Gaussian profile: beyond it, a single fit distinguishes both sides.
 LARGEST_SHIFT = 30.0
-# Half-lines among which an event is chosen.
+# Number of half-lines from which an event is chosen.
 _N_LEVELS = 64
 
 
 class Event(NamedTuple):
-    """A half-line, and the side on which it is the likelier one.
+    """A half-line, and the side on which it is likelier.
 
     Attributes
     ----------
     level : float
-        Where it begins or ends.
+        The end of the half-line.
     is_above : bool
-        Whether it is what is not below the level, or what is not above it.
+        Whether the event is "not below the level" or "not above it".
     is_with : bool
-        Whether the record makes it likelier, not its absence.
+        Whether the event is likelier with the record than without it.
     """
 
     level: float
@@ -138,31 +138,31 @@ class Event(NamedTuple):
     is_with: bool
 
     def __str__(self) -> str:
-        """Return the event in words."""
+        """Return the event as text."""
         sign = "≥" if self.is_above else "≤"
         side = "with" if self.is_with else "without"
         return f"statistic {sign} {self.level:.4g}, likelier {side} the record"
 
 
 class Events(NamedTuple):
-    """Half-lines, and the sides on which they are the likelier ones."""
+    """Half-lines, and the sides on which they are likelier."""
 
     level: FloatArray
     is_above: NDArray[np.bool_]
     is_with: NDArray[np.bool_]
 
     def at(self, place: int) -> Event:
-        """Return one of them."""
+        """Return a single event."""
         level, is_above, is_with = (column[place] for column in self)
         return Event(float(level), bool(is_above), bool(is_with))
 
     def of(self, places: Sequence[int] | NDArray[np.intp]) -> Events:
-        """Return some of them."""
+        """Return several of the events."""
         return Events(self.level[places], self.is_above[places], self.is_with[places])
 
 
 class Counts(NamedTuple):
-    """How often events happened on the side where each is likelier, and on the other one."""
+    """How often each event happened on its likelier side, and on the other side."""
 
     likely: FloatArray
     n_likely: FloatArray
@@ -171,7 +171,7 @@ class Counts(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Lower bounds on the likelier probabilities, and upper bounds on the others."""
+    """Lower bounds on the larger probabilities, and upper bounds on the smaller ones."""
 
     likely: FloatArray
     unlikely: FloatArray
@@ -184,9 +184,9 @@ class Refutation(NamedTuple):
     ----------
     delta : float
     epsilon : float
-        Least that the fits allow at this delta.
+        Smallest epsilon that the fits allow at this delta.
     claimed : float
-        Claimed at this delta.
+        The claimed epsilon at this delta.
     """
 
     delta: float
@@ -198,10 +198,10 @@ class Refutation(NamedTuple):
 
 
 def possible_events(together: FloatArray, without: FloatArray) -> Events:
-    """Return half-lines that end at quantiles of all given numbers, of both orders."""
+    """Return half-lines that end at quantiles of all given numbers, in both directions."""
     levels = np.unique(np.concatenate([together, without]))
     if levels.size > _N_LEVELS:
-        # Closer together towards the ends, where the ratios of probabilities are.
+        # They are denser towards the ends, where ratios of probabilities are large.
         far = math.log(levels.size)
         shares = expit(np.linspace(-far, far, _N_LEVELS))
         levels = levels[np.unique((shares * (levels.size - 1)).round().astype(int))]
@@ -214,7 +214,7 @@ def possible_events(together: FloatArray, without: FloatArray) -> Events:
 
 
 def count(events: Events, together: FloatArray, without: FloatArray) -> Counts:
-    """Return how often events happened."""
+    """Return how often events happened on both sides."""
     level, is_above, is_with = events
 
     def hits(side: FloatArray) -> FloatArray:
@@ -232,7 +232,7 @@ def count(events: Events, together: FloatArray, without: FloatArray) -> Counts:
 
 
 def intervals(counts: Counts, risk: float) -> Intervals:
-    """Return one-sided bounds on both probabilities of each event, half of the risk each.
+    """Return one-sided bounds on both probabilities of each event, each with half of the risk.
 
     Notes
     -----
@@ -247,7 +247,7 @@ def intervals(counts: Counts, risk: float) -> Intervals:
 
 
 def least_epsilons(found: Intervals, deltas: FloatArray) -> FloatArray:
-    """Return the least epsilon of each event (row) at each delta, minus infinity if it is none."""
+    """Return each event's least epsilon at each delta, or minus infinity for no constraint."""
     excess = found.likely[:, None] - deltas[None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.log(excess / found.unlikely[:, None])
@@ -259,7 +259,7 @@ def best_event(
 ) -> tuple[Event, float]:
     """Return the event with the largest bound on epsilon at one delta, and this bound.
 
-    Where it was chosen by its own counts, the bound is none.
+    The bound is not valid for the numbers by which the event was chosen.
     """
     events = possible_events(together, without)
     found = intervals(count(events, together, without), risk)
@@ -271,7 +271,7 @@ def best_event(
 def most_damning_event(
     together: FloatArray, without: FloatArray, claim: ClaimCurve, risk: float
 ) -> Event:
-    """Return the event that comes nearest to contradicting a claim, at whichever delta."""
+    """Return the event that is closest to contradicting a claim, at any delta."""
     events = possible_events(together, without)
     found = intervals(count(events, together, without), risk)
     gaps = least_epsilons(found, claim.deltas) - claim.epsilons
@@ -298,13 +298,13 @@ def bound_by(
 def refutation_by(
     event: Event, together: FloatArray, without: FloatArray, claim: ClaimCurve, risk: float
 ) -> Refutation | None:
-    """Return the point of a claim that an event contradicts, None if it contradicts none.
+    """Return the point of a claim that an event contradicts, or None.
 
-    Of several it is the one of the least delta.
+    If there are several points, the one with the smallest delta is returned.
 
     Notes
     -----
-    Theorem A1: both probabilities are bounded at once, whatever the number of points.
+    Theorem A1: both probabilities are bounded simultaneously, for any number of points.
     """
     found = intervals(count(_only(event), together, without), risk)
     bounds = least_epsilons(found, claim.deltas)[0]
@@ -318,10 +318,10 @@ def refutation_by(
 
 
 def counted_epsilon(together: FloatArray, without: FloatArray, delta: float, risk: float) -> float:
-    """Return a lower bound on epsilon from one event, whatever the numbers' distributions.
+    """Return a lower bound on epsilon from one event, for any distribution of the numbers.
 
-    The event, a half-line, and which of the two sides makes it likelier are chosen on every other
-    number, and its probabilities bounded by the rest.
+    The event is a half-line. The event, and the side on which it is likelier, are chosen from
+    every other number. Its probabilities are bounded by the remaining numbers.
 
     Notes
     -----
@@ -335,11 +335,11 @@ def counted_epsilon(together: FloatArray, without: FloatArray, delta: float, ris
 
 
 def gaussian_shift(together: FloatArray, without: FloatArray, risk: float) -> float:
-    """Return a lower bound on the distance of two normal means in standard deviations.
+    """Return a lower bound on the distance between two normal means, in standard deviations.
 
-    With ``d`` the difference of means and ``s`` the pooled deviation of ``m`` degrees, ``d /
-    sigma`` is normal around the distance, and ``m s^2 / sigma^2`` is chi-squared: each bound takes
-    half of the risk.
+    Let ``d`` be the difference of means, and ``s`` the pooled deviation with ``m`` degrees of
+    freedom. Then ``d / sigma`` is normal around the distance, and ``m s^2 / sigma^2`` is
+    chi-squared. Each bound uses half of the risk.
 
     Notes
     -----
@@ -353,7 +353,7 @@ def gaussian_shift(together: FloatArray, without: FloatArray, risk: float) -> fl
     if deviation == 0.0:
         return math.inf if difference > 0.0 else 0.0
     least = math.sqrt(stats.chi2.ppf(risk / 2, degrees) / degrees)
-    # Half of the risk, on both sides, since the sign was looked at.
+    # Half of the risk, two-sided, since the sign of the difference was used.
     error = stats.norm.isf(risk / 4) * math.sqrt(1 / sizes[0] + 1 / sizes[1])
     return max(difference / deviation * least - error, 0.0)
 
@@ -361,7 +361,7 @@ def gaussian_shift(together: FloatArray, without: FloatArray, risk: float) -> fl
 def gaussian_epsilon(
     together: FloatArray, without: FloatArray, delta: float, risk: float
 ) -> float:
-    """Return a lower bound on epsilon where both sides are normal with one deviation.
+    """Return a lower bound on epsilon if both sides are normal with equal deviations.
 
     Notes
     -----
@@ -372,10 +372,11 @@ def gaussian_epsilon(
 
 
 def normality(together: FloatArray, without: FloatArray) -> float:
-    """Return how often normal numbers of one deviation would look less so: a p-value.
+    """Return a p-value for normality with equal deviations.
 
-    It is twice the lesser one of D'Agostino and Pearson's test of the distances from the means,
-    and of Levene's test of equal spreads. No test proves that numbers are normal.
+    It is the probability that such numbers would look less normal: twice the smaller p-value of
+    D'Agostino and Pearson's test of the distances from the means, and of Levene's test of equal
+    spreads. No test can prove that numbers are normal.
     """
     sides = together - together.mean(), without - without.mean()
     residuals = np.concatenate(sides)
@@ -385,29 +386,29 @@ def normality(together: FloatArray, without: FloatArray) -> float:
     return float(min(1.0, 2.0 * min(found)))
 
 
-# From numbers with and without the record to whether they refute the claim.
+# Maps numbers with and without the record to whether they refute the claim.
 Verdict = Callable[[FloatArray, FloatArray], bool]
 
 PROBABILITY = 0.9
 _N_REPEATS = 20
 _N_HALVINGS = 5
 _LEAST_FACTOR = 0.02
-# Of more values a statistic is taken for continuous.
+# A statistic with more distinct values is treated as continuous.
 _MOST_VALUES = 10
 
 
 class AuditPower(NamedTuple):
-    """The least fault that an audit would have found.
+    """The smallest violation that an audit would have found.
 
     Attributes
     ----------
     noise_factor : float or None
-        Noise of at most this factor of what there was would have been found; None where none
-        would.
+        The audit would have found noise at most this factor of the observed noise; None if it
+        would have found none.
     epsilon : float or None
-        What the claim would be with its noise multiplied by this factor.
+        The claim's epsilon if its noise is multiplied by this factor.
     probability : float
-        Of finding it.
+        Probability of finding it.
     """
 
     noise_factor: float | None
@@ -422,21 +423,22 @@ def power_of(
     claim: ClaimCurve,
     refutes: Verdict,
 ) -> AuditPower:
-    """Return by how much smaller noise an audit would have refuted a claim in nine of ten cases.
+    """Return how much smaller noise must be for an audit to find it in nine of ten cases.
 
-    Audits of as many fits are drawn from the distributions that the fits show: means, nearer by
-    their standard error, and distances from them, smoothed and multiplied by the factor; of a
-    statistic of few values, log-odds between the two sides divided by it.
+    Audits with the same number of fits are simulated from the observed distributions. The means
+    are moved closer together by their standard error. The distances from the means are smoothed
+    and multiplied by the factor. For a statistic with few values, the log-odds between the two
+    sides are divided by the factor instead.
 
     Parameters
     ----------
     together, without : ndarray
-        One number per fit.
+        One number for each fit.
     n_pairs : int
-        Fits of the audit on each side.
+        Number of fits of the audit on each side.
     claim : ClaimCurve
     refutes : callable
-        The audit.
+        The decision rule of the audit.
     """
     draw = _sampler(together, without)
 
@@ -462,7 +464,7 @@ def power_of(
 
 
 def epsilon_with_less_noise(claim: ClaimCurve, factor: float) -> float:
-    """Return the epsilon of Laplace noise, or of the Gaussian curve of a claim, times a factor."""
+    """Return the epsilon of Laplace noise, or of a claim's Gaussian curve, with scaled noise."""
     if claim.delta == 0.0 or math.isinf(claim.epsilon):
         return claim.epsilon / factor
     low, high = 0.0, LARGEST_SHIFT
@@ -491,7 +493,7 @@ def _many_values(together: FloatArray, without: FloatArray) -> Sampler:
     means = [float(side.mean()) for side in sides]
     residuals = [side - mean for side, mean in zip(sides, means, strict=True)]
     spreads = [float(side.std()) for side in residuals]
-    # Silverman's width, after which the spread is as before.
+    # Silverman's bandwidth; the spread is kept unchanged.
     widths = [0.9 * s * r.size**-0.2 for s, r in zip(spreads, residuals, strict=True)]
     error = math.hypot(*(s / math.sqrt(r.size) for s, r in zip(spreads, residuals, strict=True)))
     middle, half = sum(means) / 2.0, (means[0] - means[1]) / 2.0

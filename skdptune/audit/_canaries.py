@@ -1,7 +1,7 @@
-"""Neighbouring data sets on which an estimator's claim is nearly attained.
+"""Neighbouring data sets for which the estimator's claim is nearly attained.
 
-The record, the *canary*, is chosen by the estimator's family, from parameters and the form of the
-data alone.
+The record, called the *canary*, is chosen by the estimator's family, from parameters and the form
+of the data only.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from skdptune.base._shared import (
 )
 from skdptune.testing._shared import with_public_size
 
-# Gradients at rows so many clipping norms long are clipped, and the row's own margin stays
-# small for many steps: a longer row is learnt, and pulls no more.
+# Length of the row in clipping norms. Gradients at such rows are clipped, and the row's own margin
+# stays small for many steps. A longer row would be learned, and then have less influence.
 _IN_CLIPPING_NORMS = {"sgd": 3.0, "adam": 3.0}
-# Of nets, in whose first weights the slope is smaller; and of a target that no prediction meets.
+# For nets, whose slope in the first weights is smaller; and a target that predictions never reach.
 _OF_NETS, _FAR_TARGET = 10.0, 100.0
 _BOUNDS = ("bounds", "bounds_X")
 _AT_BOUNDS = "a row at the upper ends of "
-# Solvers that shorten no row, and clip gradients instead.
+# Solvers that clip rows. All others clip gradients instead.
 _NOT_CLIPPING = frozenset({"objective", "output", "psgd"})
 
 
@@ -55,16 +55,16 @@ class Extremes:
     Attributes
     ----------
     row, opposite : ndarray
-        The record, and the one farthest from it.
+        The record, and the row farthest from it.
     others : ndarray of shape (n, ...)
-        Other records, in turn.
+        Rows of the other records, used in turn.
     target : object
-        The record's label or target; None where there is none.
+        The record's label or target; None if there is none.
     other_targets : tuple
-        Targets of other records, in turn; empty where there are none.
+        Targets of the other records, used in turn; empty if there are none.
     reason : str
     is_at_bounds : bool
-        Whether `row` is at the upper ends of bounds, and `opposite` at the lower ones.
+        Whether `row` is at the upper ends of bounds, and `opposite` at the lower ends.
     """
 
     row: np.ndarray
@@ -76,11 +76,11 @@ class Extremes:
     is_at_bounds: bool = False
 
     def at_corners(self) -> Iterator[Extremes]:
-        """Iterate over the same record with all others at one corner of the bounds."""
+        """Iterate over variants with all other records at one corner of the bounds."""
         for corner, where in ((self.opposite, "lower"), (self.row, "upper")):
             beside = f", beside others at all {where} ends"
             yield replace(self, others=corner[None], reason=f"{self.reason}{beside}")
-        # The record at the lower ends, whose opposite is at the upper ones.
+        # The record is at the lower ends, and its opposite at the upper ends.
         swapped = replace(self, row=self.opposite, opposite=self.row)
         yield replace(swapped, reason=self.reason.replace("upper ends", "lower ends", 1))
 
@@ -92,7 +92,7 @@ class Extremes:
 
 
 def last_step(estimator: Any) -> Any:
-    """Return what learns from targets: the last step of a pipeline, what a search tunes."""
+    """Return the estimator that learns from targets: a pipeline's last step, for example."""
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
         return last_step(steps[-1]) if steps else estimator
@@ -103,17 +103,17 @@ def last_step(estimator: Any) -> Any:
 def known_extremes(
     estimator: Any, shape: tuple[int, ...], y: Any, others: Any = None
 ) -> Extremes | None:
-    """Return the extreme record of an estimator's family; None where it is of none.
+    """Return the extreme record for an estimator's family, or None for unknown families.
 
     Parameters
     ----------
     estimator : estimator
     shape : tuple of int
-        Of the data.
+        Shape of the data.
     y : array-like or None
-        Labels, where `estimator` declares none.
+        Used for labels if the estimator declares none.
     others : array-like, optional
-        The other records, of which the record is to differ in direction.
+        The other records; the record should differ from them in direction.
     """
     rows = next(filter(None, (_rows_of(part, shape, others) for part in _parts(estimator))), None)
     if rows is None:
@@ -125,7 +125,7 @@ def known_extremes(
 
 
 def generic_extremes(estimator: Any, X: Any, y: Any, factor: float) -> Extremes:
-    """Return a far-away record with a contradicting target, for any estimator.
+    """Return a distant record with a contradicting target, for any estimator.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def generic_extremes(estimator: Any, X: Any, y: Any, factor: float) -> Extremes:
     X, y : array-like
         Data of the right form.
     factor : float
-        Length of the row, in units of the longest one of `X`.
+        Length of the row, in units of the longest row of `X`.
     """
     table = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     lengths = np.linalg.norm(table.reshape(len(table), -1), axis=1)
@@ -147,17 +147,17 @@ def generic_extremes(estimator: Any, X: Any, y: Any, factor: float) -> Extremes:
 def orthogonal_rows(
     estimator: Any, shape: tuple[int, ...], size: int, others: Any = None
 ) -> tuple[np.ndarray, np.ndarray, str] | None:
-    """Return many extreme rows that pull in different directions, their opposites, and why.
+    """Return many extreme rows in different directions, their opposites, and the reason.
 
     Parameters
     ----------
     estimator : estimator
     shape : tuple of int
-        Of the data.
+        Shape of the data.
     size : int
-        Where there are fewer columns, rows share them.
+        Number of rows; if there are fewer columns, rows share them.
     others : array-like, optional
-        Other records; directions in which they vary less are taken first.
+        Other records; directions with the smallest variation come first.
     """
     for part in _parts(estimator):
         given = own_parameters(part)
@@ -180,13 +180,13 @@ def _axes(shape: tuple[int, ...], size: int, others: Any) -> np.ndarray:
         table = np.asarray(others, dtype=np.float64).reshape(-1, width)
         axes = np.linalg.eigh(table.T @ table)[1].T
     elif len(shape) > 2:
-        # A net for images looks at few of their places at once.
+        # A net for images reads only a few pixels at once.
         axes = np.linalg.qr(np.random.default_rng(0).normal(size=(width, width)))[0]
     return axes[np.arange(size) % width].reshape(size, *shape[1:])
 
 
 def labels_of(estimator: Any, y: Any) -> np.ndarray | None:
-    """Return the labels of a classifier in order, declared or found; None for others.
+    """Return the sorted labels of a classifier, declared or found in `y`; None for others.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def labels_of(estimator: Any, y: Any) -> np.ndarray | None:
 
 
 def _parts(estimator: Any) -> Iterator[Any]:
-    """Iterate over what rows meet, in order."""
+    """Iterate over the estimators through which rows pass, in order."""
     if isinstance(estimator, Pipeline):
         for _, step in estimator.steps:
             if step not in (None, "passthrough"):
@@ -221,7 +221,7 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 
 
 def _rows_of(part: Any, shape: tuple[int, ...], others: Any) -> _Rows | None:
-    """Return the extreme row, the opposite one, those of other records, and why."""
+    """Return the extreme row, its opposite, rows of other records, and the reason."""
     given = own_parameters(part)
     for name in _BOUNDS:
         bounds = given.get(name)
@@ -238,13 +238,13 @@ def _at_bounds(bounds: Any, shape: tuple[int, ...], name: str, takes_ranks: bool
     low, high = (np.broadcast_to(np.asarray(side, dtype=float), shape[1:]) for side in bounds)
     middle = low / 2 + high / 2
     if takes_ranks:
-        # A record at an end has all values on one side of it, and favours none.
+        # A record at one end has all values on one side, so no rank is preferred.
         return middle, high.copy(), np.stack([low, high]), f"a row between others at both {name}"
     return high.copy(), low.copy(), middle[None], f"{_AT_BOUNDS}{name}"
 
 
 def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None, str]:
-    """Return how long the row is to be, from an estimator's own parameters."""
+    """Return the length of the extreme row, from the estimator's own parameters."""
     width = math.prod(shape[1:])
     if "module" in given and "max_grad_norm" in given:
         return _OF_NETS * float(given["max_grad_norm"]), "a row whose gradient is clipped"
@@ -262,9 +262,9 @@ def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None
 
 
 def _quiet_direction(shape: tuple[int, ...], others: Any) -> np.ndarray:
-    """Return a unit row along which other records vary least: the first column if there are none.
+    """Return a unit row along which other records vary least; the first column without records.
 
-    Images are lit evenly instead, since a net may look at any place of them.
+    Images have equal brightness everywhere instead, since a net may read any part of them.
     """
     if len(shape) > 2:
         return np.full(shape[1:], 1.0 / math.sqrt(math.prod(shape[1:])))
@@ -278,7 +278,7 @@ def _quiet_direction(shape: tuple[int, ...], others: Any) -> np.ndarray:
 
 
 def _targets_of(estimator: Any, y: Any) -> tuple[Any, tuple[Any, ...], str]:
-    """Return the record's target, those of the others, and why."""
+    """Return the record's target, the targets of the other records, and the reason."""
     model = last_step(estimator)
     given = own_parameters(model)
     labels = labels_of(estimator, y)
@@ -296,35 +296,36 @@ def _targets_of(estimator: Any, y: Any) -> tuple[Any, tuple[Any, ...], str]:
 
 
 BACKGROUNDS = ("made-up", "given")
-# Other records than the canaries, where none are given; two labels, equally often.
+# Number of other records if none are given; two labels occur equally often.
 N_BESIDE = 4
-# Lengths of rows that are tried, in units of the longest given one, and fits to try each.
+# Lengths of rows to try, in units of the longest given row, and the number of fits for each.
 _FACTORS = (1.0, 10.0, 100.0)
 _N_TRIED = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Canary:
-    """Neighbouring data sets, and numbers of a fit that tell them apart.
+    """Neighbouring data sets, and numbers of a fit that distinguish them.
 
-    Made by `worst_canary`; audits take one that was made by hand as well.
+    It is usually made by `worst_canary`. Audits also accept your own.
 
     Attributes
     ----------
     X_with, y_with : array-like
-        With the record; `y_with` is None where there are no targets.
+        Data with the record; `y_with` is None without targets.
     X_without, y_without : array-like
-        Without it; where records are replaced, with another extreme one in its place.
+        Data without the record. If records are replaced, another extreme record takes its place.
     neighbouring : str
-        How the two differ, in the words of reports.
+        The neighbouring relation, as worded in reports.
     statistic : callable
-        From a fitted estimator to a number, or to a vector of which an audit chooses a
-        direction on fits that it does not count.
+        Function from a fitted estimator to a number or a vector. For a vector, an audit chooses a
+        direction, using fits that it does not count.
     n_public : int or None
-        Constant that stands for the number of records of both, wherever an estimator has such a
-        parameter without a value; None where it has none, or takes none with its parameters.
+        Constant used as the number of records of both data sets, wherever an estimator has such a
+        parameter without a value. None if it has no such parameter, or does not accept it with its
+        other parameters.
     reason : str
-        Why this record.
+        Why this record was chosen.
 
     Examples
     --------
@@ -353,12 +354,12 @@ class Canary:
     reason: str = ""
 
     def __repr__(self) -> str:
-        """Return why, without the data."""
+        """Return the reason and the sizes, but no data."""
         sizes = number_of_samples(self.X_with), number_of_samples(self.X_without)
         return f"Canary({self.reason!r}, {sizes[0]} and {sizes[1]} records)"
 
     def prepared(self, estimator: Any) -> Any:
-        """Return a copy of an estimator with the public constant for the number of records.
+        """Return a copy of an estimator with the public constant as its number of records.
 
         Parameters
         ----------
@@ -373,16 +374,16 @@ class Canary:
 
     @expected_refits()
     def fit(self, estimator: Any, present: bool, random_state: int | None = None) -> Any:
-        """Return a fitted copy.
+        """Return a copy that is fitted with or without the record.
 
         Parameters
         ----------
         estimator : estimator
             It is not changed.
         present : bool
-            Whether the data hold the record.
+            Whether the data contain the record.
         random_state : int, optional
-            Where the fit's noise comes from; None for what the estimator has.
+            Seed of the fit's noise; None keeps the estimator's own setting.
 
         Returns
         -------
@@ -398,49 +399,50 @@ class Canary:
 def worst_canary(
     estimator: Any, X: Any, y: Any = None, *, background: str = "made-up", random_state: int = 0
 ) -> Canary:
-    """Choose neighbouring data sets that an estimator's noise hides worst.
+    """Choose neighbouring data sets for which an estimator's noise hides the difference least.
 
-    One record of them comes and goes: the longest row that clipping or bounds let through, in a
-    direction in which the other records do not resist, with a label or target that contradicts
-    them. It follows from the estimator's parameters and the form of the data, for
+    They differ in one record: the longest row that clipping or bounds allow, in a direction in
+    which the other records do not resist, with a label or target that contradicts them. It follows
+    from the estimator's parameters and the form of the data, for
 
     * linear models and nets, by ``data_norm``, ``max_grad_norm`` and ``target_bound``;
     * scalers and boosting, by ``bounds``;
     * pipelines, by the first step that bounds rows, and the last one's targets;
-    * searches, as for the estimator that they tune, whose score it moves as well as its fit;
-    * diffprivlib's models, by the parameters of the same names; records are replaced there, so
-      that an opposite record stands in the place of the canary.
+    * searches, as for the estimator that they tune; the record changes its score as well as its
+      fit;
+    * diffprivlib's models, by the parameters of the same names. Their guarantee is about replacing
+      records, so an opposite record takes the canary's place.
 
-    If the bounds are those of another library's estimator, the other records are put in the
-    middle, at all lower ends and at all upper ends of the bounds, and the case that moves a few
-    fits most is used. For all other estimators rows of several lengths are tried the same way,
-    added to the given data.
+    For bounds of another library's estimator, three positions of the other records are tried: in
+    the middle, at all lower ends, and at all upper ends of the bounds. The case in which a few
+    fits differ most is used. For all other estimators, rows of several lengths are added to the
+    given data, and selected in the same way.
 
     Parameters
     ----------
     estimator : estimator
         Unfitted; it is not changed.
     X : array-like of shape (n_samples, ...)
-        Public or made-up data. Only their shape is used, unless ``background="given"``: they are
-        then the other records.
+        Public or made-up data. Only their shape is used, unless ``background="given"`` makes them
+        the other records.
     y : array-like, optional
         Targets; their labels are used if `estimator` declares none.
     background : {"made-up", "given"}, default="made-up"
-        The other records. "made-up" is a few rows in the middle of the allowed range, where the
-        canary stands out: an audit is about the mechanism. "given" is `X` and `y`.
+        The other records. "made-up" means a few rows in the middle of the allowed range, among
+        which the canary stands out: an audit is about the mechanism. "given" means `X` and `y`.
     random_state : int, default=0
         Seed of the trial fits.
 
     Returns
     -------
     Canary
-        The data with and without the record, of the kind of neighbours that the estimator's
-        guarantee is about, a statistic, and why.
+        The data with and without the record, for the neighbouring relation of the estimator's
+        guarantee; a statistic, and the reason for the choice.
 
     Notes
     -----
-    Theorem A7: what is returned are neighbours. That they are the worst is not claimed, and no
-    bound rests on it.
+    Theorem A7: the returned data sets are neighbours. They are not claimed to be the worst ones,
+    and the validity of bounds does not depend on that.
 
     Examples
     --------
@@ -479,16 +481,16 @@ def worst_canary(
 
 @dataclass(frozen=True)
 class _Setting:
-    """What neighbours of an estimator's kind are made of.
+    """The properties of neighbouring data sets for an estimator.
 
     Attributes
     ----------
     shape : tuple of int
-        Of the given data.
+        Shape of the given data.
     relation : str
     n_public : int or None
     others, targets : array-like or None
-        The given records, where these are the background.
+        The given records, if they are the background.
     """
 
     shape: tuple[int, ...]
@@ -499,7 +501,7 @@ class _Setting:
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, background: str) -> _Setting:
-        """Return the setting of an estimator and data."""
+        """Create the setting for an estimator and data."""
         shape = check_table(X)
         relation = relation_of(estimator)
         is_given = background == "given"
@@ -507,7 +509,7 @@ class _Setting:
         return cls(shape, relation, n_public, X if is_given else None, y if is_given else None)
 
     def canary(self, extremes: Extremes) -> Canary:
-        """Return the data sets with an extreme record and without it.
+        """Return the data sets with and without an extreme record.
 
         Notes
         -----
@@ -546,7 +548,7 @@ def _with_record(rows: Any, targets: Any, row: np.ndarray, target: Any) -> tuple
 
 
 def check_instance(estimator: Any) -> None:
-    """Refuse an estimator's class, and anything else that is not an estimator."""
+    """Raise for an estimator's class, and for objects that are not estimators."""
     if isinstance(estimator, type):
         raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
@@ -554,7 +556,7 @@ def check_instance(estimator: Any) -> None:
 
 
 def check_table(X: Any) -> tuple[int, ...]:
-    """Return the shape of a table, and refuse what has no records."""
+    """Return the shape of a table, or raise if it has no records."""
     shape = tuple(int(length) for length in table_shape(X))
     if len(shape) < 2 or shape[0] < 1:
         raise ValueError(f"X must be a table with records; got shape {shape}.")
@@ -562,7 +564,7 @@ def check_table(X: Any) -> tuple[int, ...]:
 
 
 def check_targets(X: Any, y: Any) -> None:
-    """Refuse targets that are not one for each record."""
+    """Raise unless there is one target for each record."""
     if y is None:
         return
     shape = table_shape(X)
@@ -574,10 +576,11 @@ def check_targets(X: Any, y: Any) -> None:
 
 
 def relation_of(estimator: Any) -> str:
-    """Return how neighbours differ; raise where no record is known that contributes nothing."""
+    """Return the neighbouring relation; raise if no record without influence is known."""
     relation = neighbouring_of(estimator)
     if relation == ZERO_OUT and own_parameters(estimator).get("fit_intercept") is not False:
-        # Of other steps and of an intercept a row of zeros is a record like others.
+        # For other steps, and for an intercept, a row of zeros has an influence like any other
+        # row.
         raise ValueError(
             "estimator must be a linear model with fit_intercept=False where its guarantee is "
             "about a contribution at its place, so that a row of zeros contributes nothing; got "
@@ -587,7 +590,7 @@ def relation_of(estimator: Any) -> str:
 
 
 def public_constant(estimator: Any, shape: tuple[int, ...]) -> int | None:
-    """Return a constant that may stand for the number of records; None if there is none."""
+    """Return a constant that may replace the number of records, or None."""
     if not any("n_public" in own_parameters(part) for _, part in nested_estimators(estimator)):
         return None
     try:
@@ -598,7 +601,7 @@ def public_constant(estimator: Any, shape: tuple[int, ...]) -> int | None:
 
 
 def _is_of_others(estimator: Any) -> bool:
-    """Return whether some estimator inside is neither of this package nor of scikit-learn."""
+    """Return whether a nested estimator is neither of this package nor of scikit-learn."""
     return any(
         type(part).__module__.partition(".")[0] not in ("skdptune", "sklearn")
         for _, part in nested_estimators(estimator)
@@ -606,10 +609,10 @@ def _is_of_others(estimator: Any) -> bool:
 
 
 def _separation(canary: Canary, estimator: Any, seeds: np.ndarray) -> float:
-    """Return how far apart a few fits with and without a record are.
+    """Return the separation of a few fits with and without a record.
 
-    In standard deviations, or as the logarithm of the ratio of their spreads if that is more:
-    without a record that alone spans a column, a regression may scatter a thousandfold.
+    It is in standard deviations, or the logarithm of the ratio of their spreads if that is larger:
+    without the only record that spans a column, a regression may vary a thousandfold.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Fits with and without a record, many times, and the numbers by which they are compared."""
+"""Repeated fits with and without a record, and the numbers by which they are compared."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from skdptune.base._shared import expected_refits, set_seeds
 from skdptune.ledger import LedgerError
 from skdptune.testing._shared import global_generators
 
-# What scalers learn, summed over features: a record at the bounds moves all of them alike.
+# Statistics learned by scalers, summed over features: a record at the bounds changes all of them.
 _LEARNT = ("mean_", "var_", "data_min_", "data_max_", "center_", "scale_")
-# Odds beyond these are rounded away.
+# Smaller probabilities are rounded up to this.
 _LEAST_CHANCE = 1e-300
 
 
 def numbers_of(fitted: Any, row: np.ndarray, target: Any) -> np.ndarray:
-    """Return the numbers of a fit that an extreme record moves, as a vector.
+    """Return the numbers of a fit that an extreme record changes, as a vector.
 
     Parameters
     ----------
     fitted : estimator
-        After its fit; of a pipeline those of all steps, of a search its scores, too.
+        After its fit. A pipeline includes the numbers of all steps, a search also its scores.
     row : ndarray
         The record.
     target : object
-        Its label or target; not used where it has none.
+        Its label or target; not used if the estimator has none.
 
     Returns
     -------
     ndarray
-        Not empty; numbers that are not finite are 0.
+        Not empty; numbers that are not finite are replaced by 0.
     """
     found = np.array(list(_numbers(fitted, row[None], target)), dtype=np.float64)
     if found.size == 0:
@@ -87,21 +87,21 @@ def _of_steps(fitted: Pipeline, rows: Any, target: Any) -> Iterator[float]:
 
 
 def response(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
-    """Return how strongly a model says what each record does: the larger, the better it knows it.
+    """Return how strongly a model predicts each record's target: larger if it knows the record.
 
     Parameters
     ----------
     fitted : estimator
     rows : array-like
     targets : sequence
-        Labels of a classifier. The prediction of a regression is used unchanged.
+        Labels of a classifier. For a regression, the prediction is used unchanged.
 
     Returns
     -------
     ndarray of shape (n_rows,)
-        For classifiers the margin of a decision function or of a net's outputs, the label's less
-        the mean of the others', or the same of logarithms of probabilities; for others the
-        prediction.
+        For classifiers, the margin: the score of the label minus the mean score of the other
+        labels. Scores are decision functions, outputs of a net or log-probabilities. For other
+        models, the prediction.
     """
     classes = getattr(fitted, "classes_", None)
     if classes is None:
@@ -115,16 +115,16 @@ def response(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
 
 
 def margins(scores: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return each row's score of one class, less the mean of the others.
+    """Return each row's score of one class, minus the mean score of the other classes.
 
-    It is linear in the scores, so that noise on them stays what it is.
+    It is linear in the scores, so that the distribution of noise on them is kept.
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        One number per row is the second of two classes' score less the first one's.
+        A single number per row is the score of the second of two classes minus that of the first.
     places : ndarray of int
-        The class of each row.
+        Index of the class of each row.
 
     Returns
     -------
@@ -137,19 +137,19 @@ def margins(scores: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 FloatArray = NDArray[np.float64]
-# From standardised rows of both sides to weights.
+# Maps standardised rows of both sides to weights.
 Kind = Callable[[FloatArray, FloatArray], FloatArray]
 
-# Of more numbers the covariance would take too long.
+# With more numbers, the covariance would take too long.
 _MOST_CORRELATED = 256
-# In standard deviations; what has no noise is farther than any.
+# In standard deviations; also used for numbers without noise.
 _FARTHEST = 100.0
 _LEAST_SPREAD = 1e-9
 _FEWEST = 4
 
 
 class Fold(NamedTuple):
-    """Distances from what is usual on the side that varies less, in its standard deviations.
+    """Distances from the mean of the side that varies less, in its standard deviations.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Fold(NamedTuple):
     spread: FloatArray
 
     def of(self, numbers: FloatArray) -> FloatArray:
-        """Return how far each number is; those that are missing stay so."""
+        """Return the distance of each number; missing numbers stay missing."""
         with np.errstate(all="ignore"):
             return np.minimum(np.abs((numbers - self.centre) / self.spread), _FARTHEST)
 
@@ -172,7 +172,7 @@ class Direction(NamedTuple):
     ----------
     centre, spread, weights : ndarray of shape (n_numbers,)
     fold : Fold or None
-        What makes distances of numbers.
+        Computes distances from numbers.
     """
 
     centre: FloatArray
@@ -181,7 +181,7 @@ class Direction(NamedTuple):
     fold: Fold | None = None
 
     def of(self, numbers: FloatArray) -> FloatArray:
-        """Return the sum for each row; numbers that are missing count as the centre."""
+        """Return the sum for each row; missing numbers are replaced by the centre."""
         if self.fold is not None:
             numbers = self.fold.of(numbers)
         return _standardised(numbers, self.centre, self.spread) @ self.weights
@@ -190,19 +190,19 @@ class Direction(NamedTuple):
 def learnt_direction(
     together: FloatArray, without: FloatArray, n_first: int | None = None
 ) -> Direction:
-    """Return the direction that tells two sides apart, by rows of numbers of both.
+    """Return the direction that separates two sides best, given rows of numbers for both.
 
-    It is the difference of means of all numbers, of those alone where it is clear, or weighted by
-    the shrunk covariance of all or of the first ones (Ledoit and Wolf 2004), or the clear
-    difference of distances: that which separates one half of the rows best when it is learnt from
-    the other half. Distances show a record that moves a number up or down by chance, as it does
-    an exact score that counts it as right or as wrong.
+    Four candidates are compared: the difference of all means, the clear differences only,
+    differences weighted by the shrunk covariance of all or of the first numbers (Ledoit and Wolf
+    2004), and the clear differences of distances. The best one separates one half of the rows when
+    it is learned from the other half. Distances detect a record that moves a number up or down by
+    chance, such as an exact score that counts it as right or as wrong.
 
     Parameters
     ----------
     together, without : ndarray of shape (n_fits, n_numbers)
     n_first : int, optional
-        How many of the numbers are likely to tell most.
+        Number of leading numbers that are likely to be the most informative.
     """
     width = together.shape[1]
     rows = min(len(together), len(without)) // 2
@@ -250,7 +250,7 @@ def _learnt_of_distances(together: FloatArray, without: FloatArray) -> Direction
 def _moments(
     sides: tuple[FloatArray, FloatArray],
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Return means and variances of all numbers, of both sides."""
+    """Return means and variances of all numbers, for both sides."""
     with np.errstate(all="ignore"):
         means = [_column_means(side) for side in sides]
         squares = [_column_means((side - m) ** 2) for side, m in zip(sides, means, strict=True)]
@@ -258,7 +258,7 @@ def _moments(
 
 
 def _column_means(rows: FloatArray) -> FloatArray:
-    """Return means over numbers that are there, 0 where none is."""
+    """Return means over the numbers that are present; 0 if there are none."""
     known = np.isfinite(rows)
     return np.where(known, rows, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
 
@@ -274,7 +274,7 @@ def _difference(together: FloatArray, without: FloatArray) -> FloatArray:
 
 
 def _clear_difference(together: FloatArray, without: FloatArray) -> FloatArray:
-    """Return differences that are farther from 0 than the farthest of as many without any."""
+    """Return the differences, with 0 for all that equally many without effect may reach."""
     difference = _difference(together, without)
     clear = math.sqrt(2.0 * math.log(2.0 * difference.size))
     error = math.sqrt(1.0 / len(together) + 1.0 / len(without))
@@ -293,7 +293,7 @@ def _decorrelated(together: FloatArray, without: FloatArray) -> FloatArray:
 
     residuals = [side - side.mean(axis=0) for side in (together, without)]
     covariance = ledoit_wolf(np.concatenate(residuals), assume_centered=True)[0]
-    # Numbers without any noise leave a singular matrix.
+    # Numbers without noise would make the matrix singular.
     covariance = covariance + 1e-9 * np.eye(len(covariance))
     return np.linalg.solve(covariance, _difference(together, without))
 
@@ -304,7 +304,7 @@ _REFUSALS = (BudgetExceededError, LedgerError, MemoryError)
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """An estimator, two neighbouring data sets, and what is read from each fit.
+    """An estimator, two neighbouring data sets, and a function that reads numbers from fits.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ class Game:
     sides : tuple
         Arguments of ``fit`` with the record, and without it.
     statistic : callable
-        From a fitted estimator to a number or an array of numbers.
+        Function from a fitted estimator to a number or an array of numbers.
     """
 
     estimator: Any
@@ -325,10 +325,11 @@ class Game:
         """Return a copy, fitted with or without the record; all noise comes from the seed."""
         made = clone(self.estimator)
         set_seeds(made, seed)
-        # A fit may change what it is given.
+        # A fit may modify its arguments.
         arguments = [_copied(each) for each in self.sides[0 if present else 1]]
         if threading.current_thread() is not threading.main_thread():
-            # Other threads use the global generators, too: seeded, fits might share their noise.
+            # Other threads use the global generators, too. If these were seeded, fits might share
+            # noise.
             return made.fit(*arguments)
         with global_generators(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -336,18 +337,18 @@ class Game:
 
 
 class Outcome(NamedTuple):
-    """Whether a fit raised an error, and what was read from it."""
+    """Whether a fit raised an error, and the numbers read from it."""
 
     has_failed: bool
     numbers: FloatArray
 
 
 def play(game: Game, present: bool, seed: np.random.SeedSequence) -> Outcome:
-    """Return what one fit shows; that it fails is shown, too."""
+    """Return the outcome of one fit; failing is an outcome, too."""
     try:
         fitted = game.fitted(present, seed)
     except _REFUSALS:
-        # Of this machine or of a ledger, not of the estimator.
+        # A problem of this machine or of a ledger, not of the estimator.
         raise
     except Exception:
         return Outcome(True, np.empty(0))
@@ -355,7 +356,7 @@ def play(game: Game, present: bool, seed: np.random.SeedSequence) -> Outcome:
 
 
 def read_numbers(value: Any) -> FloatArray:
-    """Return what a statistic has given as a vector, or raise if it is not numeric."""
+    """Return the value of a statistic as a vector, or raise if it is not numeric."""
     try:
         found = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -374,14 +375,14 @@ class Trials:
     Parameters
     ----------
     width : int
-        How many numbers the statistic has.
+        Number of numbers in the statistic.
     n_first : int, optional
-        How many of them, the first, are likely to tell most.
+        Number of leading ones that are likely to be the most informative.
 
     Attributes
     ----------
     n_failed : int
-        Fits that raised an error.
+        Number of fits that raised an error.
     """
 
     def __init__(self, width: int, n_first: int | None = None) -> None:
@@ -390,11 +391,11 @@ class Trials:
         self.n_failed = 0
 
     def __len__(self) -> int:
-        """Return the number of fits with the record, and of those without it."""
+        """Return the number of complete pairs: fits with the record and fits without it."""
         return min(map(len, self._rows))
 
     def add(self, present: bool, outcome: Outcome) -> None:
-        """Take in one fit."""
+        """Add the outcome of one fit."""
         self.n_failed += outcome.has_failed
         row = np.full(self.width + 1, np.nan)
         row[0] = float(outcome.has_failed)
@@ -403,22 +404,22 @@ class Trials:
         self._rows[0 if present else 1].append(row)
 
     def between(self, first: int, last: int) -> tuple[FloatArray, FloatArray]:
-        """Return rows of both sides; the first column holds whether the fit failed."""
+        """Return rows of both sides; the first column states whether the fit failed."""
         together, without = (np.array(side[first:last]) for side in self._rows)
         return together, without
 
     def direction(self, first: int, last: int) -> Direction | None:
-        """Return the direction that some fits suggest, None where there is one number."""
+        """Return the direction learned from some fits, or None if there is only one number."""
         if self.width == 1:
             return None
-        # Whether the fit failed is the first column.
+        # The first column states whether the fit failed.
         n_first = None if self._n_first is None else self._n_first + 1
         return learnt_direction(*self.between(first, last), n_first)
 
     def projected(
         self, direction: Direction | None, first: int, last: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Return one number for each of some fits, of both sides."""
+        """Return one number for each of some fits, for both sides."""
         sides = self.between(first, last)
         if direction is not None:
             return direction.of(sides[0]), direction.of(sides[1])
@@ -430,20 +431,20 @@ def _only_number(rows: FloatArray) -> FloatArray:
 
 
 class Players:
-    """Fits in parallel, counted for whoever watches.
+    """Makes fits in parallel, and shows their number.
 
     Parameters
     ----------
     name : str
-        Of the estimator.
+        Name of the estimator.
     random_state : int or None
-        No two fits have the same seed, on whichever sides.
+        No two fits have the same seed, on either side.
     n_jobs : int or None
-        Workers, as for joblib.
+        Number of workers, as in joblib.
     n_fits : int
-        Most fits.
+        Largest number of fits.
     verbose : int or None
-        As for `skdptune._progress.Progress`.
+        See `skdptune._progress.Progress`.
     """
 
     def __init__(
@@ -460,7 +461,7 @@ class Players:
         self._progress = Progress(f"audit of {name}", verbose)
 
     def __enter__(self) -> Players:
-        """Show the progress."""
+        """Start showing progress."""
         self._progress.__enter__()
         self._progress.count(0, self._total, "fits")
         return self
@@ -471,17 +472,17 @@ class Players:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it."""
+        """Stop showing progress."""
         self._progress.__exit__(kind, error, trace)
 
     def seeds(self, number: int) -> list[np.random.SeedSequence]:
-        """Return seeds that were not given out before."""
+        """Return seeds that were not used before."""
         return self._seeds.spawn(number)
 
     def add_to(self, trials: Trials, game: Game, n_pairs: int) -> None:
         """Add `n_pairs` fits to each side."""
         tasks = [(place % 2 == 0, seed) for place, seed in enumerate(self.seeds(2 * n_pairs))]
-        # No copies of records on the disk.
+        # Do not write copies of records to disk.
         parallel = Parallel(n_jobs=self._n_jobs, return_as="generator", max_nbytes=None)
         outcomes = parallel(delayed(play)(game, present, seed) for present, seed in tasks)
         for (present, _), outcome in zip(tasks, outcomes, strict=True):
@@ -495,7 +496,7 @@ def _copied(data: Any) -> Any:
 
 
 def as_seed(random_state: Any) -> int | None:
-    """Return a seed for all fits: an integer, or one that a generator draws; None as it is."""
+    """Return a seed for all fits: an integer, or one drawn from a generator; None stays None."""
     if random_state is None:
         return None
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):

@@ -57,19 +57,20 @@ _KINDS = ("auto", ORTHOGONAL, MISLABELLED)
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """Records to be included or not, what stands in their place, and the other records.
+    """Records that are included at random, their substitutes, and the other records.
 
     Attributes
     ----------
     rows, targets : ndarray
-        The canaries; `targets` is None where there are none.
+        The canaries; `targets` is None if there are none.
     instead_rows, instead_targets : ndarray
-        Of what takes the place of one that is not included, where the relation asks for it.
+        Substitutes for canaries that are not included, if the neighbouring relation replaces
+        records.
     others, other_targets : ndarray
-        Records that are always there.
+        Records that are always included.
     reason : str
     has_opposites : bool
-        Whether `instead_rows` are as likely as `rows`, for a model that has seen neither.
+        Whether `instead_rows` are as likely as `rows` for a model that has seen neither.
     """
 
     rows: Any
@@ -86,18 +87,18 @@ class Canaries:
         return number_of_samples(self.rows)
 
     def data(self, is_in: np.ndarray, relation: str) -> tuple[Any, Any]:
-        """Return the data with the included ones, in their order after the others.
+        """Return the data with the included canaries in order, after the other records.
 
         Parameters
         ----------
         is_in : ndarray of bool
         relation : str
-            How neighbours differ: by a record that is there, by another one in its place, or by a
-            row of zeros.
+            How neighbours differ: a record is added, replaced by another one, or replaced by a row
+            of zeros.
 
         Notes
         -----
-        Theorem A6: data sets of coins that differ in one are neighbours.
+        Theorem A6: data sets whose coins differ in one place are neighbours.
         """
         rows, targets = self.rows, self.targets
         if relation == ADD_OR_REMOVE:
@@ -120,21 +121,22 @@ def orthogonal_canaries(
     data: tuple[Any, Any] | None,
     rng: np.random.Generator,
 ) -> Canaries:
-    """Return canaries along axes of their own, as long as clipping allows.
+    """Return canaries along different axes, as long as clipping allows.
 
     Parameters
     ----------
     estimator : estimator
     shape : tuple of int
-        Of the data.
+        Shape of the data.
     y : array-like or None
-        Labels, where the estimator declares none.
+        Used for labels if the estimator declares none.
     size : int
-        More than there are axes share them.
+        Number of canaries; if there are fewer axes, canaries share them.
     data : pair of arrays, or None
-        The records that are always there; None for few rows in the middle of what is allowed.
+        The records that are always included; None for a few rows in the middle of the allowed
+        range.
     rng : Generator
-        Draws labels.
+        Draws the labels.
     """
     found = orthogonal_rows(estimator, shape, size, None if data is None else data[0])
     extremes = known_extremes(estimator, shape, y)
@@ -153,16 +155,16 @@ def orthogonal_canaries(
 def mislabelled_canaries(
     estimator: Any, X: np.ndarray, y: np.ndarray, size: int, rng: np.random.Generator
 ) -> Canaries:
-    """Return some of the given records with a wrong label each; the others are always there.
+    """Return some of the given records with wrong labels; the others are always included.
 
     Parameters
     ----------
     estimator : estimator
     X, y : ndarray
     size : int
-        At most the number of records.
+        Number of canaries; at most the number of records.
     rng : Generator
-        Draws which, and their labels.
+        Draws the records and their labels.
     """
     labels = labels_of(estimator, y)
     if labels is None or size > len(X):
@@ -181,12 +183,12 @@ def mislabelled_canaries(
 
 
 def given_canaries(canaries: Any, X: np.ndarray, y: Any) -> Canaries:
-    """Return the user's canaries, which are added to the given data.
+    """Return the user's canaries, to be added to the given data.
 
     Parameters
     ----------
     canaries : pair (rows, targets)
-        The targets may be None.
+        Targets may be None.
     X, y : array-like
     """
     if not isinstance(canaries, tuple) or len(canaries) != 2:
@@ -213,7 +215,7 @@ def given_canaries(canaries: Any, X: np.ndarray, y: Any) -> Canaries:
 def _drawn_targets(
     estimator: Any, y: Any, target: Any, size: int, rng: np.random.Generator
 ) -> np.ndarray | None:
-    """Return targets by chance, so that they cancel in an intercept."""
+    """Return random targets, so that they cancel in an intercept."""
     if target is None:
         return None
     model = last_step(estimator)
@@ -225,7 +227,7 @@ def _drawn_targets(
 
 @expected_refits()
 def seeded_fit(prepared: Any, X: Any, y: Any, seed: np.random.SeedSequence) -> Any:
-    """Return a fitted copy, whose seeds all follow from one; it warns of nothing."""
+    """Return a fitted copy, with all seeds derived from one; warnings are suppressed."""
     made = clone(prepared)
     set_seeds(made, seed)
     with warnings.catch_warnings():
@@ -241,19 +243,19 @@ def scores_of(
     size: int,
     seed: np.random.SeedSequence,
 ) -> tuple[np.ndarray, str]:
-    """Return how well a model knows each canary, and how that was found.
+    """Return how well a model knows each canary, and a description of this score.
 
     Parameters
     ----------
     score : callable or None
-        As the user has it.
+        The user's function.
     fitted, prepared : estimator
-        After and before its fit.
+        The estimator after and before its fit.
     made : Canaries
     size : int
-        Constant for the number of records.
+        Constant used as the number of records.
     seed : SeedSequence
-        Of the fit.
+        Seed of the fit.
     """
     if score is not None:
         found = np.asarray(score(fitted, made.rows, made.targets), dtype=np.float64)
@@ -280,18 +282,18 @@ def scores_of(
 
 
 def untrained(prepared: Any, made: Canaries, seed: np.random.SeedSequence) -> Any:
-    """Return a net of this package with the weights with which its fit begins; None for others.
+    """Return a net of this package with its initial weights, or None for other estimators.
 
     Parameters
     ----------
     prepared : estimator
     made : Canaries
     seed : SeedSequence
-        Of the fit.
+        Seed of the fit.
 
     Notes
     -----
-    Theorem A6. Others may draw their noise where they draw their first weights.
+    Theorem A6. In other libraries' nets, the noise may depend on the draw of the first weights.
     """
     for prefix, part in nested_estimators(prepared):
         names = own_parameters(part)
@@ -331,74 +333,78 @@ def one_run_audit(
     score: Callable[[Any, Any, Any], Any] | None = None,
     random_state: Any = None,
 ) -> OneRunResult:
-    """Fit an estimator once with many canaries, each in by a coin, and bound its epsilon.
+    """Fit an estimator once with many canaries, included at random, and bound its epsilon.
 
-    The audit guesses which canaries were in the data from how well the fitted model knows each.
+    The audit guesses which canaries were in the data, from how well the fitted model knows each.
     Under a true claim, for any model, more than a certain number of right guesses is unlikely. One
     fit is enough, which makes audits of nets affordable. The bound is lower than that of
-    `audit_epsilon`, in particular if canaries interfere: give many columns, or few canaries.
+    `audit_epsilon`, in particular if canaries interfere. Use many columns, or few canaries.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier or regression, or a pipeline or search of one; it is not changed.
-        ``n_public`` is set where it is None, so that the number of included canaries sets no
-        noise.
+        A classifier or regression, or a pipeline or search of one; it is not changed. If
+        ``n_public`` is None, it is set, so that the noise does not depend on the number of
+        included canaries.
     X, y : array-like
-        Made-up or public data. Only their shape is used, unless ``background="given"``: the
-        canaries are then added to them.
+        Made-up or public data. Only their shape is used, unless ``background="given"``; then the
+        canaries are added to them.
     canaries : {"auto", "orthogonal", "mislabelled"} or pair (rows, targets), default="auto"
-        "orthogonal" is one row along each axis, as long as clipping allows, with random labels;
-        if there are more canaries than columns, some share an axis. "mislabelled" is records of
-        `X` with wrong labels, among the other records. "auto" is "orthogonal". A pair is used
-        unchanged, added to `X`.
+        "orthogonal" is one row along each axis, as long as clipping allows, with random labels; if
+        there are more canaries than columns, some share an axis. "mislabelled" means records of
+        `X` with wrong labels, among the other records. "auto" is "orthogonal". A pair is added to
+        `X` unchanged.
     n_canaries : int, optional
-        By default the number of columns, but at least 100 and at most 1000.
+        Number of canaries; by default, the number of columns, but at least 100 and at most 1000.
     n_guesses : int or pair (n_in, n_out), optional
-        Number of guesses: in all, half of them "in", or of each kind. No guess is made about
-        the other canaries. By default several numbers are tried, at a corrected confidence.
+        Number of guesses: in total, half of them "in", or of each kind. No guess is made about the
+        other canaries. By default, several numbers are tried, at a corrected confidence.
     background : {"made-up", "given"}, default="made-up"
-        The other records of "orthogonal": few rows in the middle of what is allowed, or `X`.
+        The other records for "orthogonal": a few rows in the middle of the allowed range, or `X`.
     form : {"fdp", "dp"}, default="fdp"
-        "fdp" tests the whole claimed profile, which gives a far higher bound for Gaussian noise;
-        the bound is for curves of the claim's kind, with less or more noise. "dp" tests epsilons
+        "fdp" tests the whole claimed profile, which gives a far higher bound for Gaussian noise.
+        The bound is for curves of the claim's kind, with less or more noise. "dp" tests epsilons
         at one delta, for any kind of noise.
     claim : PrivacyProfile or float, optional
-        By default the profile in the fitted estimator's ``privacy_``, or else its `profile_of`.
-        A number is an epsilon, at `delta`.
+        By default, the profile in the fitted estimator's ``privacy_``, or else its `profile_of`. A
+        number is an epsilon at `delta`.
     delta : float, optional
-        Where the bound is stated; by default that of the estimator's report.
+        The delta at which the bound is stated; by default, that of the estimator's report.
     confidence : float, default=0.95
-        Probability with which a true claim is not refuted, and the bound is at most the truth.
+        Probability that a true claim is not refuted, and that the bound is at most the truth.
     score : callable, optional
-        Maps a fitted model, rows and targets to a number per row, large for rows that it knows.
-        By default the margin of the row's label, or the prediction in the direction of its
-        target, less that of the opposite row, or less that of a model without noise and
-        canaries; for nets of this package also less that of the untrained net.
+        Maps a fitted model, rows and targets to one number per row, which is large for rows that
+        the model knows. The default is the margin of the row's label, or the prediction in the
+        direction of its target. From this, the value for the opposite row is subtracted, or that
+        of a model without noise and canaries. For nets of this package, the value of the untrained
+        net is subtracted as well.
     random_state : int or generator, optional
         Seed of the coins, the labels and the fit's noise.
 
     Returns
     -------
     OneRunResult
-        With `epsilon_lower`, `claimed_epsilon`, `is_refuted`, `n_right`, `n_guesses`.
+        It has `epsilon_lower`, `claimed_epsilon`, `is_refuted`, `n_right` and `n_guesses`.
 
     See Also
     --------
-    audit_epsilon : A higher bound, from many fits.
+    audit_epsilon : Gives a higher bound, from many fits.
 
     Notes
     -----
     Theorem A4 ("dp", after Steinke, Nasr and Jagielski 2023) and Theorem A5 ("fdp", after
-    Mahloujifar, Melis and Chaudhuri 2024); Theorem A6 pays for the choice among several numbers
-    of guesses. Coins are independent, so that two data sets whose coins differ in one are
-    neighbours of the estimator's relation. With "fdp" `epsilon_lower` is that of the curve whose
-    power has, at each type I error, a normal quantile that is moved by a factor of the claim's:
-    for a Gaussian claim, of Gaussian noise that is smaller by this factor. The curves below it
-    are refuted.
+    Mahloujifar, Melis and Chaudhuri 2024); Theorem A6 pays for the choice among several numbers of
+    guesses. Coins are independent, so two data sets whose coins differ in one place are neighbours
+    of the estimator's relation.
 
-    A bound far below the claim is usual: a fit shows m guesses, of which a Gaussian claim lets few
-    be sure. At epsilon = 8 a thousand canaries that do not interfere show 4 to 5.
+    With "fdp", `epsilon_lower` belongs to a curve that is derived from the claim. At each type I
+    error, the normal quantile of its power is the claim's, moved by a common factor. For a
+    Gaussian claim, it is the curve of Gaussian noise that is smaller by this factor. The curves
+    below it are refuted.
+
+    A bound far below the claim is normal: a fit shows m guesses, and a Gaussian claim allows only
+    few of them to be certain. At epsilon = 8, a thousand canaries that do not interfere show 4 to
+    5.
 
     Examples
     --------
@@ -410,7 +416,7 @@ def one_run_audit(
     >>> result.is_refuted, 2.0 < result.epsilon_lower < 8.0
     (False, True)
 
-    The same model, by someone who claims an eighth of its epsilon:
+    The same model with an eighth of its epsilon as the claim:
 
     >>> one_run_audit(model, np.zeros((500, 500)), claim=1.0, random_state=0).is_refuted
     True
@@ -486,8 +492,8 @@ def _canaries(
 
 
 def _prepared(estimator: Any, X: Any, made: Canaries, relation: str) -> tuple[Any, int]:
-    """Return a copy with a constant for the number of records, which coins would change."""
-    # Theorem A6: a constant in place of the size, so that no coin changes the noise.
+    """Return a copy with a constant number of records, since coins change the real number."""
+    # Theorem A6: with a constant size, the noise does not depend on coins.
     shape = table_shape(X)
     size = max(int(shape[0]), len(made.others) + len(made) // 2)
     if relation != ADD_OR_REMOVE:

@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon from guesses which of many canaries were in one fit."""
+"""Lower bounds on epsilon from guesses about which canaries were included in one fit."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HALVINGS_OF_COUNTS = 60
 def chance_of_right_guesses(
     n_right: int, n_guesses: int, n_canaries: int, epsilon: float, delta: float
 ) -> float:
-    """Bound the chance that at least `n_right` guesses are right.
+    """Return a bound on the probability that at least `n_right` guesses are right.
 
     Parameters
     ----------
     n_right, n_guesses, n_canaries : int
-        Numbers v, r and m; r is fixed before anything is seen, v <= r <= m.
+        Numbers v, r and m; r is fixed before anything is observed, and v <= r <= m.
     epsilon, delta : float
-        The guarantee, for one coin.
+        The guarantee for one coin.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def chance_of_right_guesses(
     Notes
     -----
     Theorem A4: ``f(v) + m delta / (1 + exp(epsilon)) * peaks(r)``, where f is the upper tail of a
-    binomial distribution of r trials with the chance q of randomised response.
+    binomial distribution with r trials and the success probability q of randomised response.
     """
     rate = float(special.expit(epsilon))
     tail = float(stats.binom.sf(n_right - 1, n_guesses, rate))
@@ -51,7 +51,7 @@ def chance_of_right_guesses(
 
 @functools.lru_cache(maxsize=256)
 def mean_peak(n_guesses: int, rate: float) -> float:
-    """Return the mean of the largest probabilities of binomials of 0 to n - 1 trials."""
+    """Return the mean of the largest probabilities of binomials with 0 to n - 1 trials."""
     trials = np.arange(n_guesses)
     modes = np.floor((trials + 1) * rate)
     return float(stats.binom.pmf(np.minimum(modes, trials), trials, rate).mean())
@@ -60,12 +60,12 @@ def mean_peak(n_guesses: int, rate: float) -> float:
 def counted_epsilon(
     n_right: int, n_guesses: int, n_canaries: int, delta: float, risk: float
 ) -> float:
-    """Return an epsilon that is above the true one at `delta` with a chance of at most `risk`.
+    """Return an epsilon that exceeds the true one at `delta` with probability at most `risk`.
 
     Notes
     -----
-    Theorem A4. A guarantee holds for all larger epsilons, too, so that whichever epsilon is
-    refuted refutes all smaller ones: the bound is one that is refuted.
+    Theorem A4. A guarantee also holds for all larger epsilons. Therefore refuting an epsilon
+    refutes all smaller ones, and the bound is an epsilon that is refuted.
     """
     if _is_possible(0.0, n_right, n_guesses, n_canaries, delta, risk):
         return 0.0
@@ -92,25 +92,25 @@ def _is_possible(
 
 FloatArray = NDArray[np.float64]
 
-# Rounding may not refute; probabilities are added up some thousand times.
+# Rounding errors must not refute; some thousand probabilities are added up.
 _SLACK = 1e-9
-# Powers at which a curve is read, as normal quantiles, and points of a profile.
+# Range and number of points of a curve, as normal quantiles, and points of a profile.
 _FARTHEST, _N_POINTS, _N_EPSILONS = 7.5, 601, 800
 _LEAST_DELTA, _LARGEST_READ = 1e-15, 600.0
 
 
 @dataclass(frozen=True)
 class LeastError:
-    """A convex function: how likely an event must be on a neighbour, by its probability on one.
+    """A convex function: the least probability of an event on a neighbour, given its probability.
 
-    It is the largest of 0 and some lines.
+    It is the maximum of 0 and some lines.
 
     Attributes
     ----------
     starts : list of float
-        Where each line begins to be the largest; the first is 0.
+        Where each line becomes the largest one; the first is 0.
     slopes, offsets : list of float
-        Of the lines, with slopes in ascending order.
+        Slopes, in ascending order, and offsets of the lines.
     """
 
     starts: list[float]
@@ -124,7 +124,7 @@ class LeastError:
 
     @classmethod
     def of_lines(cls, slopes: FloatArray, offsets: FloatArray) -> LeastError:
-        """Return the largest of some lines and 0."""
+        """Return the maximum of some lines and 0."""
         slopes = np.append(slopes, 0.0)
         offsets = np.append(offsets, 0.0)
         starts: list[float] = []
@@ -151,10 +151,10 @@ class LeastError:
 
         Notes
         -----
-        Theorem A5: events of probability p and q obey ``p <= exp(e) q + delta(e)``, and so do
-        their complements. Fewer points only make the function smaller.
+        Theorem A5: events with probabilities p and q satisfy ``p <= exp(e) q + delta(e)``, and so
+        do their complements. Fewer points only make the function smaller.
         """
-        # Beyond the largest finite loss nothing but its delta is left.
+        # Beyond the largest finite loss, the profile is constant.
         left = float(profile.delta(_LARGEST_READ)) * (1.0 + 1e-6)
         top = min(profile.epsilon(min(max(left, _LEAST_DELTA), 1.0)), _LARGEST_READ)
         epsilons = np.linspace(0.0, top, _N_EPSILONS)
@@ -167,9 +167,9 @@ class LeastError:
 
 @dataclass(frozen=True, eq=False)
 class ScaledClaim:
-    """Curves of a claim's kind, with its noise by a factor.
+    """Curves of a claim's kind, with its noise scaled by a factor.
 
-    At each type I error the normal quantile of the claim's power is moved away from that of the
+    At each type I error, the normal quantile of the claim's power is moved away from that of the
     error, or towards it. A claim of Gaussian noise becomes one of more or less Gaussian noise.
 
     Attributes
@@ -177,9 +177,9 @@ class ScaledClaim:
     quantiles : ndarray
         Normal quantiles of type I errors, ascending.
     shifts : ndarray
-        By how much the claim's power lies above each.
+        Distance of the claim's power above each of them.
     at_zero : float
-        Power without any type I error.
+        Power at a type I error of 0.
     """
 
     quantiles: FloatArray
@@ -188,7 +188,7 @@ class ScaledClaim:
 
     @classmethod
     def of(cls, profile: PrivacyProfile) -> ScaledClaim:
-        """Return the curves of a claim."""
+        """Create the curves of a claim."""
         reached = np.linspace(-_FARTHEST, _FARTHEST, _N_POINTS)
         least = LeastError.of_profile(profile)
         powers = special.ndtr(reached)
@@ -196,7 +196,7 @@ class ScaledClaim:
         certain = errors <= 0.0
         quantiles = special.ndtri(errors[~certain])
         reached = reached[~certain]
-        # The other half mirrors the one with small errors, whose complements would be rounded.
+        # The other half mirrors the half with small errors, whose complements would be rounded.
         half = quantiles + reached <= 0.0
         quantiles = np.concatenate([quantiles[half], -reached[half][::-1]])
         reached = np.concatenate([reached[half], -quantiles[: half.sum()][::-1]])
@@ -207,12 +207,12 @@ class ScaledClaim:
         )
 
     def least_error(self, factor: float) -> LeastError:
-        """Return the function of the least concave curve above the powers of a factor.
+        """Return the function of the least concave curve above the powers for a factor.
 
         Notes
         -----
-        Theorem A5. The inverse of a concave function of straight pieces is convex, and the largest
-        of its pieces' lines.
+        Theorem A5. The inverse of a concave, piecewise linear function is convex, and the maximum
+        of the lines of its pieces.
         """
         x, y = _concave(*self._dots(factor))
         keep = np.diff(y) > 0.0
@@ -220,7 +220,7 @@ class ScaledClaim:
         return LeastError.of_lines(slopes, x[:-1][keep] - slopes * y[:-1][keep])
 
     def epsilon(self, factor: float, delta: float) -> float:
-        """Return the epsilon of that curve at a delta."""
+        """Return the epsilon of this curve at a delta."""
         x, y = self._dots(factor)
         found = (y > delta) & (y > x)
         if factor == 0.0 or not found.any():
@@ -236,7 +236,7 @@ class ScaledClaim:
 
 
 def _concave(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the dots of the least concave function above some dots."""
+    """Return the points of the least concave function above given points."""
     kept: list[int] = []
     for place in range(x.size):
         while len(kept) > 1:
@@ -254,16 +254,16 @@ def _concave(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 def is_possible(
     least_error: LeastError, n_right: int, n_guesses: int, n_slots: float, chance: float
 ) -> bool:
-    """Return whether so many right guesses, or more, may have the given chance.
+    """Return whether at least this many right guesses may have the given probability.
 
     Parameters
     ----------
     least_error : LeastError
-        What the claim demands.
+        Lower bound on probabilities required by the claim.
     n_right, n_guesses : int
-        Of canaries and of both kinds of guesses; fixed before anything is seen.
+        Numbers over all canaries and both kinds of guesses; fixed before anything is observed.
     n_slots : float
-        Canaries, or half of them where all guesses are of one kind.
+        Number of canaries, or half of it if all guesses are of one kind.
     chance : float
 
     Notes
@@ -287,13 +287,13 @@ def is_possible(
 def largest_refuted_factor(
     claim: ScaledClaim, guesses: Sequence[tuple[int, int, float]], risk: float, largest: float
 ) -> float:
-    """Return the largest factor of a claim's noise that some guesses refute, 0 if none does.
+    """Return the largest noise factor of a claim that some guesses refute, or 0.
 
     Parameters
     ----------
     claim : ScaledClaim
     guesses : sequence of (n_right, n_guesses, n_slots)
-        Each is tested at the whole of `risk`.
+        Each is tested with the full `risk`.
     risk, largest : float
     """
 
@@ -310,20 +310,20 @@ def largest_refuted_factor(
     return low
 
 
-# Shares of all canaries that are guessed, half of them to be in and half of them not: where the
-# noise is Gaussian, few sure guesses say more than all; where it is lacking, all are sure. Fewer
-# than so many say hardly anything.
+# Shares of the canaries that are guessed, half of them "in" and half "out". With Gaussian noise, a
+# few sure guesses are more informative than all; without it, all are sure. Fewer guesses than the
+# minimum show almost nothing.
 _SHARES = (0.75, 0.5, 0.25, 0.125, 0.0625)
 _FEWEST = 12
 
 
 class Guesses(NamedTuple):
-    """How many guesses of each kind are made, and how many of all are right.
+    """The numbers of guesses of each kind, and the number of right ones.
 
     Attributes
     ----------
     n_in, n_out : int
-        Canaries guessed to be in the data, and not to be.
+        Number of canaries guessed to be in the data, and not to be in them.
     n_right : int
     """
 
@@ -338,19 +338,19 @@ class Guesses(NamedTuple):
 
     @property
     def share_of_slots(self) -> float:
-        """Share of pairs of a canary and a kind of guess that there may be: half for one kind."""
+        """Share of the possible pairs of a canary and a kind of guess: half for one kind."""
         return 1.0 if self.n_in and self.n_out else 0.5
 
 
 def numbers_of_guesses(n_canaries: int, given: Any = None) -> list[tuple[int, int]]:
-    """Return how many canaries are guessed to be in, and not: several pairs to be tried.
+    """Return numbers of canaries guessed to be in and out: several pairs to try.
 
     Parameters
     ----------
     n_canaries : int
     given : None, int, or pair of int
-        A number of guesses in all, or of each kind; None for several, which follow from the
-        number of canaries alone.
+        A total number of guesses, or a number for each kind. None for several numbers, which
+        depend only on the number of canaries.
 
     Notes
     -----
@@ -358,7 +358,8 @@ def numbers_of_guesses(n_canaries: int, given: Any = None) -> list[tuple[int, in
     """
     if given is None:
         sizes = {int(n_canaries * share / 2) for share in _SHARES}
-        # Of sure guesses all are right only if no more are made than there are of each kind.
+        # Even sure guesses can all be right only if they are not more than the canaries of each
+        # kind.
         sizes.add(int(n_canaries / 2 - math.sqrt(n_canaries)))
         kept = sorted((size for size in sizes if 2 * size >= _FEWEST), reverse=True)
         return [(size, size) for size in kept] or [(n_canaries // 2, n_canaries // 2)]
@@ -380,14 +381,14 @@ def numbers_of_guesses(n_canaries: int, given: Any = None) -> list[tuple[int, in
 def guessed(
     scores: FloatArray, is_in: NDArray[np.bool_], sizes: Sequence[tuple[int, int]]
 ) -> list[Guesses]:
-    """Return how many guesses are right: the highest scores are in, the lowest are not.
+    """Return how many guesses are right: highest scores are guessed "in", lowest "out".
 
     Parameters
     ----------
     scores : ndarray of shape (n_canaries,)
-        Those of equal scores are taken in their order, which no coin has chosen.
+        Ties are broken by the order of the canaries, which does not depend on coins.
     is_in : ndarray of bool
-        Which canaries were included.
+        Mask of the canaries that were included.
     sizes : sequence of (n_in, n_out)
     """
     order = np.argsort(-np.nan_to_num(scores), kind="stable")
@@ -399,7 +400,7 @@ def guessed(
     ]
 
 
-# Noise so many times too small is as good as none.
+# Noise that is too small by this factor is as good as none.
 _LARGEST_FACTOR = 16.0
 _N_HALVINGS = 30
 
@@ -407,15 +408,15 @@ _N_HALVINGS = 30
 def epsilon_verdict(
     found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
 ) -> tuple[float, float, Guesses]:
-    """Return a bound on epsilon at a delta, the chance under the claim, and the best guesses.
+    """Return a bound on epsilon at a delta, the probability under the claim, and the best guesses.
 
     Parameters
     ----------
     found : list of Guesses
-        Each is tested at the same risk.
+        Each is tested with the same risk.
     n_canaries : int
     profile : PrivacyProfile
-        The claim.
+        The claimed profile.
     delta, risk : float
 
     Notes
@@ -434,15 +435,15 @@ def epsilon_verdict(
 def profile_verdict(
     found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
 ) -> tuple[float, float, Guesses]:
-    """Return the same for a whole profile, and curves of its kind.
+    """Return the same for a whole profile, with the bound for curves of its kind.
 
     Parameters
     ----------
     found : list of Guesses
-        Each is tested at the same risk.
+        Each is tested with the same risk.
     n_canaries : int
     profile : PrivacyProfile
-        The claim.
+        The claimed profile.
     delta, risk : float
 
     Notes
@@ -457,17 +458,17 @@ def profile_verdict(
     factors = [largest_refuted_factor(claim, [case], risk, _LARGEST_FACTOR) for case in cases]
     bound, claimed = claim.epsilon(max(factors), delta), profile.epsilon(delta)
     if p_value > risk * len(found):
-        # Curves are made of dots, and the claim itself is read at others.
+        # Curves are interpolated between points, and the claim itself is evaluated at others.
         bound = min(bound, claimed)
     return bound, p_value, found[int(np.argmax(factors))]
 
 
 def _largest_chance(least: LeastError, case: tuple[int, int, float]) -> float:
-    """Return the largest chance that a claim lets such guesses have."""
+    """Return the largest probability that a claim allows for such guesses."""
     low, high = 0.0, 1.0
     if is_possible(least, *case, high):
         return high
-    # In logarithms, since the chance may be of any size.
+    # In logarithms, since probabilities differ by orders of magnitude.
     low, high = -50.0, 0.0
     for _ in range(_N_HALVINGS):
         middle = 0.5 * (low + high)

@@ -21,7 +21,7 @@ _CELL = "padding-right:1.5em;text-align:left"
 
 
 def _shown_bound(value: float) -> str:
-    """Show a lower bound with three decimals, rounded down."""
+    """Format a lower bound with three decimals, rounded down."""
     return "inf" if math.isinf(value) else f"{math.floor(value * 1e3) / 1e3:.3f}"
 
 
@@ -32,7 +32,7 @@ def _bound_in_words(epsilon_lower: float, claimed_epsilon: float, delta: str = "
     ----------
     epsilon_lower, claimed_epsilon : float
     delta : str, default=""
-        Where they are compared, as it is to be shown; left out where empty.
+        Text of the delta at which they are compared; omitted if empty.
     """
     place = f"at δ = {delta}, " if delta else ""
     return (
@@ -42,7 +42,7 @@ def _bound_in_words(epsilon_lower: float, claimed_epsilon: float, delta: str = "
 
 
 def _as_text(head: str, verdict: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return what is printed: what was audited, the verdict, and how it was found."""
+    """Return the printed text: the audited estimator, the verdict, and how it was found."""
     lines = [f"  {name + ':':<{_WIDTH}}{text}" for name, text in rows]
     return "\n".join([head, f"  {verdict}", *lines])
 
@@ -50,7 +50,7 @@ def _as_text(head: str, verdict: str, rows: Iterable[tuple[str, str]]) -> str:
 def _as_html(
     head: str, verdict: str, rows: Iterable[tuple[str, str]], *, is_refuted: bool = False
 ) -> str:
-    """Return the same for notebooks, in colours that suit light and dark pages."""
+    """Return the same as HTML for notebooks, with colours for light and dark pages."""
     table = "".join(
         f'<tr><td style="{QUIET};{_CELL}">{escape(name)}</td>'
         f'<td style="text-align:left">{escape(text)}</td></tr>'
@@ -65,23 +65,23 @@ def _as_html(
 
 FloatArray = NDArray[np.float64]
 
-# Below, normal numbers would look like this once in a hundred audits.
+# Normal numbers give a smaller p-value in one of a hundred audits.
 _LEAST_P_VALUE = 0.01
 
 
 class GaussianBound(NamedTuple):
-    """What the fits show if the statistic is normal, with one spread on both sides.
+    """The findings if the statistic is normal with equal spread on both sides.
 
     Attributes
     ----------
     epsilon_lower : float
         Lower bound on epsilon.
     shift : float
-        Lower bound on the distance of the means in standard deviations.
+        Lower bound on the distance between the means, in standard deviations.
     p_value : float
-        Of a test that the statistic is normal with one spread.
+        p-value of a test for normality with equal spread.
     is_refuted : bool
-        Whether the claim is wrong if it is.
+        Whether the claim is refuted under this assumption.
     """
 
     epsilon_lower: float
@@ -106,33 +106,34 @@ class AuditResult:
     epsilon_lower : float
         Lower bound on the true epsilon at `delta`, with probability `confidence`.
     claimed_epsilon : float
-        What is claimed there.
+        The claimed epsilon at `delta`.
     delta, confidence : float
     is_refuted : bool
-        Whether the fits contradict the claim, at this delta or another one of its profile.
+        Whether the fits contradict the claim, at this delta or at another one of its profile.
     refutation : Refutation or None
-        The least ``delta`` at which an event contradicts the claim, the least ``epsilon`` there,
-        and what is ``claimed``.
+        The smallest ``delta`` at which an event contradicts the claim, the smallest possible
+        ``epsilon`` there, and the ``claimed`` epsilon.
     gaussian : GaussianBound or None
-        What follows if the statistic is normal: ``epsilon_lower``, ``shift``, ``p_value``,
-        ``is_refuted``. None where that was not asked for, or cannot be, as at a delta of 0.
+        The findings if the statistic is normal: ``epsilon_lower``, ``shift``, ``p_value`` and
+        ``is_refuted``. None if this was not requested or is impossible, as at a delta of 0.
     power : AuditPower
-        The least fault that would have been found: ``noise_factor``, ``epsilon``, ``probability``.
-        It is estimated when it is asked for, which takes some seconds.
+        The smallest violation that would have been found: ``noise_factor``, ``epsilon`` and
+        ``probability``. It is estimated on first access, which takes some seconds.
     method, statistic, neighbouring, canary, event : str
-        The method of the audit, in words.
+        Descriptions of the audit's method.
     n_trials, n_failed : int
-        Fits that were made, and those of them that raised an error.
+        Number of fits, and number of those that raised an error.
     stopped : str
-        Why a sequential audit made no more fits.
+        Why a sequential audit stopped.
     capital : tuple of tuple
-        Pairs of fits, and the logarithm of the capital of bets against the claim after them.
+        Pairs: a number of fits, and the logarithm of the capital of bets against the claim after
+        them.
     goal : float
         Logarithm of the capital at which the claim is refuted.
     statistic_with, statistic_without : ndarray
         The statistic of fits that were not used to choose it.
     power_of : callable
-        Estimates the power.
+        Function that estimates the power.
 
     Examples
     --------
@@ -169,12 +170,12 @@ class AuditResult:
 
     @functools.cached_property
     def power(self) -> AuditPower:
-        """The least fault that the audit would have found, estimated when it is asked for."""
+        """The smallest violation that the audit would have found; estimated on first access."""
         return self.power_of()
 
     @property
     def verdict(self) -> str:
-        """What was found, in a sentence."""
+        """The result as a sentence."""
         if self.is_refuted:
             return f"The claim is refuted: {self._contradiction()}."
         words = f"Consistent with the claim: {self._bound()}."
@@ -183,7 +184,7 @@ class AuditResult:
         return words
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the fits, ready for JSON.
+        """Return everything except the fits, in a form that JSON can store.
 
         Returns
         -------
@@ -200,9 +201,9 @@ class AuditResult:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         kind : {"auto", "statistic", "capital"}, default="auto"
-            "auto" is the capital of a sequential audit, and the statistic of others.
+            "auto" is "capital" for sequential audits, and "statistic" for others.
 
         Returns
         -------
@@ -220,7 +221,7 @@ class AuditResult:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the same for notebooks."""
+        """Return the same as HTML for notebooks."""
         head = f"Audit of {self.estimator}"
         return _as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
 
@@ -289,21 +290,21 @@ class OneRunResult:
     estimator : str
         Name of the estimator's class.
     epsilon_lower : float
-        Lower bound on the true epsilon at `delta`, with probability `confidence`; with "fdp" for
-        curves of the claim's kind.
+        Lower bound on the true epsilon at `delta`, with probability `confidence`. With "fdp", it
+        is valid for curves of the claim's kind.
     claimed_epsilon : float
-        What is claimed there.
+        The claimed epsilon at `delta`.
     delta, confidence : float
     is_refuted : bool
         Whether the fit contradicts the claim.
     form : {"fdp", "dp"}
-        Whether the whole profile was tested, or one epsilon and delta.
+        Whether the whole profile was tested ("fdp"), or one epsilon and delta ("dp").
     p_value : float
-        Bound on the chance of such guesses if the claim is true.
+        Bound on the probability of such guesses if the claim is true.
     n_canaries, n_guesses, n_right : int
-        Of the number of guesses that says most.
+        Numbers for the most informative number of guesses.
     canary, statistic, neighbouring : str
-        What was included, the score, and how neighbours differ, in words.
+        Descriptions of the canaries, the score and the neighbouring relation.
     statistic_with, statistic_without : ndarray
         Scores of canaries that were in the data, and of those that were not.
 
@@ -337,7 +338,7 @@ class OneRunResult:
 
     @property
     def verdict(self) -> str:
-        """What was found, in a sentence."""
+        """The result as a sentence."""
         delta = shown_delta(self.delta)
         bound = _bound_in_words(self.epsilon_lower, self.claimed_epsilon, delta)
         if self.form == "fdp":
@@ -348,7 +349,7 @@ class OneRunResult:
         return f"The claim is refuted: {chance}; {bound}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the scores, ready for JSON.
+        """Return everything except the scores, in a form that JSON can store.
 
         Returns
         -------
@@ -362,7 +363,7 @@ class OneRunResult:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
 
         Returns
         -------
@@ -380,7 +381,7 @@ class OneRunResult:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the same for notebooks."""
+        """Return the same as HTML for notebooks."""
         head = f"Audit of {self.estimator} by one fit"
         return _as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
 

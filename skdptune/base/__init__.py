@@ -1,10 +1,10 @@
-"""Private estimators: what they promise, what any estimator costs, and what a fitted one has cost.
+"""Private estimators: their protocol, and their privacy cost before and after a fit.
 
-An estimator is *private* if it has ``privacy_profile(n_samples, n_features=None)``, which follows
-from its parameters and public sizes alone, and after ``fit`` a ``privacy_`` report; the module
+An estimator is *private* if it has ``privacy_profile(n_samples, n_features=None)``, which depends
+only on its parameters and public sizes, and a ``privacy_`` report after ``fit``. The module
 `protocol` states the whole contract. `profile_of` returns the cost of any estimator before it sees
-data: of a private one by its own word, of a pipeline by composing its steps, of another library's
-model through `register_profile`.
+data: a private estimator states its own cost, a pipeline's cost is composed from its steps, and
+the cost of another library's model comes from `register_profile`.
 """
 
 from skdptune.base._costs import privacy_of, profile_of, register_profile

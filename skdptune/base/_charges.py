@@ -1,4 +1,4 @@
-"""What a fit is charged with before it reads the data: its cost, and what that rests on."""
+"""Charges of fits before they read data: their cost, and the assumptions behind it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from skdptune.base._reading import as_table
 from skdptune.base._records import check_rows_form, labels_in, read_targets
 from skdptune.ledger import PrivacyLedger, Reservation
 
-# What a call gives to a method that reads data -----------------------------------------------
+# Arguments of a call to a method that reads data ---------------------------------------------
 
 
 def arguments_of(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Return the arguments of a call by name, also where its method calls them otherwise."""
+    """Return the arguments of a call by name; positional data are "X" and "y" in any method."""
     known = dict(bound.arguments)
     for name, each in bound.signature.parameters.items():
         if each.kind is each.VAR_KEYWORD and name != "refused":
@@ -36,39 +36,39 @@ def arguments_of(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def signature_with_object(method: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a bound method with its object in the first place."""
+    """Return the signature of a bound method, with its object as the first parameter."""
     own = inspect.Parameter("_object", inspect.Parameter.POSITIONAL_ONLY)
     return inspect.Signature([own, *signature_of(method).parameters.values()])
 
 
 def signature_of(method: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a method, or one that takes anything where it tells none."""
+    """Return the signature of a method, or one that accepts anything if the method has none."""
     try:
         return inspect.signature(method)
     except ValueError:
-        # Of compiled code that does not tell.
+        # Compiled code may have no signature.
         return inspect.signature(lambda *args, **kwargs: None)
 
 
 # Charges -------------------------------------------------------------------------------------
 
-# Where curves are compared: what a ledger adds up is more than their values at one delta.
+# Curves are compared at all of these: a ledger's total depends on more than one delta.
 _DELTAS = tuple(10.0**-exponent for exponent in range(1, 16))
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What a release is charged with.
+    """The cost of a release, and what a ledger records with it.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        What it costs at most.
+        An upper bound on its cost.
     name : str
     assumptions : tuple of str
     neighbouring : str
     details : dict
-        Public facts.
+        Public facts about the release.
     """
 
     profile: PrivacyProfile
@@ -79,11 +79,11 @@ class Charge:
 
     @property
     def is_free(self) -> bool:
-        """Whether there is nothing to be recorded."""
+        """Whether nothing has to be recorded, because the cost is zero."""
         return self.profile == PrivacyProfile.pure(0.0)
 
     def reserved(self, ledger: PrivacyLedger) -> Reservation:
-        """Set the cost aside in a ledger, or raise if it does not fit."""
+        """Reserve the cost in a ledger, or raise if it exceeds the remaining budget."""
         return ledger.reserve(
             self.profile,
             name=self.name,
@@ -93,7 +93,7 @@ class Charge:
         )
 
     def check_covers(self, estimator: Any, ledger: PrivacyLedger) -> None:
-        """Charge what a fit has cost in fact, if that is more than was announced."""
+        """Charge the actual cost of a fit in full, if it exceeds the announced cost."""
         found = getattr(estimator, "privacy_", None)
         if not isinstance(found, PrivacyReport) or found.profile == self.profile:
             return
@@ -111,22 +111,23 @@ def _covers(announced: PrivacyProfile, found: PrivacyProfile, delta: float) -> b
 
 
 def charge_of_fit(estimator: Any, arguments: Mapping[str, Any]) -> Charge:
-    """Return what a fit is charged with, from parameters and the form of its arguments.
+    """Return the charge for a fit, computed from parameters and the form of its arguments.
 
     Parameters
     ----------
     estimator : estimator
     arguments : mapping
-        Of its fit, by name.
+        The arguments of its fit, by name.
 
     Raises
     ------
     ValueError, TypeError
-        For parameters that are wrong, and for arguments that no fit can use, by their form.
+        If parameters are invalid, or if no fit could use arguments of this form.
 
     Notes
     -----
-    Theorem H4. No record is read, but for the label set, where that is public and sets the cost.
+    Theorem H4. No record is read, with one exception: the label set, if it is public and affects
+    the cost.
     """
     _check_form(estimator, arguments)
     n_samples, n_features = _sizes(estimator, arguments)
@@ -144,7 +145,7 @@ def charge_of_fit(estimator: Any, arguments: Mapping[str, Any]) -> Charge:
 
 
 def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
-    """Refuse parameters and arguments that a fit would refuse for their form alone."""
+    """Raise for parameters and for forms of arguments that the fit would reject anyway."""
     check = getattr(estimator, "_check_parameters", None)
     if callable(check):
         check()
@@ -160,7 +161,7 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
         name = type(estimator).__name__
         raise ValueError(f"y must be given: {name} requires y to be passed; got None.")
     if hasattr(X, "shape") and tags.input_tags.two_d_array:
-        # Of other libraries' classes no more is known than that they take tables.
+        # Of classes of other libraries, we only know that they accept tables.
         check_rows_form(X, accept_sparse=True, allow_nd=True)
     if y is not None:
         check_consistent_length(X, y)
@@ -170,7 +171,7 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
 
 
 def _rows_of(arguments: Mapping[str, Any]) -> Any:
-    """Return the records, by their usual name or as the first argument after the object itself."""
+    """Return the records: the argument X, or else the first argument after the object itself."""
     if "X" in arguments:
         return as_table(arguments["X"])
     others = [value for name, value in arguments.items() if name not in ("self", "y")]
@@ -178,7 +179,7 @@ def _rows_of(arguments: Mapping[str, Any]) -> Any:
 
 
 def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Return the public number of records, and the number of columns where it is known."""
+    """Return the public number of records, and the number of columns or None if it is unknown."""
     X, statistics = _rows_of(arguments), arguments.get("statistics")
     n_features = number_of_features(X)
     if statistics is not None:
@@ -198,7 +199,7 @@ def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | Non
 
 
 def _labelled(estimator: Any, y: Any) -> Any:
-    """Return the estimator, or a copy that is given the public label set where that costs."""
+    """Return the estimator, or a copy with the public label set if the cost depends on it."""
     is_open = getattr(estimator, "classes", ()) is None
     if y is None or not is_open or not hasattr(estimator, "__sklearn_tags__"):
         return estimator

@@ -1,4 +1,4 @@
-"""What any estimator costs before its fit, what that rests on, and what a fitted one has cost."""
+"""The privacy cost of any estimator before its fit, its assumptions, and reports after a fit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from skdptune.base._refusals import (
 )
 from skdptune.ledger._shared import ADD_OR_REMOVE, RELATIONS, REPLACE, common_relation
 
-# The estimator is of the class that the function is registered for.
+# Its first argument is an estimator of the class for which the function is registered.
 CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
 
 DEFAULT_DELTA = 1e-5
 
-# Optional libraries, whose models are registered when the first one is met.
+# Optional libraries; the models of each are registered when the first one is encountered.
 _ADAPTERS = {"diffprivlib": "skdptune.base._diffprivlib"}
 _REPLACING = frozenset({"diffprivlib"})
 _ANY_SIZE = 1000
@@ -36,17 +36,18 @@ _broken: set[str] = set()
 
 
 def profile_of(estimator: object, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-    """Return what fitting an estimator costs, before it sees data.
+    """Return the privacy cost of fitting an estimator, before it sees data.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, a transformer that learns nothing, a Pipeline, ColumnTransformer or
-        FeatureUnion of such, or of a class that was registered. It is not changed.
+        A private estimator, a transformer that learns nothing from data, an estimator of a
+        registered class, or a Pipeline, ColumnTransformer or FeatureUnion of these. It is not
+        changed.
     n_samples : int
         Number of records; treated as public.
     n_features : int, optional
-        Number of columns, where it is known.
+        Number of columns, if it is known.
 
     Returns
     -------
@@ -55,13 +56,13 @@ def profile_of(estimator: object, n_samples: int, n_features: int | None = None)
     Raises
     ------
     NoProfileError
-        If some step learns from data and has no profile. The message names all such steps, and
-        what to use instead of each.
+        If a step learns from data and has no profile. The message lists all such steps, and what
+        to use instead of each.
 
     Notes
     -----
-    Steps that see the same records compose adaptively, per direction. Neighbours differ by adding
-    or removing one record.
+    Steps that see the same records compose adaptively, separately for each direction. Neighbours
+    differ by adding or removing one record.
 
     Examples
     --------
@@ -78,9 +79,9 @@ def profile_of(estimator: object, n_samples: int, n_features: int | None = None)
 
 
 def cost_of(estimator: object, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    """Return the profile of a fit, by the estimator's own word or that of its registered class."""
+    """Return the profile of a fit, stated by the estimator or by its registered class."""
     load_adapter_of(estimator)
-    # An estimator's own profile takes precedence over that of a class it descends from.
+    # An estimator's own profile takes precedence over that of a registered parent class.
     own = own_member(estimator, "privacy_profile")
     if own is None or isinstance(estimator, type):
         own = functools.partial(_registry, estimator)
@@ -93,9 +94,9 @@ def cost_of(estimator: object, n_samples: int, n_features: int | None) -> Privac
 
 
 def beside_refusals(error: Exception, estimators: Iterable[object]) -> Exception:
-    """Return an error together with all that keeps estimators from having a cost, if anything.
+    """Combine an error with all reasons why these estimators have no cost, if there are any.
 
-    Who mends one thing at a time would else be refused again for each.
+    Users then see everything that is wrong at once, and need not fix one problem per attempt.
     """
     refusals: list[Refusal] = []
     for estimator in estimators:
@@ -104,7 +105,7 @@ def beside_refusals(error: Exception, estimators: Iterable[object]) -> Exception
         except NoProfileError as found:
             refusals += found.refusals
         except (TypeError, ValueError):
-            # Bad parameters, or a cost that depends on the number of columns.
+            # Invalid parameters, or a cost that depends on the number of columns.
             continue
     if not refusals:
         return error
@@ -112,26 +113,26 @@ def beside_refusals(error: Exception, estimators: Iterable[object]) -> Exception
 
 
 def refusals_of(estimator: object, n_features: int | None = None) -> tuple[Refusal, ...]:
-    """Return what keeps an estimator from having a cost at any size, wrong parameters aside.
+    """Return the reasons why an estimator has no cost, except invalid parameters.
 
     Parameters
     ----------
     estimator : estimator
     n_features : int, optional
-        Number of columns, where it is known. A number of records is made up.
+        Number of columns, if it is known. The number of records is made up.
     """
     try:
         cost_of(estimator, _ANY_SIZE, n_features)
     except NoProfileError as found:
         return tuple(each for each in found.refusals if not each.is_of_parameter)
     except Exception:
-        # What else is wrong may be so at the made-up size alone: it is said when it is known.
+        # Other errors may occur only at the made-up size. They are raised when the size is known.
         return ()
     return ()
 
 
 def has_cost(estimator: object) -> bool:
-    """Return whether an estimator has a profile of its own or a registered one."""
+    """Return whether an estimator states its own profile or has a registered one."""
     load_adapter_of(estimator)
     if isinstance(estimator, type):
         return False
@@ -142,7 +143,8 @@ def has_cost(estimator: object) -> bool:
 def replaces_records(estimator: object) -> bool:
     """Return whether an estimator's guarantee is about replacing a record, not adding one.
 
-    Bounds for sampling and for disjoint parts, which are about adding one, then do not apply.
+    Bounds for sampling and for disjoint parts are about adding a record, so they do not apply
+    then.
     """
     own = own_member(estimator, "neighbouring")
     if isinstance(own, str) and own.startswith("replace"):
@@ -151,7 +153,7 @@ def replaces_records(estimator: object) -> bool:
 
 
 def load_adapter_of(estimator: object) -> None:
-    """Register the models of the optional library that an estimator comes from, if it is known."""
+    """Register the models of the optional library that an estimator comes from, if known."""
     for kind in type(estimator).__mro__:
         adapter = _ADAPTERS.get(kind.__module__.partition(".")[0])
         if adapter is not None:
@@ -160,19 +162,19 @@ def load_adapter_of(estimator: object) -> None:
 
 
 def has_adapter(module: object) -> bool:
-    """Return whether a module is of an optional library whose models are known here."""
+    """Return whether a module belongs to an optional library whose models can be registered."""
     return str(module).partition(".")[0] in _ADAPTERS
 
 
 def load_adapters() -> None:
-    """Register the models of all optional libraries that are installed."""
+    """Register the models of all installed optional libraries."""
     for library, adapter in _ADAPTERS.items():
         if library in _broken or find_spec(library) is None:
             continue
         try:
             importlib.import_module(adapter).register()
         except ImportError:
-            # Of a version that does not go with what else is installed: nobody can use it.
+            # The installed version is incompatible with other packages, so it cannot be used.
             _broken.add(library)
 
 
@@ -191,18 +193,18 @@ def register_profile(
     kind : type
         Class of the estimators; subclasses are included.
     insist : bool, default=False
-        Whether a class is registered of which it is known that it does not keep to the guarantee
-        that its library states. Reports then list the fault among their assumptions.
+        Whether to register a class that is known to violate the guarantee that its library states.
+        Reports then list the fault among their assumptions.
 
     Returns
     -------
     callable
-        Decorator of a function ``(estimator, n_samples, n_features) -> PrivacyProfile``.
+        Decorator for a function ``(estimator, n_samples, n_features) -> PrivacyProfile``.
 
     Notes
     -----
-    Assumption R4. From then on fits of the class, and of those that descend from it, are recorded
-    in the ledger that is in use (Theorem H4).
+    Assumption R4. After the registration, fits of the class and of its subclasses are recorded in
+    the active ledger (Theorem H4).
 
     Examples
     --------
@@ -235,23 +237,23 @@ def register_profile(
 
 
 def register_cost(kind: type) -> Callable[[CostFunction], CostFunction]:
-    """Register the cost of a class whose fits are not to be recorded: its steps' own fits are."""
+    """Register the cost of a class whose fits are not recorded because those of its steps are."""
     return _registry.register(kind)
 
 
 def registration_of(kind: type) -> tuple[type, CostFunction] | None:
-    """Return the class that others have registered, and its cost, from which a class descends."""
+    """Return the parent class that a user registered, with its cost, or None."""
     for each in kind.__mro__:
         function = _registry.registry.get(each)
         if function is not None and each is not object:
-            # Code that `exec` runs belongs to no module.
+            # Code run by `exec` belongs to no module.
             is_own = str(getattr(function, "__module__", None)).startswith("skdptune.")
             return None if is_own else (each, function)
     return None
 
 
 def adopt_registration(kind: type, function: CostFunction) -> None:
-    """Register a class as in the process that has sent it here, unless it is."""
+    """Register a class as in the process that sent it here, if it is not registered yet."""
     if kind not in _registry.registry:
         register_profile(kind, insist=True)(function)
 
@@ -261,7 +263,7 @@ def when_registered(watcher: Callable[[type], None]) -> None:
     _watchers.append(watcher)
 
 
-# What a guarantee rests on: its assumptions, and the neighbours that it is about -------------
+# Assumptions of a guarantee, and its neighbouring relation -----------------------------------
 
 # Assumption F6: seeds are not covered.
 SEEDED = (
@@ -271,10 +273,10 @@ SEEDED = (
 
 
 def neighbouring_of(estimator: Any) -> str:
-    """Return the neighbours that an estimator's guarantee is about, all of its steps counted.
+    """Return the neighbouring relation of an estimator's guarantee, including all of its steps.
 
-    Steps about replacing and steps about adding a record are told apart by what computes costs,
-    since what costs nothing is of either kind.
+    Mixtures of steps about replacing and steps about adding a record are detected where costs are
+    computed, because a step without a cost is compatible with both relations.
     """
     parts = [("", estimator)]
     if hasattr(estimator, "get_params"):
@@ -296,7 +298,7 @@ def _own_relation(estimator: Any) -> str:
 
 
 def weakest(relations: Iterable[str]) -> str:
-    """Return the relation that guarantees about all given ones hold for; raise if there is none.
+    """Return the relation for which guarantees about all given ones hold; raise if there is none.
 
     Notes
     -----
@@ -315,16 +317,16 @@ def weakest(relations: Iterable[str]) -> str:
 def assumptions_of(
     estimator: Any, n_samples: int, n_features: int | None = None
 ) -> tuple[str, ...]:
-    """Return the assumptions of an estimator's guarantee that are known before its fit.
+    """Return those assumptions of an estimator's guarantee that are known before its fit.
 
     Parameters
     ----------
     estimator : estimator
-        It is asked by its own ``privacy_assumptions``, or by the function of its class.
+        Its own ``privacy_assumptions`` is called, or else the function registered for its class.
     n_samples : int
         Number of records; public.
     n_features : int, optional
-        Number of columns, where it is known.
+        Number of columns, if it is known.
 
     Notes
     -----
@@ -337,7 +339,7 @@ def assumptions_of(
     try:
         return once(own(n_samples, n_features))
     except ValueError:
-        # They follow from a number that is not known before the fit.
+        # The assumptions depend on a number that is not known before the fit.
         return ()
 
 
@@ -345,12 +347,12 @@ def assumptions_of(
 def assumption_registry(
     estimator: object, n_samples: int, n_features: int | None
 ) -> tuple[str, ...]:
-    """Return the assumptions of an object without a word of its own; classes register theirs."""
+    """Return the assumptions of an object that does not state any; classes register a function."""
     return ()
 
 
 def assumptions_in(report: PrivacyReport) -> tuple[str, ...]:
-    """Return the assumptions of a report and of all its parts, once each."""
+    """Return the assumptions of a report and of all its parts, without repetitions."""
     return once(_gathered(report))
 
 
@@ -365,27 +367,28 @@ def once(sentences: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sentences))
 
 
-# Reports of anything that was fitted ---------------------------------------------------------
+# Reports of fitted objects -------------------------------------------------------------------
 
 
 def privacy_of(
     fitted: object, delta: float | None = None, *, n_samples: int | None = None
 ) -> PrivacyReport:
-    """Return the report of anything that was fitted, pipelines included.
+    """Return the privacy report of any fitted estimator or pipeline.
 
     Parameters
     ----------
     fitted : estimator
-        A fitted private estimator, or a fitted pipeline of such and of steps that learn nothing.
+        A fitted private estimator, or a fitted pipeline of private estimators and of steps that
+        learn nothing from data.
     delta : float, optional
-        Where to state the total. The default is the sum of the parts' deltas.
+        The delta at which the total is stated. The default is the sum of the parts' deltas.
     n_samples : int, optional
-        Number of records; needed only where a registered class has a cost that depends on it.
+        Number of records; required only if a registered class has a cost that depends on it.
 
     Returns
     -------
     PrivacyReport
-        With one part for each step that has a cost.
+        It has one part for each step that has a cost.
 
     Examples
     --------
@@ -429,7 +432,7 @@ def report_of(fitted: object, n_samples: int | None) -> PrivacyReport:
 
 @functools.singledispatch
 def report_registry(fitted: object, n_samples: int | None) -> PrivacyReport:
-    """Return the report of an object without ``privacy_``; classes register their own function."""
+    """Return the report of an object without ``privacy_``; classes register a function."""
     name = type(fitted).__name__
     profile = cost_of(fitted, n_samples or 1, None)
     # A second size shows whether the cost depends on the size.

@@ -1,4 +1,4 @@
-"""The privacy cost of diffprivlib's models: the epsilon that they are given."""
+"""The privacy cost of diffprivlib's models: their parameter epsilon."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _RELATION = (
     "docstrings name no neighbours, its noise is for these); its bounds as given and not read "
     "off the data; and its minimisers as exact, so not with a ConvergenceWarning"
 )
-# What diffprivlib reads off the data where it is not given, with no more than a warning.
+# If these parameters are missing, diffprivlib reads their values from the data and only warns.
 _KNOWLEDGE = ("bounds", "bounds_X", "bounds_y", "data_norm", "classes")
 
 
 @functools.cache
 def register() -> None:
-    """Register diffprivlib's models; called when the first one is met, or a ledger is in use."""
+    """Register diffprivlib's models, when one is encountered or when a ledger is in use."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # All of them are there before their fits are wrapped.
+        # Import all model classes before their fits are wrapped.
         import diffprivlib.models  # noqa: F401
         from diffprivlib.validation import DiffprivlibMixin
 
@@ -64,13 +64,13 @@ def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfi
 
 
 def _is_missing(model: Any, parameters: dict[str, Any], name: str) -> bool:
-    # Centred data have a known mean, for which PCA needs no bounds.
+    # Centred data have a known mean, so PCA needs no bounds.
     is_needed = not (name == "bounds" and parameters.get("centered"))
     return is_needed and parameters[name] is None
 
 
 def _report(model: Any, n_samples: int | None) -> PrivacyReport:
-    # Its own cost, or what was registered in its place.
+    # The cost of the model itself, or the one registered in its place.
     report = report_registry.dispatch(object)(model, n_samples)
     return PrivacyReport(
         report.profile,

@@ -1,4 +1,4 @@
-"""What all private estimators share: one budget, a cost before the fit, a report after it."""
+"""Common parts of all private estimators: a budget, a cost before the fit, a report after it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from skdptune.base._recording import PrivacyWarning, record_fits
 from skdptune.ledger import PrivacyLedger
 from skdptune.ledger._shared import ADD_OR_REMOVE
 
-# Assumptions that reports state, by Assumption P0.
+# Assumptions stated in reports, from Assumption P0.
 PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"
 PUBLIC_WEIGHTS = "class weights are public, not counted in the data"
 
 
 def advised_delta(n_samples: int) -> float:
-    """Return a tenth of one over the number of records, rounded down to one digit."""
+    """Return 1 / (10 * n_samples), rounded down to one significant digit."""
     tenfold = 10 * int(n_samples)
     power = len(str(tenfold - 1))
     return float(f"{10**power // tenfold}e-{power}")
 
 
 def warn_of_large_delta(delta: float, n_samples: int, *, stacklevel: int) -> None:
-    """Warn of a delta that would permit publishing a whole record."""
+    """Warn if a delta is so large that a whole record could be published."""
     if delta >= 1.0 / n_samples:
         warnings.warn(
             f"delta={delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}: publishing one "
@@ -39,17 +39,20 @@ def warn_of_large_delta(delta: float, n_samples: int, *, stacklevel: int) -> Non
 
 
 class PrivateEstimatorMixin:
-    """Budget handling and reporting of an estimator with ``epsilon`` and ``delta`` parameters.
+    """Budget handling and reporting for an estimator with parameters ``epsilon`` and ``delta``.
 
-    A subclass has the parameters ``epsilon``, ``delta`` and ``random_state`` (an int or None; fits
-    refuse generators, which clones would copy and draw the same noise from), maybe one for its
-    noise, maybe ``n_public``, a constant in place of the number of records, and the method
-    ``privacy_profile(n_samples, n_features=None)``, which follows from parameters and public sizes
-    alone. Its methods that read data (``fit``, ``partial_fit``, ``fit_many``) are then recorded in
-    the ledger of its parameter ``ledger``, if it has one, or in the one that is in use
-    (Theorem H4): what `privacy_profile` returns must cover all that such a call does. A subclass
-    whose methods fit more than those that they override states its own; if it inherits
-    `privacy_profile`, only one call of an overridden method is paid for.
+    A subclass has the parameters ``epsilon``, ``delta`` and ``random_state``. The latter is an int
+    or None: fits refuse generators, because clones would copy them and draw the same noise. It may
+    also have a parameter for its noise, and ``n_public``, a constant used in place of the number
+    of records. It implements ``privacy_profile(n_samples, n_features=None)``, which depends only
+    on parameters and public sizes.
+
+    Its methods that read data (``fit``, ``partial_fit``, ``fit_many``) are recorded in the ledger
+    given as its parameter ``ledger``, if there is one, or else in the active ledger (Theorem H4).
+    Therefore the result of `privacy_profile` must cover everything that such a call does. A
+    subclass whose methods fit more models than the methods that they override must define its own
+    `privacy_profile`. If it inherits `privacy_profile`, only one call of an overridden method is
+    paid for.
 
     Examples
     --------
@@ -68,18 +71,18 @@ class PrivateEstimatorMixin:
     random_state: int | None
     n_public: int | None = None
     ledger: PrivacyLedger | None = None
-    # How neighbours differ, in the words of reports; a subclass may have another relation.
+    # The neighbouring relation, as worded in reports; a subclass may have another one.
     neighbouring: str = ADD_OR_REMOVE
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Let a ledger record the fits of a subclass."""
+        """Wrap the fits of a subclass so that ledgers record them."""
         super().__init_subclass__(**settings)
         record_fits(cls, warns=True)
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions of a fit's report, from parameters and public sizes only.
 
         Parameters
         ----------
@@ -95,11 +98,11 @@ class PrivateEstimatorMixin:
         return (PUBLIC_SIZE,)
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs; subclasses implement it."""
+        """Return the privacy cost of a fit; subclasses implement it."""
         raise NotImplementedError
 
     def _checked_budget(self) -> tuple[float, float]:
-        """Return (epsilon, delta) after validation; epsilon may be infinite for "no privacy"."""
+        """Return (epsilon, delta) after validation; an infinite epsilon means "no privacy"."""
         epsilon = check_real(
             self.epsilon,
             name="epsilon",
@@ -113,19 +116,19 @@ class PrivateEstimatorMixin:
         return check_real(self.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
 
     def _public_size(self, n_samples: int) -> int:
-        """Return the number that stands for that of the records: ``n_public``, where given."""
+        """Return ``n_public`` if it is given, and else the number of records."""
         if self.n_public is None:
             return n_samples
         return check_integer(self.n_public, name="n_public", lower=1)
 
     def _warn_of_large_delta(self, n_samples: int) -> None:
-        """Warn of a delta that would permit publishing a whole record."""
+        """Warn if delta is so large that a whole record could be published."""
         warn_of_large_delta(self.delta, n_samples, stacklevel=4)
 
     def _make_report(
         self, profile: PrivacyProfile, assumptions: tuple[str, ...] = ()
     ) -> PrivacyReport:
-        """Return the report for ``privacy_``."""
+        """Return the report to be stored as ``privacy_``."""
         seeded = (SEEDED,) if self.random_state is not None else ()
         asked = self.epsilon
         cost = profile.epsilon(self.delta)

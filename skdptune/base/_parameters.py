@@ -1,4 +1,4 @@
-"""The estimators inside an estimator, their parameters by name, and their seeds."""
+"""Estimators nested in an estimator, their parameters by name, and their seeds."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from sklearn.utils import check_random_state
 from skdptune._formatting import shown
 from skdptune.base.protocol import Fittable, Parametrized
 
-# Parameters that are a search's own to set, or those of whoever answers for the data.
+# Parameters set only by a search, or by whoever is responsible for the data.
 RESERVED_PARAMETERS: tuple[str, ...] = ("random_state", "n_public", "ledger")
 
-# Models that hand all records on to one model, and change targets or predictions one by one.
+# Wrappers that pass all records to one model, and change each target or prediction separately.
 AROUND = {FixedThresholdClassifier: "estimator", TransformedTargetRegressor: "regressor"}
 
 
 def model_inside(estimator: Any) -> Any:
-    """Return the model that is handed an estimator's records: itself, unless it is around one."""
+    """Return the model that receives the records: the wrapped model of a wrapper, or itself."""
     name = AROUND.get(type(estimator))
     return estimator if name is None else getattr(estimator, name)
 
 
 def nested_estimators(estimator: Parametrized) -> Iterator[tuple[str, Parametrized]]:
-    """Iterate over an estimator and those inside it, with the prefixes of their parameters.
+    """Iterate over an estimator and its nested estimators, with their parameters' prefixes.
 
-    Frozen ones are left out, with what they hold: no parameter of them can be set, and no fit
-    reads data for them.
+    Frozen estimators and everything in them are left out: their parameters cannot be set, and they
+    read no data in a fit.
     """
     yield "", estimator
     frozen = ["estimator"] if isinstance(estimator, FrozenEstimator) else []
@@ -48,18 +48,18 @@ def nested_estimators(estimator: Parametrized) -> Iterator[tuple[str, Parametriz
 
 
 def own_member(estimator: object, name: str) -> Any:
-    """Return a member of an estimator itself, None if it has none or only what it has frozen."""
-    # A frozen estimator passes every question on to the one that it holds.
+    """Return an attribute of the estimator itself, or None; a frozen estimator has none."""
+    # A frozen estimator forwards attribute access to the estimator that it holds.
     return None if isinstance(estimator, FrozenEstimator) else getattr(estimator, name, None)
 
 
 def own_parameters(estimator: Parametrized) -> dict[str, Any]:
-    """Return the parameters of an estimator itself, without those of estimators inside it."""
+    """Return the estimator's own parameters, without those of nested estimators."""
     return estimator.get_params(deep=False)
 
 
 def declared_labels(estimator: Parametrized) -> list[Any] | None:
-    """Return the labels that the parameter ``classes`` of some estimator names, if any does."""
+    """Return the labels declared by the parameter ``classes`` of a nested estimator, or None."""
     for _, part in nested_estimators(estimator):
         declared = own_parameters(part).get("classes")
         if declared is not None:
@@ -68,22 +68,22 @@ def declared_labels(estimator: Parametrized) -> list[Any] | None:
 
 
 def change_parameters(estimator: Parametrized, changes: Mapping[str, Any]) -> Any:
-    """Set parameters of an estimator by name and return it; without any it is not asked to."""
-    # An estimator's own set_params may take for granted that the one it searches is there.
+    """Set parameters by name, if there are any, and return the estimator."""
+    # A search's own set_params may require that its estimator is set.
     return estimator.set_params(**changes) if changes else estimator
 
 
 def disable_caching(estimator: Parametrized) -> None:
-    """Set ``memory=None`` in pipelines: runs would share noise, and losers would stay on disk."""
+    """Disable caching in pipelines: runs would share noise, and losers would stay on disk."""
     for prefix, part in list(nested_estimators(estimator)):
         if isinstance(part, Pipeline) and part.memory is not None:
             estimator.set_params(**{f"{prefix}memory": None})
 
 
 def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
-    """Raise unless the estimator's ``fit`` takes the named arguments.
+    """Raise unless the estimator's ``fit`` accepts the named arguments.
 
-    Without this check every run would fail silently and score the worst value.
+    Without this check, every run would fail silently and get the worst score.
     """
     for name in names:
         part: Fittable | None = estimator
@@ -94,10 +94,11 @@ def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
         if isinstance(part, TransformedTargetRegressor):
             part = part.regressor
         if isinstance(part, FixedThresholdClassifier):
-            # It hands on what metadata routing routes, and nothing else.
+            # This wrapper passes on only arguments that metadata routing routes.
             part = None
         known = {} if part is None else inspect.signature(part.fit).parameters
-        # Estimators of this package collect what they take no such argument for, to say why.
+        # In this package, fit methods collect unsupported arguments as `refused`, to explain the
+        # error.
         takes_all = any(
             one.kind is one.VAR_KEYWORD and one.name != "refused" for one in known.values()
         )
@@ -107,14 +108,13 @@ def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
             )
 
 
-# Parameters that the cost depends on ---------------------------------------------------------
+# Parameters that affect the cost -------------------------------------------------------------
 
 
 def cost_parameters(estimator: Parametrized, names: Iterable[str]) -> set[str]:
     """Return those of the named parameters on which the cost may depend.
 
-    An estimator's own ``cost_parameters`` are taken at their word; of an estimator without them,
-    all parameters count.
+    If an estimator states ``cost_parameters``, these are trusted; if not, all parameters count.
 
     Notes
     -----
@@ -130,7 +130,7 @@ def cost_parameters(estimator: Parametrized, names: Iterable[str]) -> set[str]:
 def declared_cost_parameters(
     estimator: Parametrized, names: Iterable[str]
 ) -> Iterator[tuple[str, Collection[str] | None]]:
-    """Iterate over parameters and the ``cost_parameters`` of their owners, None without any."""
+    """Iterate over names and the ``cost_parameters`` of their owners, None if missing."""
     parts = dict(nested_estimators(estimator))
     for name in names:
         prefix = name.rpartition("__")[0]
@@ -138,7 +138,7 @@ def declared_cost_parameters(
         yield name, getattr(owner, "cost_parameters", None)
 
 
-# Seeds of fits: lent to an estimator for its fit, and taken back from what is published ------
+# Seeds of fits: set for a fit, and removed from everything that is published -----------------
 
 Seeds = dict[str, Any]
 _NAME = "random_state"
@@ -151,11 +151,11 @@ _GENERATORS = (
 
 
 def legacy_generator(random_state: Any) -> np.random.RandomState:
-    """Return the generator that an integer, a RandomState or NumPy's own one stands for."""
+    """Return a RandomState from an integer, a RandomState, or None for NumPy's global one."""
     try:
         return check_random_state(random_state)
     except (TypeError, ValueError):
-        # The message of scikit-learn or NumPy would show a table that landed here.
+        # scikit-learn's or NumPy's message would print a table that was passed by mistake.
         raise ValueError(
             "random_state must be None, an integer in [0, 2**32 - 1] or a generator; got "
             f"{shown(random_state)}."
@@ -163,7 +163,7 @@ def legacy_generator(random_state: Any) -> np.random.RandomState:
 
 
 def own_seeds(estimator: Parametrized) -> Seeds:
-    """Return the ``random_state`` of an estimator and of those inside it, by parameter name."""
+    """Return the ``random_state`` of all nested estimators, by parameter name."""
     return {
         f"{prefix}{_NAME}": own_parameters(part)[_NAME]
         for prefix, part in nested_estimators(estimator)
@@ -172,7 +172,7 @@ def own_seeds(estimator: Parametrized) -> Seeds:
 
 
 def set_seeds(estimator: Parametrized, seeds: np.random.SeedSequence | None) -> None:
-    """Set an independent ``random_state`` in every estimator; None for the system's entropy."""
+    """Set an independent ``random_state`` in every estimator; None uses the system's entropy."""
     names = list(own_seeds(estimator))
     values: Sequence[int | None] = [None] * len(names)
     if seeds is not None:
@@ -181,17 +181,17 @@ def set_seeds(estimator: Parametrized, seeds: np.random.SeedSequence | None) -> 
 
 
 def forget_seeds(fitted: Any, own: Seeds) -> Any:
-    """Take the seeds of a fit out of what it made, and return it.
+    """Remove the seeds of a fit from the fitted estimator, and return it.
 
     Parameters
     ----------
     fitted : estimator
-        Changed in place: estimators among its parameters get back the ``random_state`` that they
-        had before `set_seeds`, and so do their fitted copies; others that it made get None.
-        Generators are never given back, since their state can be run backwards, and those among
-        fitted attributes are replaced by fresh ones.
+        Changed in place. Estimators among its parameters, and their fitted copies, get back the
+        ``random_state`` that they had before `set_seeds`. Other estimators that the fit created
+        get None. Generators are never restored, since their state can be run backwards. Generators
+        among the fitted attributes are replaced by fresh ones.
     own : dict
-        `own_seeds` before `set_seeds`.
+        Result of `own_seeds` before `set_seeds`.
 
     Notes
     -----
@@ -199,7 +199,7 @@ def forget_seeds(fitted: Any, own: Seeds) -> Any:
     """
     parts = dict(nested_estimators(fitted))
     returned = {id(part): own.get(f"{prefix}{_NAME}") for prefix, part in parts.items()}
-    # A composition that fits copies gave them the seeds of its parameters.
+    # A composition passes the seeds of its parameters to the copies that it fits.
     lent = {name: value for name, value in own_seeds(fitted).items() if type(value) is int}
     of_copies = {seed: own.get(name) for name, seed in lent.items()}
     for part in list(_estimators_in(fitted)):
@@ -215,7 +215,7 @@ def forget_seeds(fitted: Any, own: Seeds) -> Any:
 
 
 def _estimators_in(root: Any) -> Iterator[Any]:
-    """Iterate over all estimators that can be reached from an object."""
+    """Iterate over all estimators that are reachable from an object."""
     seen: dict[int, Any] = {}
     waiting = [root]
     while waiting:
@@ -224,7 +224,7 @@ def _estimators_in(root: Any) -> Iterator[Any]:
             continue
         seen[id(thing)] = thing
         if isinstance(thing, FrozenEstimator):
-            # What it holds was fitted before, and had no seed of this fit.
+            # It holds an estimator that was fitted before, without a seed of this fit.
             continue
         if hasattr(type(thing), "get_params"):
             yield thing
@@ -239,7 +239,7 @@ def _estimators_in(root: Any) -> Iterator[Any]:
 
 
 def _replace_generators(part: Any, parameters: dict[str, Any]) -> None:
-    """Replace generators among the fitted attributes of an estimator by fresh ones."""
+    """Replace generators among an estimator's fitted attributes by fresh ones."""
     for name, value in list(getattr(part, "__dict__", {}).items()):
         if name in parameters:
             continue

@@ -1,7 +1,7 @@
-"""Which fits are part of one that goes on, and are paid for by it.
+"""Payments: contexts that tell which fits are part of another fit, whose charge covers them.
 
-A payment pays for its estimator, for the steps of it, and for clones of these, as long as its
-fit goes on in its process. Whatever else is fitted meanwhile is a fit of its own.
+A payment covers fits of its estimator, of its steps, and of clones of these, as long as its own
+fit is running in its process. Any other fit in the meantime is charged separately.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _lock = threading.Lock()
 
 
 class Payment:
-    """A fit that goes on, as a context: fits within it that are part of it cost nothing more.
+    """A running fit, as a context: fits inside it that are part of it cost nothing more.
 
     Parameters
     ----------
     estimators : sequence of estimator
-        What is fitted.
+        The estimators that are being fitted.
     method : callable, optional
-        The function that goes on; None for a block of this package's own code.
+        The fit method that is running; None for a block of this package's own code.
     settles : bool, default=True
-        Whether a ledger or a search pays; False for a fit that nobody records. What is part of
-        such a fit is recorded if it has a ledger, and is else not counted as a fit of its own.
+        True if a ledger or a search pays. False for a fit that nobody records: a fit that is part
+        of it is recorded if it has a ledger, and otherwise does not count as a separate fit.
     reservations : sequence of Reservation
-        What it pays with, where that is known.
+        The reservations that pay for it, if they are known.
     outer : Payment, optional
-        The payment that it is part of, without which it does not pay.
+        The enclosing payment; this payment ends when the enclosing one does.
 
     Notes
     -----
@@ -75,27 +75,28 @@ class Payment:
         self.estimators, self.method, self.outer = estimators, method, outer
         self.settles, self.reservations = settles, tuple(reservations)
         self.is_open, self._process = True, os.getpid()
-        # By identity, while the objects are kept; and those of which one method may be called.
+        # Objects are compared by identity, and kept alive. `_left` are those that may call one
+        # more method.
         self._own = {id(each) for each in estimators}
         self._left = set(self._own)
         is_next = outer is not None and len(estimators) == 1 and outer.is_of(estimators[0])
         self._functions: tuple[Any, ...] = (method,)
         if is_next and outer is not None:
             self._functions += outer._functions
-        # Code of this package may change compositions while it fits them.
+        # Code of this package may change compositions during a fit, so list their steps now.
         self._steps = None if method is not None else list(_steps_of(estimators))
         self._pledge: Any = None
         self._entered: Token[Payment | None] | None = None
 
     def __enter__(self) -> Self:
-        """Pay for fits in this thread."""
+        """Start to pay for fits in this thread."""
         self._entered = _current.set(self)
         if self.settles:
             _open.append(self)
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Pay for no more, neither in this thread nor elsewhere."""
+        """Stop paying, in this thread and elsewhere."""
         if self._entered is not None:
             _current.reset(self._entered)
         if self.settles:
@@ -107,18 +108,18 @@ class Payment:
 
     @property
     def pays(self) -> bool:
-        """Whether its fit goes on, in this process: a forked one may go on when it has ended."""
+        """Whether its fit is running in this process; a forked process may outlive the fit."""
         is_live = self.is_open and self._process == os.getpid()
         return is_live and (self.outer is None or self.outer.pays)
 
     def is_of(self, estimator: Any) -> bool:
-        """Return whether an object is what is fitted."""
+        """Return whether an object is one of the estimators being fitted."""
         return id(estimator) in self._own
 
     def includes(self, estimator: Any) -> bool:
         """Return whether fits of a clone of an object are part of this fit.
 
-        A model that its class does not answer for is one model: a clone of it is another.
+        Clones of the fitted model are further models, unless its class itself states the cost.
         """
         if self.is_of(estimator):
             return _answers_for_itself(type(estimator))
@@ -129,10 +130,11 @@ class Payment:
         return is_step or self._is_of_same_library(estimator)
 
     def takes(self, estimator: Any, function: Any) -> bool:
-        """Return whether a call of a method of what is fitted is part of this fit, as one is.
+        """Return whether a method called on the fitted estimator is part of this fit.
 
-        An override calls what it overrides, `fit` calls `partial_fit`; what does so twice fits
-        two models, unless its class itself says what all of it costs.
+        One inner call is: an override calls the method that it overrides, and `fit` calls
+        `partial_fit`. A second such call fits a second model, unless the class itself states what
+        everything costs.
         """
         if id(estimator) in self._left and function not in self._functions:
             self._left.discard(id(estimator))
@@ -140,7 +142,7 @@ class Payment:
         return _answers_for_itself(type(estimator))
 
     def part(self, estimator: Any, method: Any) -> Payment:
-        """Return the payment of a fit that is part of this one."""
+        """Return a payment for a fit that is part of this one."""
         return Payment(
             (estimator,),
             method,
@@ -151,14 +153,14 @@ class Payment:
 
     @property
     def pledge(self) -> str:
-        """A path that tells other processes of this machine whether the payment is open."""
+        """A path by which other processes of this machine can check that the payment is open."""
         with _lock:
             if self._pledge is None:
                 self._pledge = _new_pledge()
         return str(self._pledge.name)
 
     def _is_of_same_library(self, estimator: Any) -> bool:
-        """Return whether code of a library that has an adapter fits what it has made itself."""
+        """Return whether a library with an adapter is fitting an object that it made itself."""
         library = getattr(self.method, "__module__", None)
         return has_adapter(library) and _top(library) == _top(type(estimator).__module__)
 
@@ -168,14 +170,14 @@ def _top(module: Any) -> str:
 
 
 def _steps_of(estimators: Sequence[Any]) -> Iterator[Any]:
-    """Yield the objects among the parameters of estimators, those in lists included."""
+    """Yield the estimators among the parameters of estimators, including those in lists."""
     for estimator in estimators:
         if hasattr(estimator, "get_params") and not isinstance(estimator, type):
             try:
                 values = list(estimator.get_params(deep=True).values())
             except Exception:
-                # One that cannot name its parameters has no steps that are known. In another
-                # thread, it may be in the middle of a change.
+                # Without readable parameters, no steps are known. In another thread, the estimator
+                # may be in the middle of a change.
                 continue
             yield from _objects_in(values)
 
@@ -189,10 +191,10 @@ def _objects_in(value: Any) -> Iterator[Any]:
 
 
 def _answers_for_itself(kind: type) -> bool:
-    """Return whether a class itself says what its methods cost, whatever they fit.
+    """Return whether a class itself states what its methods cost, whatever they fit.
 
-    One that inherits what a fit costs has no say in what it adds. Nor need classes of this
-    package, which fit one model, but call what users have written.
+    A class that inherits its cost does not state the cost of what it adds. Classes of this package
+    do not count either: each fits one model, but calls code written by users.
     """
     if kind.__module__.startswith("skdptune."):
         return False
@@ -207,28 +209,29 @@ def _answers_for_itself(kind: type) -> bool:
 _current: ContextVar[Payment | None] = ContextVar("skdptune_payment", default=None)
 
 
-# Those that were entered and not left, in any thread.
+# Payments that were entered and not left yet, in any thread.
 _open: list[Payment] = []
 
 
 def current_payment() -> Payment | None:
-    """Return the innermost fit that goes on in this thread, None if there is none."""
+    """Return the innermost running fit of this thread, or None."""
     payment = _current.get()
-    # One that has ended is found where its context was copied, as by a task of asyncio.
+    # A context may have been copied, for example by an asyncio task, and outlive its payment.
     return payment if payment is not None and payment.pays else None
 
 
 def payment_of_step(estimator: Any) -> Payment | None:
-    """Return the payment of a thread that fits what an object is a step of, None without any.
+    """Return the payment of a thread that fits an estimator with this step, or None.
 
-    Threads that work for it, or send tasks to workers, have no payment of their own.
+    It is used by threads that work for such a fit or send tasks to workers, because they have no
+    payment themselves.
     """
     found = (each for each in reversed(_open) if each.pays and each.includes(estimator))
     return next(found, None) if _open else None
 
 
 def paid_for(*estimators: Any) -> Payment:
-    """Return a context that pays for one fit of each estimator, since a search pays for it."""
+    """Return a context in which one fit of each estimator is free, since a search pays for it."""
     if not estimators:
         raise TypeError("estimators must be those that are paid for; got none.")
     return Payment(estimators)
@@ -238,26 +241,27 @@ def paid_for(*estimators: Any) -> Payment:
 
 
 def _new_pledge() -> Any:
-    """Return an open file with a lock that the system takes back when the process ends."""
+    """Return an open file with a lock that the system releases when the process ends."""
     pledge = tempfile.NamedTemporaryFile(prefix=_PREFIX, delete=False)  # noqa: SIM115
     if fcntl is not None:
-        # Unlike flock's, this lock does not pass to forked processes, which may live longer.
+        # Unlike a lock by flock, this one is not inherited by forked processes, which may live
+        # longer.
         fcntl.lockf(pledge, fcntl.LOCK_EX)
     return pledge
 
 
 def _withdraw(pledge: Any) -> None:
-    # While the lock is held: whoever finds the file finds it locked.
+    # Delete the file while the lock is held: any process that finds the file finds it locked.
     with contextlib.suppress(OSError):
         os.unlink(pledge.name)
     pledge.close()
     with contextlib.suppress(OSError):
-        # Windows removes no file that is open.
+        # Windows cannot delete a file that is open.
         os.unlink(pledge.name)
 
 
 def is_pledged(path: str) -> bool:
-    """Return whether the payment of another process of this machine is still open."""
+    """Return whether a payment of another process of this machine is still open."""
     if not os.path.basename(path).startswith(_PREFIX):
         return False
     if fcntl is None:
@@ -273,34 +277,34 @@ def is_pledged(path: str) -> bool:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return True
-        # Of a process that was killed.
+        # Left behind by a process that was killed.
         with contextlib.suppress(OSError):
             os.unlink(path)
     return False
 
 
-# What an estimator takes with it to other threads and processes ------------------------------
+# Settings and payments that travel with an estimator to other threads and processes ----------
 
-# Of the attribute, which is there in copies alone, and of methods that see to it.
+# Name of the attribute, which only copies have, and mark of the methods that set it.
 _KEY = "_skdptune_recording"
 
 
 class Carried:
-    """Settings that a copy takes along, and the payment that pays for its fits.
+    """Settings that travel with a copy, and the payment that covers its fits.
 
     Parameters
     ----------
     settings : LedgerSettings
     origin : str
-        The process in which the settings are in force.
+        The process in which the settings are active.
     payment : Payment, optional
-        Of this process.
+        A payment of this process.
     registration : tuple, optional
-        The class as it was registered by others, with its cost: what makes it record its fits.
+        The class and cost function that a user registered, so that fits are recorded there too.
     pledge : str, optional
-        Where it is known whether a payment of another process is open.
+        Path by which to check whether a payment of another process is open.
     reservations : tuple of Reservation
-        What a payment of another process pays with.
+        The reservations of a payment of another process.
     """
 
     __slots__ = ("origin", "payment", "pledge", "registration", "reservations", "settings")
@@ -320,11 +324,11 @@ class Carried:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it has come from another process."""
+        """Whether it comes from another process."""
         return self.origin != process_identity()
 
     def open_payment(self) -> Payment | None:
-        """Return the payment that still pays: its own, or one for that of another process."""
+        """Return the open payment, or a new one that stands for that of another process."""
         if self.payment is not None:
             return self.payment if self.payment.pays else None
         if self.pledge is not None and self.is_foreign and is_pledged(self.pledge):
@@ -332,14 +336,14 @@ class Carried:
         return None
 
     def __reduce__(self) -> Any:
-        """Drop it where the settings are in force by themselves."""
+        """Pickle it so that it is dropped in the process where the settings are active anyway."""
         pledge, reservations = self.pledge, self.reservations
         if self.payment is not None and self.payment.settles and self.payment.pays:
             pledge, reservations = self.payment.pledge, self.payment.reservations
         return _received, (self.settings, self.origin, self.registration, pledge, reservations)
 
     def __deepcopy__(self, memo: Any) -> Carried | None:
-        """Drop it where the settings are in force by themselves."""
+        """Drop it in a copy made in the process where the settings are active anyway."""
         return self if self.is_foreign else None
 
 
@@ -350,7 +354,7 @@ def _received(
     pledge: str | None,
     reservations: tuple[Reservation, ...],
 ) -> Carried | None:
-    """Return what was carried here; nothing where it comes from."""
+    """Return the settings in another process; None in the process from which they come."""
     if origin == process_identity():
         return None
     prepare()
@@ -359,15 +363,15 @@ def _received(
     return Carried(settings, origin, None, registration, pledge, reservations)
 
 
-# By identity, since classes may restore themselves without what they do not know.
+# Kept by identity, because classes may restore only those attributes that they know.
 _brought: dict[int, tuple[weakref.ref[Any], Carried]] = {}
 
 
 def _hold(made: Any, carried: Carried) -> None:
-    """Give an object what it carries, whatever its class does with attributes."""
+    """Attach settings to an object, whatever its class does with attributes."""
     attributes, key = getattr(made, "__dict__", None), id(made)
     if attributes is not None:
-        # For copies by hand.
+        # For copies that are made by copying __dict__.
         attributes[_KEY] = carried
     try:
         _brought[key] = weakref.ref(made, lambda _: _brought.pop(key, None)), carried
@@ -381,7 +385,7 @@ def _hold(made: Any, carried: Carried) -> None:
 
 
 def carried_by(estimator: Any) -> Carried | None:
-    """Return what an estimator has brought along, if anything."""
+    """Return the settings and payment that came with an estimator, or None."""
     found = getattr(estimator, "__dict__", {}).get(_KEY)
     if isinstance(found, Carried):
         return found
@@ -390,19 +394,19 @@ def carried_by(estimator: Any) -> Carried | None:
 
 
 def carried_settings(estimator: Any) -> LedgerSettings | None:
-    """Return the settings that an estimator has brought from another process, if any."""
+    """Return the ledger settings that came with an estimator from another process, or None."""
     found = carried_by(estimator)
     return found.settings if found is not None and found.is_foreign and found.settings else None
 
 
 def payment_for(estimator: Any, function: Any = None) -> Payment | None:
-    """Return the fit that a fit of an estimator is part of, None if it is one of its own.
+    """Return the running fit that includes a fit of this estimator; None if it is a separate fit.
 
     Parameters
     ----------
     estimator : estimator
     function : callable, optional
-        The method that is about to be called; None where nothing is called yet.
+        The method that is about to be called; None if no method is being called yet.
     """
     payment = current_payment()
     if payment is not None and payment.is_of(estimator):
@@ -416,7 +420,7 @@ def payment_for(estimator: Any, function: Any = None) -> Payment | None:
 
 
 def repeats_are_meant(estimator: Any) -> bool:
-    """Return whether somebody asked for no ledger, here or where an estimator comes from."""
+    """Return whether ledgers were switched off, here or in the process an estimator comes from."""
     found = carried_by(estimator)
     if found is not None and found.is_foreign and found.settings.is_off:
         return True
@@ -424,7 +428,7 @@ def repeats_are_meant(estimator: Any) -> bool:
 
 
 def _payment_of_copy(estimator: Any) -> Payment | None:
-    """Return the payment that pays for fits of a copy of an estimator, None without any."""
+    """Return the payment that covers fits of a copy of an estimator, or None."""
     current, found = current_payment(), carried_by(estimator)
     payment = None if found is None else found.payment
     if current is not None and (current is payment or current.includes(estimator)):
@@ -435,7 +439,7 @@ def _payment_of_copy(estimator: Any) -> Payment | None:
 
 
 def to_carry(estimator: Any, *, is_clone: bool = False) -> Carried | None:
-    """Return what a clone, a copy or a pickle of an estimator takes along, None for nothing.
+    """Return what travels with a clone, a copy or a pickle of an estimator; None for nothing.
 
     Notes
     -----
@@ -444,12 +448,12 @@ def to_carry(estimator: Any, *, is_clone: bool = False) -> Carried | None:
     found, payment = carried_by(estimator), _payment_of_copy(estimator)
     brought = found if found is not None and found.is_foreign else None
     if payment is not None and not (payment.settles or is_clone):
-        # Nobody has paid for what another process may fit.
+        # No charge covers fits of this estimator in another process.
         payment = None
     try:
         settings = settings_in_force(carried_settings(estimator))
     except LedgerError:
-        # Which ledger it is cannot be told here, so that a fit elsewhere must be refused.
+        # It is unclear which ledger applies, so a fit in another process must be refused.
         settings = LedgerSettings(None, require_ledger=True)
     if brought is not None and not brought.settings:
         settings = settings or brought.settings
@@ -467,16 +471,16 @@ def to_carry(estimator: Any, *, is_clone: bool = False) -> Carried | None:
 
 
 def clone_to_carry(estimator: Any, made: Any) -> Any:
-    """Return a clone that was made of an estimator, with what it takes along."""
+    """Return a clone with the settings and payment of its original attached."""
     carried = to_carry(estimator, is_clone=True)
-    # What is in force in this process is so for clones as well.
+    # The settings that are active in this process apply to clones anyway.
     if carried is not None and (carried.is_foreign or carried.payment is not None):
         _hold(made, carried)
     return made
 
 
 def reduced_to_carry(estimator: Any, reduced: Any) -> Any:
-    """Return what an estimator is pickled and copied as, with what it takes along."""
+    """Add the settings that travel with an estimator to the result of its ``__reduce_ex__``."""
     carried = to_carry(estimator) if isinstance(reduced, tuple) else None
     if carried is None:
         return reduced
@@ -485,7 +489,7 @@ def reduced_to_carry(estimator: Any, reduced: Any) -> Any:
 
 
 def _made_with(carried: Carried | None, make: Any, arguments: tuple[Any, ...]) -> Any:
-    """Make an object again, with what it has taken along."""
+    """Recreate an object, and attach the settings that came with it."""
     made = make(*arguments)
     if carried is not None:
         _hold(made, carried)
@@ -493,9 +497,10 @@ def _made_with(carried: Carried | None, make: Any, arguments: tuple[Any, ...]) -
 
 
 def carry_settings(kind: Any) -> Any:
-    """Let copies, clones and pickles of a class take along where their fits are recorded.
+    """Make copies, clones and pickles of a class take along where their fits are recorded.
 
-    Whatever the class does to be pickled and restored: that is around it, and not in its state.
+    This works whatever the class does to be pickled and restored: the settings are stored around
+    its state, not in it.
     """
     reduce = kind.__reduce_ex__
     if not hasattr(reduce, _KEY):

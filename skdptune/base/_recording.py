@@ -1,6 +1,6 @@
-"""Fits that record themselves, and a warning of fits that nobody adds up.
+"""Fits record themselves in a ledger; repeated fits that no ledger adds up cause a warning.
 
-Methods that read data are wrapped once for each class (Theorem H4).
+Methods that read data are wrapped once per class (Theorem H4).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from skdptune.mechanisms._shared import check_seed
 
 # Second fits ---------------------------------------------------------------------------------
 #
-# What counts as the same thing, tuned on the same data: fits of one class, whatever their
-# parameters, to tables with the same columns (their number, and their names where they have some)
-# and as many records, or one more or less, as the folds of a cross-validation have. A transformer
-# is compared with itself alone, since a composition may hold several of a class. All of this is
-# public: no record is looked at, and nothing but counts is kept.
+# A fit counts as repeated, as in manual tuning on the same data, if an earlier fit had the same
+# class, whatever its parameters; a table with the same columns (their number, and their names if
+# they have any); and the same number of records, or one more or less, as in folds of a
+# cross-validation. A transformer is only compared with itself, since a composition may hold
+# several of one class. All of this is public: no record is looked at, and only counts are kept.
 
 # The number of columns, and a hash of their names.
 Form = tuple[Any, int]
@@ -55,19 +55,19 @@ Cost = tuple[float, float]
 
 
 class PrivacyWarning(UserWarning):
-    """A setting that is allowed, but promises less privacy than it seems to."""
+    """Warning about an allowed setting that gives less privacy than it seems to."""
 
 
 class FitsSeen:
-    """The fits of a class, or of a transformer, to tables with the same columns.
+    """The fits of a class, or of one transformer, to tables with the same columns.
 
     Attributes
     ----------
     count : int
-        In this process, of those that did not fail.
+        Number of fits in this process that did not fail.
     costs : dict or None
-        The first (epsilon, delta) of each number of records, None where it is no parameter. None
-        in place of all of them once a warning was given.
+        The first (epsilon, delta) for each number of records; None if they are not parameters.
+        After a warning, None replaces the whole dict.
     """
 
     __slots__ = ("costs", "count")
@@ -77,11 +77,11 @@ class FitsSeen:
         self.costs: dict[int, Cost | None] | None = {}
 
     def how_many(self) -> int:
-        """Return how many there are by now."""
+        """Return the number of fits so far."""
         return self.count
 
     def like(self, size: int) -> list[Cost | None]:
-        """Return the cost of a fit to as many records, if there was one and no warning of it."""
+        """Return the cost of an earlier fit to about this size, if no warning was given yet."""
         costs = self.costs or {}
         return [costs[near] for near in (size, size - 1, size + 1) if near in costs][:1]
 
@@ -92,13 +92,13 @@ class AnnouncedFit(NamedTuple):
     Attributes
     ----------
     seen : FitsSeen
-        Of its class.
+        Fits of the same class.
     compared : FitsSeen or None
-        What it is compared with; None where its cost is added up.
+        The fits to compare with; None if a ledger adds up the cost.
     size : int
         The public number of records.
     cost : tuple or None
-        Its (epsilon, delta), where these are parameters.
+        Its (epsilon, delta), if these are parameters.
     """
 
     seen: FitsSeen
@@ -107,7 +107,7 @@ class AnnouncedFit(NamedTuple):
     cost: Cost | None
 
 
-# Outside of the objects, since a pickle of one must not hold what may be secret.
+# Stored outside of the objects: a pickle must not contain counts, which may be secret.
 _seen: weakref.WeakKeyDictionary[Any, dict[Form, FitsSeen]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 _expected: ContextVar[bool] = ContextVar("skdptune_expected_refits", default=False)
@@ -115,7 +115,7 @@ _expected: ContextVar[bool] = ContextVar("skdptune_expected_refits", default=Fal
 
 @contextmanager
 def expected_refits() -> Iterator[None]:
-    """Neither count fits of a block in this thread nor warn of them, as those of an audit."""
+    """Do not count fits in a block of this thread nor warn about them, for example in an audit."""
     token = _expected.set(True)
     try:
         yield
@@ -124,20 +124,20 @@ def expected_refits() -> Iterator[None]:
 
 
 def announce_fit(estimator: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
-    """Warn before a fit reads the data where it may be one of many, and return what to count.
+    """Warn before a fit that repeats an earlier one reads data; return what to count later.
 
     Parameters
     ----------
     estimator : estimator
     X : array-like
-        Its form alone is used.
+        Only its form is used.
     warns : bool
-        Whether nobody adds up what fits cost.
+        True if no ledger adds up the costs of fits.
 
     Returns
     -------
     AnnouncedFit or None
-        None for what protects nothing, and for fits that are expected.
+        None for fits without privacy, and for fits inside `expected_refits`.
     """
     cost = _cost_of(estimator)
     is_private = cost is None or cost[0] != math.inf
@@ -149,7 +149,7 @@ def announce_fit(estimator: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
         seen = _seen_of(kind, form)
         if not warns or size is None:
             return AnnouncedFit(seen, None, 0, cost)
-        # A composition may hold several transformers of a class.
+        # A composition may hold several transformers of one class.
         is_transformer = hasattr(kind, "transform") and not hasattr(kind, "predict")
         compared = _seen_of(estimator, form) if is_transformer else seen
         before = compared.like(size)
@@ -161,9 +161,9 @@ def announce_fit(estimator: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
 
 
 def count_fit(estimator: Any, fit: AnnouncedFit | None) -> None:
-    """Count a fit that was announced and has not failed; its report then says how many there were.
+    """Count an announced fit after it succeeds; its report then shows the number of fits.
 
-    What failed has published nothing, and is often tried again with other parameters.
+    A failed fit has published nothing, and is often repeated with other parameters.
     """
     if fit is None:
         return
@@ -177,7 +177,7 @@ def count_fit(estimator: Any, fit: AnnouncedFit | None) -> None:
 
 
 def _cost_of(estimator: Any) -> Cost | None:
-    """Return the budget among an estimator's parameters, None without a proper one."""
+    """Return the (epsilon, delta) of an estimator, or None if they are missing or invalid."""
     found: tuple[Any, Any] = getattr(estimator, "epsilon", None), getattr(estimator, "delta", 0.0)
     if not all(isinstance(each, int | float) for each in found):
         return None
@@ -185,7 +185,7 @@ def _cost_of(estimator: Any) -> Cost | None:
         epsilon, delta = map(float, found)
     except OverflowError:
         return None
-    # What is no budget the estimator refuses.
+    # The estimator itself rejects an invalid budget.
     return (epsilon, delta) if epsilon >= 0.0 and 0.0 <= delta <= 1.0 else None
 
 
@@ -193,7 +193,7 @@ def _seen_of(owner: Any, form: Form) -> FitsSeen:
     try:
         forms = _seen.setdefault(owner, {})
     except TypeError:
-        # An object that cannot be told from others.
+        # An object that cannot be a dictionary key.
         return FitsSeen()
     found = forms.get(form)
     if found is None:
@@ -202,7 +202,7 @@ def _seen_of(owner: Any, form: Form) -> FitsSeen:
 
 
 def _size_and_form(estimator: Any, X: Any) -> tuple[int | None, Form]:
-    """Return the public number of records, None where it is not known, and the columns."""
+    """Return the public number of records (None if unknown) and the form of the columns."""
     shape = getattr(X, "shape", None)
     columns: Any
     if isinstance(shape, tuple) and shape:
@@ -211,7 +211,7 @@ def _size_and_form(estimator: Any, X: Any) -> tuple[int | None, Form]:
         size, columns = getattr(X, "n_samples", None), getattr(X, "n_features_in_", None)
         if size is None:
             with contextlib.suppress(TypeError, ValueError):
-                # Chunks have no length that is known.
+                # Chunks have an unknown length.
                 size = number_of_samples(X)
     names = getattr(X, "columns", None)
     named = 0
@@ -242,7 +242,7 @@ def _warn(estimator: Any, costs: list[Cost | None]) -> None:
         "record them: ledger=PrivacyLedger(...), or `with ledger:` around them. For data that are "
         "public, or another table each time, use `with skdptune.config_context(ledger=False):`.",
         PrivacyWarning,
-        # Of who calls the method: from here through `announce_fit` and two of its wrapper.
+        # Points at the caller of the method: past `announce_fit` and two frames of its wrapper.
         stacklevel=5,
     )
 
@@ -251,21 +251,21 @@ def _warn(estimator: Any, costs: list[Cost | None]) -> None:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _METHODS = ("fit", "partial_fit", "fit_transform", "fit_predict", "fit_statistics")
-# These call `fit` or `partial_fit`.
+# Methods that are defined in this module of scikit-learn call `fit` or `partial_fit`.
 _CALLS_OTHERS = "sklearn.base"
 _MARK = "_skdptune_records"
 
 
-# Where a fit is recorded ---------------------------------------------------------------------
+# Which ledger records a fit ------------------------------------------------------------------
 
 
 def ledger_for(estimator: Any, own: Any = None) -> PrivacyLedger | None:
-    """Return the ledger that a fit is recorded in: an estimator's own, or the one in force.
+    """Return the ledger that records a fit: the estimator's own, or the active one.
 
     Raises
     ------
     ValueError
-        If these are different ones.
+        If the two differ.
     LedgerError
         If there is none and one is required.
 
@@ -296,13 +296,13 @@ def _own_ledger(own: PrivacyLedger, estimator: Any) -> PrivacyLedger:
 
 
 def is_paid(estimator: Any) -> bool:
-    """Return whether a fit is part of another one that is paid for."""
+    """Return whether a fit is part of another fit that is paid for."""
     payment = payment_for(estimator)
     return payment is not None and payment.settles
 
 
 def announce_search(search: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
-    """Announce the fit of a search, unless it is part of another."""
+    """Announce the fit of a search, unless it is part of another fit."""
     if payment_for(search) is not None:
         return None
     return announce_fit(search, X, warns=warns and not repeats_are_meant(search))
@@ -312,12 +312,13 @@ def announce_search(search: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
 
 
 def recorded(method: Callable[..., Any], *, warns: bool) -> Callable[..., Any]:
-    """Return a method that reads data, changed so that a ledger in use records the call."""
+    """Wrap a method that reads data, so that the active ledger records the call."""
     signature = signature_of(method)
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # No more than this: it goes with classes of a notebook to workers.
+        # Keep this short: it is pickled with classes defined in a notebook when they go to
+        # workers.
         return _recorded_call(method, signature, warns, self, args, kwargs)
 
     setattr(fit, _MARK, True)
@@ -332,9 +333,10 @@ def _recorded_call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Call a method that reads data, and record it if nobody else pays for it."""
+    """Call a method that reads data, and record it unless another charge covers it."""
     if warns:
-        # Theorem F9. Before anything is charged; other libraries' models draw from what they like.
+        # Theorem F9. Checked before any charge. Other libraries' models may draw from any
+        # generator.
         check_seed(getattr(estimator, "random_state", None))
     # Theorem H4: every fit sets its cost aside.
     payment = payment_for(estimator, method)
@@ -357,7 +359,7 @@ def _recorded_call(
     try:
         arguments = arguments_of(signature.bind(estimator, *args, **kwargs))
     except TypeError:
-        # Python's own words for a call that cannot be made.
+        # Let Python raise its own error for a call with wrong arguments.
         return method(estimator, *args, **kwargs)
     _check_taken(arguments)
     charge = charge_of_fit(estimator, arguments)
@@ -375,7 +377,7 @@ def _recorded_call(
 
 
 def _ledger_around(estimator: Any) -> PrivacyLedger | None:
-    """Return the ledger of the fit around one that is no part of it, None without any."""
+    """Return the ledger of an enclosing fit that does not include this one, or None."""
     payment = current_payment()
     ledgers = {each.ledger for each in payment.reservations} if payment is not None else set()
     if len(ledgers) != 1 or repeats_are_meant(estimator):
@@ -384,7 +386,7 @@ def _ledger_around(estimator: Any) -> PrivacyLedger | None:
 
 
 def _check_payer(payment: Payment, estimator: Any) -> None:
-    """Refuse a fit that names a ledger, within one that is recorded in another."""
+    """Raise if a fit names a ledger, but is inside a fit that another ledger records."""
     own = getattr(estimator, "ledger", None) if payment.reservations else None
     if own is None or any(each.ledger == own for each in payment.reservations):
         return
@@ -395,16 +397,16 @@ def _check_payer(payment: Payment, estimator: Any) -> None:
 
 
 def _check_taken(arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that a method collects to say why it takes none such."""
+    """Raise for arguments that a method collects as `refused` in order to explain the error."""
     refused = arguments.get("refused")
     if refused:
         raise TypeError(f"fit must be given what it takes; got {sorted(refused)} as well.")
 
 
 def recorded_together(function: Function) -> Function:
-    """Return a function that fits many estimators at once, so that ledgers record each of them.
+    """Wrap a function that fits many estimators at once, so that ledgers record each of them.
 
-    Its first arguments are its owner, the estimators, and the data.
+    The function's first arguments are the class that owns it, the estimators and the data.
     """
     signature = inspect.signature(function)
 
@@ -423,11 +425,11 @@ def _recorded_together(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Call a function that fits many estimators, and record those that nobody else pays for."""
+    """Call a function that fits many estimators, and record those that no other charge covers."""
     # Theorem H4: each of many fits sets its cost aside.
     bound = signature.bind(owner, *args, **kwargs)
     name, of_records = list(signature.parameters)[1:3]
-    # An iterator of estimators is read twice.
+    # An iterator of estimators would be exhausted by the first of two readings.
     bound.arguments[name] = models = list(bound.arguments[name])
     for model in models:
         if hasattr(type(model), _MARK):
@@ -437,7 +439,7 @@ def _recorded_together(
     own = [
         place
         for place, payment in enumerate(around)
-        # The function itself says what it cannot fit.
+        # The function itself raises for objects that it cannot fit.
         if hasattr(type(models[place]), _MARK) and not (payment is not None and payment.settles)
     ]
     charged = list(_charges(models, own, bound.arguments))
@@ -463,7 +465,7 @@ def _recorded_together(
 def _charges(
     models: Sequence[Any], own: Sequence[int], arguments: Mapping[str, Any]
 ) -> Iterator[tuple[int, Charge, PrivacyLedger]]:
-    """Yield the place, the charge and the ledger of each estimator that is to be recorded."""
+    """Yield the position, the charge and the ledger of each estimator that needs a record."""
     for place in own:
         ledger = ledger_for(models[place])
         if ledger is not None:
@@ -475,18 +477,18 @@ def _charges(
 def _announced_together(
     models: Sequence[Any], own: Sequence[int], X: Any
 ) -> dict[int, AnnouncedFit | None]:
-    """Announce fits that are made at once, and warn of those before them."""
+    """Announce fits made by one call, and warn if they repeat earlier fits."""
     announced = {}
     for place in own:
         model = models[place]
-        # What one call fits is meant to be several fits.
+        # Several fits in one call are intended, so they cause no warning about each other.
         is_first = place == own[0] and ledger_for(model) is None
         announced[place] = announce_fit(model, X, warns=is_first and not repeats_are_meant(model))
     return announced
 
 
 def _all_reserved(charged: Sequence[tuple[int, Charge, PrivacyLedger]]) -> list[Reservation]:
-    """Set the cost of all estimators aside, or of none if one does not fit."""
+    """Reserve the costs of all estimators, or of none if one exceeds the budget."""
     found: list[Reservation] = []
     try:
         for _, charge, ledger in charged:
@@ -499,7 +501,7 @@ def _all_reserved(charged: Sequence[tuple[int, Charge, PrivacyLedger]]) -> list[
 
 
 def record_fits(kind: Any, *, warns: bool) -> None:
-    """Wrap the methods of a class that read data, unless they are."""
+    """Wrap the methods of a class that read data, unless they are wrapped already."""
     for name in _METHODS:
         found = inspect.getattr_static(kind, name, None)
         if found is not None and not _is_done(found):
@@ -526,19 +528,20 @@ def _replace(kind: Any, name: str, method: Any) -> None:
 def _is_done(function: Any) -> bool:
     if isinstance(function, Recorded):
         return True
-    # By what it runs: functools.wraps copies all else, to functions that need not call it.
+    # Compare the code object: functools.wraps copies every other attribute, even to functions that
+    # never call the original.
     code = getattr(function, "__code__", None)
     is_wrapped = code in _CODES
     return is_wrapped or getattr(function, "__module__", None) == _CALLS_OTHERS
 
 
 class Recorded:
-    """A method that is no plain function of its class, recorded as such a one is.
+    """Recorder for a method that is not a plain function of its class.
 
     Parameters
     ----------
     method : descriptor or callable
-        As it stands in the class: a class method, a property, one of ``available_if``, ...
+        As found in the class: a class method, a property, an ``available_if`` method, ...
     warns : bool
     """
 
@@ -547,14 +550,14 @@ class Recorded:
         self._method, self._warns = method, warns
 
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        """Return the method of an object, or of the class, so that calls are recorded."""
+        """Return the method of an object or of the class, wrapped so that calls are recorded."""
         method = self._method
         found = method.__get__(estimator, owner) if hasattr(method, "__get__") else method
         if not callable(found):
             return found
         if estimator is None and not isinstance(method, classmethod | staticmethod):
             return recorded(found, warns=self._warns) if hasattr(method, "__get__") else found
-        # A call of the class itself has no cost that is known: refused where one is needed.
+        # A call on the class itself has no known cost, and is refused if a ledger is required.
         subject = owner if estimator is None else estimator
 
         @functools.wraps(found)
@@ -570,9 +573,9 @@ class Recorded:
 
 
 def watch(kind: Any) -> None:
-    """Record the fits of a class of another library, and of all classes that descend from it.
+    """Record the fits of a class of another library, and of all its subclasses.
 
-    Also of those that are defined later and read data in a `fit` of their own.
+    This includes subclasses that are defined later and read data in their own `fit`.
 
     Notes
     -----

@@ -1,10 +1,10 @@
-"""Tables and targets in which no record can make a fit fail: an improper one becomes constant.
+"""Tables and targets in which no record can make a fit fail: improper records become constant.
 
-**Guarantee.** What comes out for one record depends on that record alone. Arguments that are wrong
-whatever the records hold (no table, complex numbers, targets of another length) raise, and what
-raises follows from shapes, types and names, never from values. So the table of a data set with one
-record more is the same table with one row more, and whatever a fit proves about tables of finite
-rows holds for all data (Theorem R5).
+**Guarantee.** The result for one record depends only on that record. Arguments that are wrong
+whatever the records contain (not a table, complex numbers, targets of another length) raise an
+error, and this error depends on shapes, types and names, never on values. So adding a record to a
+data set adds one row to the table and leaves the other rows unchanged. Everything proven about a
+fit to tables of finite rows therefore holds for all data (Theorem R5).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Records(NamedTuple):
     Attributes
     ----------
     X : ndarray or CSR matrix
-        A row that is no list of finite numbers is all zeros.
+        A row that does not consist of finite numbers is replaced by zeros.
     y : ndarray
-        Targets; where one is improper, its row is all zeros, too.
+        Targets. If a target is improper, its row is replaced by zeros, too.
     """
 
     X: Table
@@ -67,28 +67,28 @@ def validate_rows(
     allow_nd: bool = False,
     min_samples: int = 1,
 ) -> tuple[Table, Mask]:
-    """Return a table of finite rows, and which of its rows were no finite numbers.
+    """Return a table of finite rows, and a mask of the rows that had other entries.
 
     Parameters
     ----------
     estimator : estimator
-        Whose ``n_features_in_`` and ``feature_names_in_`` are set (`reset`) or compared.
+        Its ``n_features_in_`` and ``feature_names_in_`` are set (`reset`) or compared.
     X : array-like
     reset : bool, default=True
     dtype : dtype, default=float64
-        Of the result; an array of single precision keeps its own where this is double.
+        Type of the result. If it is double precision, arrays of single precision keep their type.
     accept_sparse : bool, default=False
-        Whether a sparse matrix is taken, and returned in CSR format.
+        Whether a sparse matrix is accepted; it is returned in CSR format.
     allow_nd : bool, default=False
         Whether a record may be an array of any shape.
     min_samples : int, default=1
-        0 for a random part of the data, whose size is secret.
+        Use 0 for a random part of the data, whose size is secret.
 
     Notes
     -----
     Theorem R5.
     """
-    # The length of a list's first row is one record's.
+    # The length of a list's first row depends on one record.
     X = X if hasattr(X, "shape") else table_of(X)
     check_rows_form(X, accept_sparse=accept_sparse, allow_nd=allow_nd, min_samples=min_samples)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -97,9 +97,9 @@ def validate_rows(
 
 
 def rows_with_gaps(estimator: Any, X: Any, *, accept_sparse: bool = False) -> Table:
-    """Return a table of numbers for a fitted transformer, an improper row being NaN alone.
+    """Return a table of numbers for a fitted transformer; improper rows contain only NaN.
 
-    What `fit` reads as a row of zeros stays recognisable, for the step that comes next.
+    In `fit`, these rows are read as zeros; NaN lets the next step recognise them.
 
     Parameters
     ----------
@@ -136,11 +136,11 @@ def validate_records(
     labels : sequence, optional
         The public label set of a classifier. A record with another label is improper.
     is_classifier : bool, default=False
-        Whether targets are labels; they then keep their type.
+        Whether targets are labels, which keep their type.
     n_outputs : int or None, default=1
-        Number of targets of a record; None for any number. One column counts as one number.
+        Number of targets per record; None for any number. A single column counts as one target.
     target_dtype : dtype, default=float64
-        Of targets that are numbers.
+        Type of numeric targets.
     **settings
         See `validate_rows`.
 
@@ -174,9 +174,9 @@ def proper_targets(
     labels: Sequence[Any] | None = None,
     dtype: DTypeLike = np.float64,
 ) -> tuple[NDArray[Any], Mask]:
-    """Return proper targets, and which records are improper because of them or before.
+    """Return proper targets, and a mask of records improper due to their targets or rows.
 
-    Improper records have the target 0, or the first label of the public set.
+    Improper records get the target 0, or the first label of the public set.
     """
     if is_classifier:
         targets, wrong = proper_labels(y, labels)
@@ -187,7 +187,7 @@ def proper_targets(
         targets = targets.copy()
         targets[both] = _first(targets, wrong, labels) if is_classifier else 0.0
     if is_classifier and targets.dtype.kind == "O":
-        # Numbers beside a gap are objects, which without it would be numbers.
+        # Numbers next to a missing value are objects; without it, they would be numbers.
         natural = natural_array(targets.tolist())
         if natural is not None and natural.ndim == 1 and natural.dtype.kind in NUMBERS:
             return natural, both
@@ -195,9 +195,10 @@ def proper_targets(
 
 
 def proper_labels(y: NDArray[Any], labels: Sequence[Any] | None) -> tuple[NDArray[Any], Mask]:
-    """Return labels in the type of the label set, and which are none of it, or missing.
+    """Return labels with the label set's type, and a mask of missing and undeclared labels.
 
-    Without a label set all labels count that are not missing: which there are is then public.
+    Without a label set, every label counts that is not missing. The set of labels that occur is
+    then public.
     """
     if labels is not None:
         return _labels_among(y, np.asarray(labels))
@@ -209,13 +210,14 @@ def proper_labels(y: NDArray[Any], labels: Sequence[Any] | None) -> tuple[NDArra
 
 
 def check_target_type(y: Any, labels: Sequence[Any] | None, *, is_classifier: bool) -> None:
-    """Refuse targets by their type, which is public, where none of them could be proper.
+    """Raise if the type of the targets, which is public, rules out proper targets.
 
-    That is numbers, dates or categories for labels that are others, and words or dates for
-    numbers. Targets of the type object pass, and lists: one record can make one of them.
+    For labels, this means numbers, dates or categories that cannot equal a declared label. For
+    numeric targets, it means strings or dates. Lists and targets of type object are accepted,
+    because one record can cause that type.
     """
     dtype = getattr(y, "dtype", None)
-    # The type of nothing is nobody's.
+    # An empty array's type depends on no record.
     if dtype is None or np.size(y) == 0:
         return
     kind = getattr(dtype, "kind", "O")
@@ -229,7 +231,7 @@ def check_target_type(y: Any, labels: Sequence[Any] | None, *, is_classifier: bo
 
 
 def _check_label_type(y: Any, labels: Sequence[Any]) -> None:
-    """Refuse targets of a type that can hold none of the declared labels."""
+    """Raise if the targets have a type that cannot hold any of the declared labels."""
     categories: Any = getattr(y.dtype, "categories", None)
     kind = _kind_of(y)
     if hasattr(categories, "__len__"):
@@ -238,7 +240,8 @@ def _check_label_type(y: Any, labels: Sequence[Any]) -> None:
         numbers = [number for number in map(_number_of, labels) if number is not None]
         if any(not abs(number) < _LARGEST for number in numbers):
             return
-        # What numbers of this kind may be as labels, beside one that is none.
+        # Values of the labels in a numeric type of this kind, and one number that may not be a
+        # label.
         plain = np.dtype({"b": np.bool_, "f": np.float64}.get(kind, np.int64))
         possible = np.array([*numbers, 0.0]).astype(plain)
         got = f"numbers ({y.dtype}). The number 1 is not the label '1'"
@@ -251,7 +254,7 @@ def _check_label_type(y: Any, labels: Sequence[Any]) -> None:
 
 
 def _kind_of(y: Any) -> str:
-    """Return the kind of a type as NumPy has it, of the type of objects where there is none."""
+    """Return NumPy's code for the kind of a type, or "O" for other types."""
     try:
         return str(getattr(y.dtype, "kind", None) or np.asarray(y[:0]).dtype.kind)
     except Exception:
@@ -261,7 +264,7 @@ def _kind_of(y: Any) -> str:
 def _object_column(values: Any) -> NDArray[Any]:
     """Return values as an array of objects."""
     found = np.empty(len(values), dtype=object)
-    # One by one, since NumPy takes lists of one length for rows.
+    # Assign one by one, since NumPy treats lists of equal length as rows.
     for place, value in enumerate(values):
         is_single = type(value) is np.ndarray and value.ndim == 0
         found[place] = value.item() if is_single else value
@@ -276,7 +279,7 @@ def _number_of(label: Any) -> float | None:
 
 
 def check_classes(classes: Sequence[Any] | None) -> None:
-    """Refuse a public set of labels that is not two different ones at least, or no set."""
+    """Raise unless a public set of labels is a list of at least two different labels."""
     if classes is None:
         return
     domain = "classes must be at least two different labels"
@@ -285,17 +288,17 @@ def check_classes(classes: Sequence[Any] | None) -> None:
     labels = np.asarray(classes)
     if proper_labels(labels, None)[1].any():
         raise ValueError(f"{domain}, none of them missing; got {shown(classes)}.")
-    # As they are told apart later: 1 and "1" are not.
+    # Labels are compared as in a fit: 1 and "1" are not told apart there.
     if np.unique(labels).size < max(labels.size, 2):
         raise ValueError(f"{domain}; got {shown(classes)}.")
 
 
 def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
-    """Return the different labels in order, or raise where they have none."""
+    """Return the different labels in order, or raise if they cannot be ordered."""
     try:
         return np.unique(y)
     except Exception:
-        # The labels that occur are public where none are declared, but are not quoted.
+        # Without declared labels, the labels that occur are public, but they are not quoted.
         raise TypeError(
             "y must hold labels of one type, strings or numbers; got several types. Declare the "
             "labels in classes=, so that a record with another one cannot make a fit fail."
@@ -303,7 +306,7 @@ def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def labels_in(y: NDArray[Any]) -> NDArray[Any]:
-    """Return the different labels that are not missing, in order and in a type of their own."""
+    """Return the different labels that are not missing, in order and with their natural type."""
     labels = y[~proper_labels(y, None)[1]]
     natural = natural_array(labels.tolist()) if labels.dtype.kind == "O" else None
     labels = labels if natural is None else natural
@@ -312,7 +315,7 @@ def labels_in(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_rows_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples: int = 0) -> None:
-    """Refuse what is no table of numbers, by its form alone."""
+    """Raise if the form of the data shows that it is not a table of numbers."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
         raise ValueError(f"X must be real; got {X.dtype}. Complex data not supported.")
@@ -344,7 +347,7 @@ def check_rows_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples:
 
 
 def kind_of_targets(estimator: Any) -> str:
-    """Return what an estimator's targets are: "labels", "numbers", or "any" where none are."""
+    """Return what an estimator's targets are: "labels", "numbers", or "any" for others."""
     if is_classifier(estimator):
         return "labels"
     return "numbers" if is_regressor(estimator) else "any"
@@ -358,17 +361,17 @@ def read_targets(
     *,
     keeps_column: bool = False,
 ) -> tuple[NDArray[Any], Mask]:
-    """Return targets as a fit reads them, and which records are improper.
+    """Return targets as a fit reads them, and a mask of improper records.
 
     Parameters
     ----------
     y : array-like
     kind : {"labels", "numbers", "any"}
-        Several labels of one record, and targets of "any" kind, are returned as they are.
+        For several labels per record, and for "any" kind, targets are returned as they are.
     labels : sequence or None
         The public label set.
     improper : ndarray of bool, optional
-        Which records are improper for what is in their rows.
+        Mask of records that are improper because of their rows.
     keeps_column : bool, default=False
         Whether a single column stays two-dimensional.
 
@@ -387,16 +390,16 @@ def read_targets(
 
 
 def target_array(y: Any, n_outputs: int | None = 1, *, warns: bool = False) -> NDArray[Any]:
-    """Return targets as an array, with one dimension where each record has one."""
+    """Return targets as an array, one-dimensional if there is one target per record."""
     if sparse.issparse(y):
         raise TypeError("y must be dense; got a sparse matrix.")
     if isinstance(y, np.ma.MaskedArray):
         targets = unmasked(y)
     elif hasattr(y, "dtype"):
-        # As an array, a column of pandas would change the type of all entries for one gap.
+        # NumPy would change the type of a pandas column because of one missing value.
         is_of_numpy = isinstance(y.dtype, np.dtype)
         if is_of_numpy and y.dtype.kind == "c":
-            # One record can make a column complex; an array has the type that it was given.
+            # One record can make a pandas column complex; an array's type was chosen by the user.
             is_of_numpy = not hasattr(y, "iloc")
         targets = np.asarray(y) if is_of_numpy else np.asarray(y, dtype=object)
     else:
@@ -416,7 +419,7 @@ def target_array(y: Any, n_outputs: int | None = 1, *, warns: bool = False) -> N
 
 
 def check_target_shape(shape: tuple[int, ...], n_outputs: int | None) -> None:
-    """Refuse targets of a shape that no fit can use."""
+    """Raise for targets of a shape that cannot be used by any fit."""
     is_column = len(shape) == 2 and shape[1] == 1
     if not shape or (n_outputs == 1 and len(shape) != 1 and not is_column):
         raise ValueError(
@@ -428,25 +431,25 @@ def check_target_shape(shape: tuple[int, ...], n_outputs: int | None) -> None:
 
 
 def _array_of_list(values: Any) -> NDArray[Any]:
-    """Return a list as an array of its entries' own type, of objects if they have several."""
+    """Return a list as an array of its entries' common type, or of objects if there is none."""
     natural = natural_array(values)
     if natural is not None:
         return natural
-    # One record with a list must not make lists of the numbers of others.
+    # One record with a list must not turn the other records' numbers into lists.
     found = _object_column(values)
     rows = sum(isinstance(value, list | tuple | np.ndarray) for value in found)
     return table_of(values) if 2 * rows > len(found) else found
 
 
 def _labels_among(y: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
-    """Return each label as the set has it, others as the first one, and which are others."""
+    """Return labels as in the set, or its first one for others; and a mask of the others."""
     known = np.unique(labels)
     kinds = y.dtype.kind, known.dtype.kind
     if kinds == ("U", "U") or (kinds[0] in NUMBERS and kinds[1] in NUMBERS):
         places = np.minimum(np.searchsorted(known, y), known.size - 1)
         wrong = known[places] != y
         return known[np.where(wrong, 0, places)], wrong
-    # One word among numbers makes words of all of them, but a number is no word.
+    # A string among numbers turns all of them into strings, but a number is not a string.
     reads = as_float if kinds[1] in NUMBERS else _itself
     table = {reads(label): place for place, label in enumerate(known.tolist())}
     places = np.array([_place(label, reads, table) for label in y.tolist()], dtype=np.intp)
@@ -458,7 +461,7 @@ def _itself(label: Any) -> Any:
 
 
 def _place(label: Any, reads: Callable[[Any], Any], table: dict[Any, int]) -> int:
-    """Return the place of a label in a set, -1 if it is none of it, whatever it is."""
+    """Return the position of a label in the set, or -1 if it is not in it, whatever its type."""
     try:
         return table.get(reads(label), -1)
     except Exception:
@@ -475,7 +478,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _first(y: NDArray[Any], wrong: Mask, labels: Sequence[Any] | None) -> Any:
-    """Return the label that improper records get: the first of the public set."""
+    """Return the label assigned to improper records: the first one of the public set."""
     if labels is not None:
         return np.unique(np.asarray(labels))[0]
     return sorted_labels(y[~wrong])[0] if not wrong.all() else y[0]
@@ -487,13 +490,13 @@ _DOMAIN = "class_weight must be a mapping of class to a positive public weight"
 
 
 def check_class_weight(class_weight: Any, classes: Sequence[Any] | None) -> None:
-    """Refuse weights that are no public numbers of known classes; no data are needed.
+    """Raise unless weights are public positive numbers of known classes; no data are needed.
 
     Parameters
     ----------
     class_weight : mapping of class to float, or None
     classes : sequence or None
-        The public labels, where they are declared.
+        The public labels, if they are declared.
     """
     if class_weight is None:
         return
@@ -503,12 +506,12 @@ def check_class_weight(class_weight: Any, classes: Sequence[Any] | None) -> None
 
 
 def weights_of_classes(class_weight: Any, classes: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return the weight of each class over the largest, or None where all weigh the same.
+    """Return the weight of each class divided by the largest, or None if all are equal.
 
     Parameters
     ----------
     class_weight : mapping of class to float, or None
-        A class that is not named weighs 1, as in scikit-learn.
+        A class that is not listed has weight 1, as in scikit-learn.
     classes : ndarray
         The labels of a model; public.
 
@@ -572,12 +575,12 @@ def _check_known(weights: Mapping[Any, float], classes: NDArray[Any]) -> None:
 
 # The public range of a regression's targets --------------------------------------------------
 
-# Largest absolute value of a target; one over it is the shortest range.
+# Largest absolute value of a target; its inverse is the shortest range.
 _FARTHEST = 1e100
 
 
 def target_range(bound: Any) -> tuple[float, float]:
-    """Return the range of targets that a bound on their absolute value, or a pair, stands for.
+    """Return the range of targets from a bound on their absolute value, or from a pair.
 
     Parameters
     ----------
@@ -609,5 +612,5 @@ def target_range(bound: Any) -> tuple[float, float]:
 
 
 def middle_and_half(low: float, high: float) -> tuple[float, float]:
-    """Return the middle of a range and half of its length; 0 and b for -b and b."""
+    """Return the middle of a range and half of its length; 0 and b for the range from -b to b."""
     return low / 2 + high / 2, high / 2 - low / 2

@@ -1,8 +1,8 @@
-"""Why an estimator is refused, what to use instead, and models whose stated guarantee fails.
+"""Reasons for refusing an estimator, alternatives to it, and models whose stated guarantee fails.
 
-Those models' own word is not taken (Assumption R4). A fault counts for every release but those
-that come after the one that mends it, so that a new release is distrusted until somebody has
-looked at it.
+The stated cost of those models is not trusted (Assumption R4). A fault is assumed in every
+release, except those from the one that fixes it. So a new release is distrusted until somebody has
+reviewed it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SEARCHES = "skdptune.model_selection."
 _TABLE = "skdptune.preprocessing.TableEncoder(schema)"
 _HASHING = "HashingVectorizer"
 
-# The private counterpart of a model, and beside what words it is named.
+# Private counterparts of models, and how they are named in advice.
 _MODELS = {
     "LogisticRegression": _LOGISTIC,
     "LogisticRegressionCV": f"{_SEARCHES}DPRandomSearchCV({_LOGISTIC}(), ...)",
@@ -69,7 +69,7 @@ _MODELS = {
         for kind, counterpart in _TREES_FOR.items()
     },
 }
-# Models of others that are private by their own word: what that does not cover, and what to use.
+# Private models of other libraries: what their guarantee does not cover, and alternatives.
 _LEAKING = {
     f"DPExplainableBoosting{kind}": (
         "its fit shows the number of records, and labels and categories that a single one has",
@@ -77,7 +77,7 @@ _LEAKING = {
     )
     for kind, counterpart in _TREES_FOR.items()
 }
-# What a transformer learns, and what to use instead.
+# What each transformer learns from data, and alternatives to it.
 _TRANSFORMERS = {
     "StandardScaler": (
         "means and deviations",
@@ -130,22 +130,22 @@ _COUNTERPARTS = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing that keeps an estimator from having a privacy cost.
+    """A reason why an estimator has no privacy cost.
 
     Attributes
     ----------
     got : str
-        What was met: mostly the name of a class.
+        What was found: usually the name of a class.
     reason : str
-        Why that is refused.
+        Why it is refused.
     advice : str
-        What to do instead, in whole sentences.
+        What to do instead, in full sentences.
     settings : tuple of (str, str)
-        Parameters, and the values that they must be set to, as the user would write them.
+        Parameters, and the values to which they must be set, as the user would write them.
     steps : tuple of str
-        Names of the steps that lead there.
+        Names of the steps that lead to the refused estimator.
     demand : str
-        What the estimator must be.
+        What the estimator must be instead.
     """
 
     got: str
@@ -157,24 +157,24 @@ class Refusal:
 
     @property
     def path(self) -> str:
-        """The step's name as ``set_params`` knows it."""
+        """The step's name in the syntax of ``set_params``."""
         return "__".join(self.steps)
 
     @property
     def line(self) -> str:
-        """The refusal in the words of a list."""
+        """The refusal as one line of a list."""
         place = f"{self.path}: " if self.steps else ""
         return f"{place}{self.got}: {self._why}"
 
     @property
     def sentence(self) -> str:
-        """The refusal by itself."""
+        """The refusal as a separate sentence."""
         place = f" (step {shown(self.path)})" if self.steps else ""
         return f"{self.demand}; got {self.got}{place}: {self._why}"
 
     @property
     def remedy(self) -> str:
-        """What to do instead, in whole sentences; empty where nothing is known."""
+        """What to do instead, in full sentences; empty if no alternative is known."""
         prefix = f"{self.path}__" if self.steps else ""
         settings = " and ".join(f"{prefix}{name}={value}" for name, value in self.settings)
         if settings and self.advice:
@@ -183,17 +183,17 @@ class Refusal:
 
     @property
     def is_of_parameter(self) -> bool:
-        """Whether it is about a wrong parameter of an estimator that has a cost."""
+        """Whether it concerns an invalid parameter of an estimator that has a cost."""
         return self.got == _PARAMETER
 
     @property
     def is_of_distrusted(self) -> bool:
-        """Whether it is about a model whose stated guarantee is known not to hold."""
+        """Whether it concerns a model whose stated guarantee is known to fail."""
         return self.demand == DISTRUSTED_DEMAND
 
     @property
     def learns_features(self) -> bool:
-        """Whether it is about a step that learns features, and not about a model."""
+        """Whether it concerns a step that learns features, rather than a model."""
         return self.reason.startswith(_LEARNS)
 
     @property
@@ -202,17 +202,17 @@ class Refusal:
 
 
 class NoProfileError(TypeError):
-    """An estimator learns from data, and nothing says what that costs.
+    """Raised if an estimator learns from data and its privacy cost is unknown.
 
     Parameters
     ----------
     *refusals : Refusal
-        All that was found.
+        All refusals that were found.
 
     Attributes
     ----------
     refusals : tuple of Refusal
-        Each with the step that it is about, the reason, and what to use instead.
+        Each states the step, the reason and the alternative.
     """
 
     def __init__(self, *refusals: Refusal) -> None:
@@ -220,27 +220,28 @@ class NoProfileError(TypeError):
         self.refusals = refusals
 
     def __str__(self) -> str:
-        """Return what is wrong with each step, and what to use instead."""
+        """Return the reason for each refused step, and the alternative."""
         if len(self.refusals) == 1:
             return self.refusals[0].sentence
         lines = "".join(f"\n- {refusal.line}" for refusal in self.refusals)
         return f"{_DEMAND}; {len(self.refusals)} things wrong:{lines}"
 
     def within(self, step: str) -> NoProfileError:
-        """Return the error as seen from a composition around it."""
+        """Return the error with the name of the composition's step added."""
         return NoProfileError(
             *(replace(each, steps=(step, *each.steps)) for each in self.refusals)
         )
 
 
 def no_profile(estimator: object, settings: Sequence[tuple[str, str]] = ()) -> NoProfileError:
-    """Return the error that names an estimator without a profile, and what to use instead.
+    """Return the error for an estimator without a profile, with an alternative to it.
 
     Parameters
     ----------
     estimator : object
     settings : sequence of (str, str)
-        Parameters with which the estimator would learn nothing, and their values as written.
+        Parameters with which the estimator would learn nothing from data, and their values as
+        code.
     """
     if isinstance(estimator, type):
         return NoProfileError(
@@ -265,12 +266,12 @@ def no_profile(estimator: object, settings: Sequence[tuple[str, str]] = ()) -> N
 
 
 def together(errors: Sequence[tuple[str, Exception]]) -> Exception:
-    """Return one error for all that is wrong with the steps of a composition.
+    """Return one error for everything that is wrong with the steps of a composition.
 
     Parameters
     ----------
     errors : sequence of (str, Exception)
-        Steps by name, and what each raised: at least one.
+        The name of each step and the error that it raised; at least one.
     """
     found = [
         error.within(name) if isinstance(error, NoProfileError) else error
@@ -294,7 +295,7 @@ def together(errors: Sequence[tuple[str, Exception]]) -> Exception:
 
 
 def refusal_of(error: Exception, *steps: str) -> Refusal:
-    """Return what an error says of a parameter as one refusal among others."""
+    """Convert an error about a parameter into a refusal."""
     return Refusal(_PARAMETER, str(error).removesuffix("."), steps=steps)
 
 
@@ -320,7 +321,7 @@ def _why(estimator: object, name: str) -> tuple[str, str]:
 
 
 def _kind_of(estimator: object) -> str:
-    """Return what kind of model an estimator is; nothing for transformers and strangers."""
+    """Return the kind of model of an estimator, or "" for transformers and unknown objects."""
     if not hasattr(estimator, "__sklearn_tags__"):
         return ""
     kinds = {
@@ -348,26 +349,26 @@ _REPLACED = "one that is replaced changes two leaves, or two counts of one, and 
 
 @dataclass(frozen=True)
 class DistrustedModel:
-    """A model whose stated epsilon is refuted for replacing a record, or not proven for it.
+    """A model whose stated epsilon is refuted or unproven for replacing a record.
 
     Attributes
     ----------
     library, name : str
         Package and class.
     fault : str
-        What is wrong, in the words of a sentence without its full stop.
+        What is wrong, as a sentence without a full stop.
     source : str
-        Who says so: an address, or where it is shown.
+        Reference: an address, or where the fault is shown.
     seen_in : str
         Release in which the fault was found.
     mended_in : str or None
-        First release without it; None while there is none.
+        First release without the fault; None if there is none yet.
     settings : tuple of (str, str)
         Parameters with which the guarantee holds, as the user would write them.
     holds : callable or None
-        Whether it holds with some parameters; None if it holds with none.
+        Whether the guarantee holds for given parameters; None if it never holds.
     instead : str
-        What to use, in a sentence.
+        An alternative, in a sentence.
     """
 
     library: str
@@ -388,13 +389,13 @@ class DistrustedModel:
         try:
             installed = version(self.library)
         except PackageNotFoundError:
-            # Its class is there, whatever release it is of.
+            # The class exists, but its release is unknown.
             return True
         return _numbers(installed) < _numbers(self.mended_in)
 
     @property
     def reason(self) -> str:
-        """Why it is not taken at its word."""
+        """Why its stated guarantee is not trusted."""
         return (
             f"the epsilon of {self.library} {self.seen_in} is too small for replacing a record, "
             f"or not proven for it: {self.fault} ({self.source})"
@@ -402,7 +403,7 @@ class DistrustedModel:
 
     @property
     def assumption(self) -> str:
-        """What a report says of a model that is used nonetheless."""
+        """The assumption in the report of a model that is used nonetheless."""
         return (
             f"the registered cost of {self.library}'s {self.name} covers its known fault: "
             f"{self.fault} ({self.source})"
@@ -414,14 +415,16 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 
 def _charges_enough(parameters: Mapping[str, Any]) -> bool:
-    # Assumption R4. Per record the loss has gradients of at most r = data_norm and curvature of at
-    # most c r^2 with c = 1/4; a is the whole penalty, and noise of scale 2 r / e has a loss of e
-    # when a record is replaced. Given a curvature of at least a in all directions, which an
-    # intercept does not have, the determinant changes by a factor of at most 1 + c r^2 / a. What
-    # is charged is epsilon - e = 2 log(1 + c r / a), enough for all a if r is at most 2.
-    # Workers would copy the generator, so that fits and classes share their noise. None is not 1:
-    # it follows joblib's context. The proof is about minimisers, so none may be coarser than
-    # those of the defaults.
+    # Assumption R4. Per record, the loss has gradients of at most r = data_norm and curvature of
+    # at most c r^2 with c = 1/4. Let a be the total penalty. Noise of scale 2 r / e has a privacy
+    # loss of e when a record is replaced. If the curvature is at least a in all directions, which
+    # an intercept violates, the determinant changes by a factor of at most 1 + c r^2 / a. The
+    # model charges epsilon - e = 2 log(1 + c r / a) for this, which is enough for all a if r is at
+    # most 2.
+    #
+    # With several workers, the generator would be copied, so that fits and classes share their
+    # noise. None is not the same as 1: it follows joblib's context. The proof is about exact
+    # minimisers, so tolerances must be no coarser than the defaults.
     names = ("fit_intercept", "data_norm", "n_jobs", "tol", "max_iter")
     has_intercept, norm, n_jobs, tol, most = (parameters.get(name) for name in names)
     return (
@@ -493,7 +496,7 @@ _BY_CLASS = {(one.library, one.name): one for one in DISTRUSTED}
 
 
 def distrusted_class(kind: type) -> DistrustedModel | None:
-    """Return the entry of the list that a class is, or descends from; None if there is none."""
+    """Return the list's entry for a class or one of its parents, or None."""
     for each in kind.__mro__:
         found = _BY_CLASS.get((each.__module__.partition(".")[0], each.__name__))
         if found is not None and found.concerns_installed:
@@ -502,7 +505,7 @@ def distrusted_class(kind: type) -> DistrustedModel | None:
 
 
 def distrusted(estimator: Any) -> DistrustedModel | None:
-    """Return the entry of the list that an estimator with its parameters is about, if any.
+    """Return the list's entry that applies to an estimator with its parameters, or None.
 
     Notes
     -----
@@ -515,7 +518,7 @@ def distrusted(estimator: Any) -> DistrustedModel | None:
 
 
 def refusal_of_distrusted(found: DistrustedModel) -> Refusal:
-    """Return why such a model is refused, and what to do instead."""
+    """Return the refusal of a distrusted model, with an alternative."""
     insist = "If you know what it costs nonetheless, pass that to register_profile(insist=True)."
     return Refusal(
         found.name,

@@ -1,4 +1,4 @@
-"""scikit-learn's compositions, and its steps that learn nothing: costs, columns and reports."""
+"""Costs, numbers of columns and reports of scikit-learn's compositions and stateless steps."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ from skdptune.base._refusals import NoProfileError, Refusal, no_profile, togethe
 
 # Numbers of columns --------------------------------------------------------------------------
 #
-# **Guarantee.** What is returned is the number of columns that the fitted step returns for any
-# data with so many columns; None wherever that could depend on more than parameters and that
-# number.
+# **Guarantee.** The result is the number of columns that the fitted step returns for any data with
+# this number of columns. It is None if the number could depend on anything except parameters and
+# the number of input columns.
 
 Width = int | None
 _SAME = (None, "passthrough")
 
 
 def width_after(step: Any, n_features: Width) -> Width:
-    """Return the number of columns that a step returns, None where it is not known.
+    """Return the number of columns that a step returns, or None if it is unknown.
 
     Parameters
     ----------
     step : transformer or str
-        A step that learns nothing but what it says in its ``n_features_out``, one that keeps all
-        columns, or a composition.
+        A composition, a step that keeps all columns, or a step that learns nothing but what it
+        declares in ``n_features_out``.
     n_features : int or None
-        Number of columns that it is given, if known.
+        Number of input columns, if known.
 
     Notes
     -----
@@ -79,7 +79,7 @@ def width_after(step: Any, n_features: Width) -> Width:
     if step is None or isinstance(step, str):
         return n_features if step in _SAME else 0 if step == "drop" else None
     try:
-        # A subclass may return what its base does not, so only the very class is known.
+        # A subclass may return other columns than its base class, so only exact classes are known.
         rule = _RULES.get(type(step))
         if rule is not None:
             return rule(step, n_features)
@@ -87,7 +87,7 @@ def width_after(step: Any, n_features: Width) -> Width:
             return n_features
         return getattr(step, "n_features_out", None)
     except (TypeError, ValueError):
-        # Bad parameters are reported with the step's cost, or by its fit.
+        # Invalid parameters are reported when the step's cost is computed, or by its fit.
         return None
 
 
@@ -107,7 +107,7 @@ def _after_polynomials(polynomials: PolynomialFeatures, n_features: Width) -> Wi
     least, most = (0, degree) if isinstance(degree, int) else degree
     if n_features is None:
         return None
-    # Products of so many columns, of different ones or of any.
+    # Products of this many columns: of different columns, or with repetitions.
     extra = 0 if polynomials.interaction_only else 1
     products = (
         math.comb(n_features + extra * (size - 1), size) for size in range(max(least, 1), most + 1)
@@ -144,13 +144,13 @@ def _after_coder(coder: SparseCoder, n_features: Width) -> Width:
 
 
 def _after_frozen(frozen: FrozenEstimator, n_features: Width) -> Width:
-    # Of others nobody knows that there are as many names as columns.
+    # Estimators of other libraries may have fewer or more names than columns.
     if not type(frozen.estimator).__module__.startswith("sklearn."):
         return None
     try:
         return len(frozen.estimator.get_feature_names_out())
     except Exception:
-        # What it holds may have no names, or want those of columns.
+        # The frozen estimator may have no names, or require the names of its input columns.
         return None
 
 
@@ -181,7 +181,7 @@ def _after_columns(columns: ColumnTransformer, n_features: Width) -> Width:
 
 def _after_remainder(remainder: Any, chosen: list[list[Any] | None], n_features: Width) -> Width:
     known = [place for places in chosen for place in places or ()]
-    # Names and places may mean the same column.
+    # A name and a position may denote the same column.
     is_mixed = len({isinstance(place, str) for place in known}) > 1
     if n_features is None or None in chosen or is_mixed:
         return None
@@ -190,7 +190,7 @@ def _after_remainder(remainder: Any, chosen: list[list[Any] | None], n_features:
 
 
 def _chosen(places: Any) -> list[Any] | None:
-    """Return the names or places of columns, None where they are not listed one by one."""
+    """Return a list of column names or positions, or None if they are not listed one by one."""
     if isinstance(places, np.ndarray):
         places = places.tolist()
     if isinstance(places, str) or _is_place(places):
@@ -202,7 +202,7 @@ def _chosen(places: Any) -> list[Any] | None:
 
 
 def _is_place(place: Any) -> bool:
-    # A negative place is another one's, and True is a mask.
+    # A negative position may denote a column that is listed otherwise, and True is a mask.
     return isinstance(place, int) and not isinstance(place, bool) and place >= 0
 
 
@@ -267,11 +267,12 @@ _BY_FUNCTION = Refusal(
 )
 _TARGETS = "the functions of a TransformedTargetRegressor treat each target by itself"
 COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
-# Whatever has no cost but that of what it holds.
+# Objects that cost only as much as the estimators that they hold.
 HOLDERS = (*COMPOSITIONS, *AROUND)
 Step = tuple[str, Any, int | None]
 Settings = list[tuple[str, str]]
-# These fix the number of columns by rules that look at no value; one draws hashes by that number.
+# Their number of columns follows from rules that look at no value. One of them draws hashes
+# according to that number.
 _STATELESS = (
     Binarizer,
     FeatureHasher,
@@ -285,7 +286,7 @@ _STATELESS = (
 
 
 def _wrong_list(encoder: Any) -> Settings:
-    """Return what must be set so that an encoder's columns follow from its parameters alone."""
+    """Return what must be set so that an encoder's columns depend only on its parameters."""
     wrong = [("categories", "[[...], ...]")] if isinstance(encoder.categories, str) else []
     for name in ("min_frequency", "max_categories"):
         if getattr(encoder, name) is not None:
@@ -294,8 +295,8 @@ def _wrong_list(encoder: Any) -> Settings:
 
 
 def _wrong_one_hot(encoder: Any) -> Settings:
-    # Other ways of handling unknown values raise, or count, depending on the data; so does
-    # dropping a column by anything but its place.
+    # Other ways of handling unknown values raise errors or count values, depending on the data.
+    # Dropping a column depends on the data too, unless it is chosen by its position.
     wrong = _wrong_list(encoder)
     if encoder.handle_unknown != "ignore":
         wrong.append(("handle_unknown", "'ignore'"))
@@ -313,8 +314,8 @@ def _wrong_ordinal(encoder: Any) -> Settings:
 
 
 def _wrong_imputer(imputer: Any) -> Settings:
-    # Without keep_empty_features a column is dropped if no record has a value there, and an
-    # indicator's columns depend on which have a gap.
+    # Without keep_empty_features, a column is dropped if it has no values. The columns of an
+    # indicator depend on which columns have missing values.
     wrong = [("strategy", "'constant'")] if imputer.strategy != "constant" else []
     if not imputer.keep_empty_features:
         wrong.append(("keep_empty_features", "True"))
@@ -322,17 +323,17 @@ def _wrong_imputer(imputer: Any) -> Settings:
 
 
 def _wrong_projection(projection: Any) -> Settings:
-    # "auto" follows from the number of records; the matrix from the number of columns alone.
+    # "auto" depends on the number of records; the matrix only on the number of columns.
     return [("n_components", "100")] if isinstance(projection.n_components, str) else []
 
 
 def _wrong_sampler(sampler: Any) -> Settings:
-    # "scale" is a variance; weights are drawn by the number of columns alone.
+    # "scale" is a variance; the weights drawn depend only on the number of columns.
     return [("gamma", "1.0")] if isinstance(sampler.gamma, str) else []
 
 
 def _wrong_splines(splines: Any) -> Settings:
-    # Knots by name are quantiles or extreme values; "error" raises for a value beyond them.
+    # Named knots are quantiles or extreme values; "error" raises for values beyond them.
     wrong = [("knots", "[[...], ...]")] if isinstance(splines.knots, str) else []
     return [*wrong, ("extrapolation", "'constant'")] if splines.extrapolation == "error" else wrong
 
@@ -351,7 +352,7 @@ def _wrong_frequencies(step: Any) -> Settings:
 
 
 def _wrong_selector(selector: Any) -> Settings:
-    # A fit of a frozen model reads nothing, and the threshold follows from what it has learnt.
+    # Fitting a frozen model reads no data, and the threshold follows from what the model learned.
     wrong = []
     if type(selector.estimator) is not FrozenEstimator or selector.prefit:
         wrong = [("estimator", "FrozenEstimator(...)"), ("prefit", "False")]
@@ -366,7 +367,7 @@ def _wrong_frozen(frozen: Any) -> Settings:
     return []
 
 
-# What must be set for a step to learn nothing; nothing where it does not.
+# For each step that can be stateless: which settings are missing for that, if any.
 _CONDITIONS: dict[type, Callable[[Any], Settings]] = {
     **dict.fromkeys(_STATELESS, lambda step: []),
     OneHotEncoder: _wrong_one_hot,
@@ -386,8 +387,8 @@ _CONDITIONS: dict[type, Callable[[Any], Settings]] = {
 
 
 def _cost_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    # Theorem R3: only a step of the very class that is known to learn nothing is free.
-    # A subclass may learn what its base does not, so only the very class is known.
+    # Theorem R3: only a step of an exact class that is known to learn nothing is free. A subclass
+    # may learn what its base class does not.
     condition = _CONDITIONS.get(type(step))
     if condition is None:
         raise no_profile(step)
@@ -421,10 +422,10 @@ def _cost_around(whole: Any, n_samples: int, n_features: int | None) -> PrivacyP
 
 
 def _check_targets_of(whole: TransformedTargetRegressor) -> None:
-    """Refuse a regressor whose targets are transformed by what other targets are."""
+    """Raise if a regressor's transformation of a target depends on other targets."""
     if whole.regressor is None:
         raise no_profile(whole, [("regressor", "a private one")])
-    # They warn if some targets do not come back.
+    # With these options, it warns if some targets do not survive the round trip.
     names = {"check_inverse": whole, "transformer__check_inverse": whole.transformer}
     wrong = [
         (name, "False") for name, one in names.items() if getattr(one, "check_inverse", False)
@@ -482,11 +483,12 @@ def _is_keyword(step: Any) -> bool:
 def _composed(
     steps: Iterable[Step], n_samples: int, found: Iterable[tuple[str, Exception]] = ()
 ) -> PrivacyProfile:
-    """Compose steps that all see the same records, each with its number of columns if known.
+    """Compose the costs of steps that all see the same records.
 
-    What is wrong with any of them, beside what was `found`, is raised together.
+    Each step has its number of columns, if known. All errors of the steps are raised together,
+    including those already `found`.
     """
-    # Theorem R3: a pipeline costs what its steps cost together.
+    # Theorem R3: a pipeline costs as much as its steps together.
     total, relations, wrong = FREE, set(), list(found)
     for name, step, n_features in steps:
         if _is_keyword(step):
@@ -498,7 +500,7 @@ def _composed(
             continue
         if cost != FREE:
             relations.add(neighbouring_of(step))
-        # Adding a cost of zero could still round.
+        # Adding a cost of zero could still cause rounding errors.
         total = cost if total == FREE else total if cost == FREE else total + cost
     if wrong:
         raise together(wrong) from None
@@ -544,7 +546,7 @@ def _assumed_by_columns(
 def _assumed_by_function(
     step: FunctionTransformer, n_samples: int, n_features: int | None
 ) -> tuple[str, ...]:
-    # Assumption R4: that the user's function treats records one by one is assumed.
+    # Assumption R4: we assume that the user's function treats records one by one.
     return (_ROW_BY_ROW,)
 
 
@@ -559,21 +561,21 @@ def _assumed_by_encoder(encoder: Any, n_samples: int, n_features: int | None) ->
 def _assumed_by_vectorizer(
     vectorizer: Any, n_samples: int, n_features: int | None
 ) -> tuple[str, ...]:
-    # Assumption R4: that the vocabulary is public is assumed.
+    # Assumption R4: we assume that the vocabulary is public.
     return (_PUBLIC_WORDS,)
 
 
 @assumption_registry.register(FrozenEstimator)
 @assumption_registry.register(SelectFromModel)
 def _assumed_by_frozen(step: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
-    # Assumption R4: that the frozen estimator was fitted to public data is assumed.
+    # Assumption R4: we assume that the frozen estimator was fitted to public data.
     return (_FROZEN,)
 
 
 @assumption_registry.register(FixedThresholdClassifier)
 @assumption_registry.register(TransformedTargetRegressor)
 def _assumed_around(whole: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
-    # Assumption R4: what a wrapper takes from its user is assumed.
+    # Assumption R4: we assume that a user's functions treat each target separately.
     own: list[str] = []
     if isinstance(whole, TransformedTargetRegressor):
         is_given = whole.func is not None or whole.transformer is not None
@@ -600,8 +602,8 @@ def _union_report(union: FeatureUnion, n_samples: int | None) -> PrivacyReport:
 def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> PrivacyReport:
     asked = {name: step for name, step, _ in columns.transformers}
     asked["remainder"] = columns.remainder
-    # scikit-learn leaves a transformer without columns unfitted, and turns "passthrough" into a
-    # transformer of its own.
+    # scikit-learn leaves a transformer without columns unfitted, and replaces "passthrough" by a
+    # transformer.
     steps = [
         (name, step)
         for name, step, chosen in columns.transformers_
@@ -654,13 +656,13 @@ def _report(whole: Any, steps: Iterable[tuple[str, Any]], n_samples: int | None)
         name=type(whole).__name__,
         parts=parts,
         assumptions=tuple(assumed),
-        # Theorem F11: the whole is about the weakest relation of its parts.
+        # Theorem F11: the whole has the weakest relation of its parts.
         neighbouring=weakest(part.neighbouring for part in parts),
     )
 
 
 def _reports(steps: Iterable[tuple[str, Any]], n_samples: int | None) -> list[PrivacyReport]:
-    """Return the steps' reports, or raise all that is wrong with any of them."""
+    """Return the reports of all steps, or raise everything that is wrong with any of them."""
     reports, wrong = [], []
     for name, step in steps:
         if _is_keyword(step):

@@ -1,4 +1,4 @@
-"""What other folders use of this one, beside its public names."""
+"""Names of this folder that other folders use, in addition to its public ones."""
 
 from skdptune.base._charges import Charge, charge_of_fit
 from skdptune.base._costs import (

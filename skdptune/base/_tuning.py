@@ -1,4 +1,4 @@
-"""What a search sets in an estimator: a budget, a public size, parameters on fewer records."""
+"""What a search sets in an estimator: a budget, a public size, parameters for fewer records."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from skdptune.base.protocol import Parametrized
 
 # Budgets: how the private steps inside an estimator share one --------------------------------
 
-# Parameters that a search sets where it has a budget to share out.
+# Parameters that a search with a budget sets.
 BUDGET_PARAMETERS: tuple[str, ...] = ("epsilon", "delta", "noise_multiplier")
 _EPOCHS = ("epochs", "max_epochs")
-# At so large an epsilon hardly any noise is left.
+# At this epsilon, the noise is negligible.
 _LARGE_EPSILON = 50.0
 
 
@@ -40,11 +40,11 @@ class BudgetOwner:
     Attributes
     ----------
     prefix : str
-        Of its parameters' names, such as ``"clf__"``.
+        Prefix of its parameters' names, such as ``"clf__"``.
     share : float
-        Its part of the epsilon of all owners together.
+        Its share of the total epsilon of all owners.
     delta : float or None
-        Its own delta; None if it has no such parameter.
+        Its own delta; None if it does not have this parameter.
     """
 
     prefix: str
@@ -54,7 +54,7 @@ class BudgetOwner:
 
 @dataclass(frozen=True)
 class Budget:
-    """What one fit of a candidate may cost: an epsilon to share out, and each owner's delta."""
+    """The cost limit of a candidate's fit: an epsilon to be shared, and each owner's delta."""
 
     epsilon: float
     delta: float
@@ -76,13 +76,13 @@ def budget_owners(estimator: Parametrized) -> list[BudgetOwner]:
         if delta is None and "delta" in parameters:
             delta = _inherited_delta(part)
         found.append((prefix, epsilon if math.isfinite(epsilon) else 1.0, delta))
-    # So small a budget may be that nothing is left of it.
+    # Epsilons may be so small that their sum is zero.
     total = sum(epsilon for _, epsilon, _ in found) or 1.0
     return [BudgetOwner(prefix, epsilon / total, delta) for prefix, epsilon, delta in found]
 
 
 def takes_most_steps(step: Parametrized) -> bool:
-    """Return whether a budget sets a step's number of steps, beside a given noise."""
+    """Return whether a step's number of steps is set by its budget, even with a given noise."""
     parameters = own_parameters(step)
     return any(
         isinstance(parameters.get(name), str) and parameters[name] == "max" for name in _EPOCHS
@@ -90,7 +90,7 @@ def takes_most_steps(step: Parametrized) -> bool:
 
 
 def is_set_by_budget(estimator: Parametrized, name: str) -> bool:
-    """Return whether a search that has a budget sets a parameter, by its full name."""
+    """Return whether a search with a budget sets a parameter, given by its full name."""
     prefix, separator, last = name.rpartition("__")
     if last != "noise_multiplier":
         return last in BUDGET_PARAMETERS
@@ -99,16 +99,16 @@ def is_set_by_budget(estimator: Parametrized, name: str) -> bool:
 
 
 def _inherited_delta(owner: Parametrized) -> float:
-    """Return the delta of an estimator that takes it from those inside it, as searches do."""
+    """Return the delta of an estimator that inherits it from nested ones, as searches do."""
     parts = [part for prefix, part in nested_estimators(owner) if prefix]
     inner = [own_parameters(part).get("delta") for part in parts]
     return max((delta for delta in inner if delta is not None), default=DEFAULT_DELTA)
 
 
 def set_budget(estimator: Parametrized, budget: Budget) -> None:
-    """Share a budget out among the private steps, in proportion to their own epsilons.
+    """Share a budget among the private steps, in proportion to their own epsilons.
 
-    A step with ``delta=0`` stays pure.
+    A step with ``delta=0`` keeps a delta of zero.
     """
     for owner in budget_owners(estimator):
         settings = {f"{owner.prefix}epsilon": owner.share * budget.epsilon}
@@ -118,7 +118,7 @@ def set_budget(estimator: Parametrized, budget: Budget) -> None:
 
 
 def worst_cost_of_budget(estimator: Parametrized, budget: Budget) -> PrivacyProfile:
-    """Return the profile of any fit within a budget, whatever the other parameters are."""
+    """Return a profile that covers any fit within a budget, whatever its other parameters."""
     total = PrivacyProfile.pure(0.0)
     for owner in budget_owners(estimator):
         delta = budget.delta if owner.delta else 0.0
@@ -127,26 +127,27 @@ def worst_cost_of_budget(estimator: Parametrized, budget: Budget) -> PrivacyProf
 
 
 def without_noise(estimator: Parametrized, size: int, n_features: int | None) -> Any:
-    """Return a copy that adds no noise, or hardly any, for fits that are charged elsewhere."""
+    """Return a copy that adds no noise or very little, for fits that are charged elsewhere."""
     free = clone(estimator)
     steps: dict[str, Any] = dict(nested_estimators(free))
     for owner in budget_owners(estimator):
         name = f"{owner.prefix}epsilon"
         step = steps[owner.prefix]
         if takes_most_steps(step):
-            # Without noise there would be no end of them.
+            # Without noise, "max" would mean infinitely many steps.
             step.set_params(**step.fixed_epochs(size, n_features), noise_multiplier=None)
         free.set_params(**{name: math.inf})
         try:
-            # By itself: composed with steps that still have noise, its cost could take seconds.
+            # Test the step separately: composed with steps that still have noise, its cost takes
+            # seconds.
             cost_of(step if has_cost(step) else free, size, n_features)
         except ValueError:
-            # Not every estimator accepts an infinite epsilon.
+            # Some estimators do not accept an infinite epsilon.
             free.set_params(**{name: _LARGE_EPSILON})
     return free
 
 
-# A public constant in place of the number of records, where that is secret -------------------
+# A public constant in place of the number of records, if that number is secret ---------------
 
 
 def set_public_size(estimator: Parametrized, size: int) -> None:
@@ -167,7 +168,7 @@ def check_secret_size(estimator: Parametrized, size: int, n_features: int | None
     Raises
     ------
     TypeError
-        With what to do about it.
+        The message says what to do about it.
 
     Notes
     -----
@@ -186,7 +187,7 @@ def check_secret_size(estimator: Parametrized, size: int, n_features: int | None
 
 _ExtrapolationRule = Callable[[dict[str, Any], int, int], Mapping[str, Any]]
 
-# As estimators and nets name it.
+# The names of this parameter in estimators and nets.
 LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
 
 
@@ -197,11 +198,11 @@ def scale_to_tuning(
     extrapolate: str | _ExtrapolationRule | None,
     rate_factor: float = 1.0,
 ) -> None:
-    """Change a candidate for the final fit into one that behaves alike on fewer records.
+    """Change a candidate for the final fit so that it behaves similarly on fewer records.
 
-    Each estimator's own rule applies, ``tuning_parameters`` of the protocol. A user's rule is
-    applied last, to parameters that do not change the cost. Learning rates that a rule names are
-    multiplied by `rate_factor`, for fits that have more noise.
+    Each estimator's own rule applies: ``tuning_parameters`` of the protocol. A user's rule is
+    applied last, to parameters that do not change the cost. Learning rates returned by an
+    estimator's rule are multiplied by `rate_factor`, for fits with more noise.
     """
     if extrapolate is None or (n_tune == n_final and rate_factor == 1.0):
         return
@@ -210,8 +211,9 @@ def scale_to_tuning(
         if rule is not None:
             found = dict(rule(n_tune, n_final))
             if extrapolate != "linear":
-                # Where noise dominates, the best step grows with the records; where curvature
-                # does, it stays. Which of them does is not known beforehand: this is half the way.
+                # If noise dominates, the best step size grows with the records; if curvature
+                # dominates, it stays the same. Which one dominates is not known beforehand, so
+                # this takes the geometric mean.
                 for name in LEARNING_RATES & set(found):
                     found[name] *= math.sqrt(n_final / n_tune) * rate_factor
             change_parameters(
@@ -231,15 +233,15 @@ def _apply(rule: _ExtrapolationRule, estimator: Parametrized, n_tune: int, n_fin
     change_parameters(estimator, changes)
 
 
-# Parameters that an estimator suggests to search over ----------------------------------------
+# Search spaces suggested by an estimator -----------------------------------------------------
 
-# What twice the noise costs in points of accuracy at most, as measured, times epsilon and the
-# number of records: where it is much, no search is worth its noise.
+# Measured upper bound on the accuracy lost by doubling the noise, in points, times epsilon and the
+# number of records. If this loss is large, a search is not worth its noise.
 LOSS_OF_DOUBLING = 1e4
 
 
 def suggests_a_space(estimator: Any) -> bool:
-    """Return whether an estimator, or one inside it, has a ``suggested_space``."""
+    """Return whether an estimator, or one nested in it, has a ``suggested_space``."""
     if callable(own_member(estimator, "suggested_space")):
         return True
     return any(suggests_a_space(part) for _, part, _ in _parts(estimator, None))
@@ -248,12 +250,12 @@ def suggests_a_space(estimator: Any) -> bool:
 def suggested_space(
     estimator: Any, n_samples: int, n_features: int | None
 ) -> dict[str, list[Any]]:
-    """Return values worth searching, by the full names of the parameters; empty if there are none.
+    """Return suggested values of parameters, by their full names; empty if there are none.
 
     Parameters
     ----------
     estimator : estimator
-        One with a ``suggested_space``, or a composition with such estimators inside.
+        One with a ``suggested_space``, or a composition that contains such estimators.
     n_samples : int
         Number of records; public.
     n_features : int or None
@@ -262,7 +264,8 @@ def suggested_space(
     Returns
     -------
     dict of lists
-        The first value of each is the one that the estimator has, by the estimator's own word.
+        The first value of each parameter is the estimator's current one, according to the
+        estimator.
     """
     own = own_member(estimator, "suggested_space")
     if callable(own):
@@ -275,7 +278,7 @@ def suggested_space(
 
 
 def _parts(estimator: Any, n_features: int | None) -> Iterator[tuple[str, Any, int | None]]:
-    """Iterate over the names of estimators inside one, with the number of columns, if known."""
+    """Iterate over nested estimators, with their names and numbers of columns, if known."""
     if isinstance(estimator, Pipeline):
         for name, step in estimator.steps:
             yield name, step, n_features

@@ -1,4 +1,4 @@
-"""Checks of an estimator or a search, before it meets data."""
+"""The function `check` for estimators and searches, used before they see data."""
 
 from __future__ import annotations
 
@@ -39,45 +39,45 @@ def check(
     delta: float | None = None,
     mute: Collection[str] = (),
 ) -> CheckReport:
-    """Return what a search or an estimator would leak, overstate or lose, before its fit.
+    """Check what an estimator or a search would leak, overstate or lose, before its fit.
 
     Parameters
     ----------
     estimator : estimator or search
-        Anything with ``fit`` and ``get_params``: private or not, a Pipeline, a search of this
+        Anything with ``fit`` and ``get_params``: private or not, a Pipeline, or a search of this
         package or of scikit-learn. It is neither changed nor fitted.
     schema : Schema, dict or str, optional
-        Public description of the table that will be fitted.
+        Public description of the table to be fitted.
     n_samples : int, optional
-        Number of records; public. With it a search is planned, which can take as long as its
-        ``plan``.
+        Number of records; public. If it is given, a search is planned, which can take as long as
+        its ``plan``.
     n_features : int, optional
-        Number of columns; that of the schema where it is not given.
+        Number of columns; by default, that of the schema.
     delta : float, optional
-        Where the total is stated; the estimator's own is the default.
+        The delta at which the total is stated; by default, the estimator's own.
     mute : collection of str, default=()
         Codes of findings to leave out, such as ``["SKP008"]``.
 
     Returns
     -------
     CheckReport
-        A list of findings, each with a code, what was found and where, what to do, and why. It
-        prints as a table.
+        A list of findings, each with a code, the place, the problem, a fix and the reason why it
+        matters. It prints as a table.
 
     Raises
     ------
     TypeError
-        If `estimator` is not an estimator. Anything a fit would refuse is a finding instead.
+        If `estimator` is not an estimator. Errors that a fit would raise are findings instead.
 
     See Also
     --------
-    skdptune.base.profile_of : What a fit costs.
+    skdptune.base.profile_of : Returns the privacy cost of a fit.
 
     Notes
     -----
-    No data are read: findings follow from parameters and public numbers. Functions of
+    No data are read: findings depend only on parameters and public numbers. Functions of
     FunctionTransformers are called with a few made-up rows. The absence of findings is not a
-    proof: the guarantee is that of the report, under the assumptions that it lists.
+    proof: the guarantee is stated by the report, under the assumptions that it lists.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def check(
         check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
     subject = Subject(estimator, n_samples, n_features, described)
     with warnings.catch_warnings():
-        # Warnings of other places are findings here.
+        # Warnings by other code are findings here.
         warnings.simplefilter("ignore")
         subject = (
             _costed_search(subject, delta) if is_search(estimator) else _costed(subject, delta)
@@ -129,15 +129,15 @@ def check_plan(
     has_public_validation: bool,
     mute: Collection[str],
 ) -> CheckReport:
-    """Return the findings about a search whose plan is made, without costing anything anew.
+    """Return the findings about a planned search, without computing its cost again.
 
     Parameters
     ----------
     search : private search
     total : PrivacyProfile
-        What it costs.
+        Its privacy cost.
     delta : float
-        Where the total is stated.
+        The delta at which the total is stated.
     n_samples : int
         Number of records.
     n_features : int or None
@@ -174,7 +174,7 @@ def _findings_of(subject: Subject) -> CheckReport:
 
 
 def _searches_inside(subject: Subject) -> list[Part]:
-    """Return the searches among the steps; none where steps cannot be listed."""
+    """Return the searches among the steps; an empty list if the steps cannot be listed."""
     try:
         inside = [part for part in subject.private_parts if is_search(part.estimator)]
     except Exception:
@@ -188,20 +188,20 @@ def _found_by(rules: Sequence[Rule], subject: Subject) -> list[Finding]:
         try:
             found += rule(subject)
         except Exception as error:
-            # A parameter that raises whenever it is used: a fit fails, too.
+            # A parameter raises an error whenever it is used, so a fit would fail as well.
             reason = f"a parameter fails with {type(error).__name__}"
             found.append(issue("SKP019", subject.name, reason, "plain numbers, words and lists"))
     return found
 
 
 def _costed(subject: Subject, delta: float | None) -> Subject:
-    """Return an estimator with its total."""
+    """Return the subject with the total cost of its estimator."""
     epsilon, at = total_of(subject.root, subject.size, delta)
     return replace(subject, epsilon=epsilon, delta=at)
 
 
 def _costed_search(subject: Subject, delta: float | None) -> Subject:
-    """Return a search with its total if sizes are given, or with its error."""
+    """Return the subject with the search's total cost if sizes are given, or with its error."""
     search = subject.root
     try:
         if subject.n_samples is None:
@@ -220,6 +220,6 @@ def _costed_search(subject: Subject, delta: float | None) -> Subject:
 
 
 def _asked(search: Any, spent: float) -> float:
-    """Return the epsilon that a search was given, or its cost if that is larger."""
+    """Return the epsilon requested for a search, or its actual cost if that is larger."""
     asked = getattr(search, "epsilon", None)
     return spent if asked is None else max(spent, float(asked))

@@ -1,4 +1,4 @@
-"""The rules: findings about numbers, refusals, steps of pipelines, and searches."""
+"""The rules: findings about numbers, refused steps and parameters, pipelines, and searches."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from skdptune.checks._subject import ANY_FEATURES, Part, Subject
 from skdptune.ledger._shared import settings_meant
 from skdptune.preprocessing._shared import as_schema
 
-# Above these a guarantee says little, whatever the data are.
+# Larger values give a weak guarantee for any data.
 _LARGE_EPSILON, _LARGE_DELTA = 10.0, 1e-3
-# Points of accuracy that doubled noise may lose, from which on a budget is called small.
+# If doubling the noise may lose more points of accuracy than this, the budget is called small.
 _MANY_POINTS = 5.0
 _FACTOR = 2.0
-# Python neither shows nor turns into floats integers of thousands of digits.
+# Python cannot print integers with thousands of digits, or convert them to floats.
 _LARGEST = 10**15
 
 
 def findings_of_numbers(subject: Subject) -> Iterator[Finding]:
-    """Find numbers with which the guarantee is none, is less than it seems, or costs utility."""
+    """Find numbers that break or weaken the guarantee, mislead about it, or cost utility."""
     yield from _of_delta(subject)
     yield from _of_seeds(subject)
     yield from _of_epsilon(subject)
@@ -51,21 +51,21 @@ def findings_of_numbers(subject: Subject) -> Iterator[Finding]:
 
 
 def _owner(subject: Subject, name: str) -> Part | None:
-    """Return what sets a number of the total: the search, or the first step that has it."""
+    """Return which part sets a number: the search, or the step with the largest value."""
     if subject.is_search and own_parameters(subject.root).get(name) is not None:
         return subject.whole
     has = [part for part in subject.private_parts if part.own.get(name) is not None]
-    # The largest counts most.
+    # The largest value matters most.
     return max(has, key=lambda part: _number(part.own[name]), default=None)
 
 
 def _number(value: object) -> float:
-    """Return a number as a float; 0 for what is none, which is refused elsewhere."""
+    """Return a number as a float; 0 if it is not a number, which other rules report."""
     return float(value) if isinstance(value, float) else float(_whole(value))
 
 
 def _whole(value: object) -> int:
-    """Return an integer that can be shown; 0 for what is none."""
+    """Return an integer that can be printed; 0 for other values."""
     return int(value) if isinstance(value, numbers.Integral) and abs(int(value)) < _LARGEST else 0
 
 
@@ -75,7 +75,7 @@ def _at(subject: Subject, name: str) -> str:
 
 
 def _of_delta(subject: Subject) -> Iterator[Finding]:
-    """SKP004 where the number of records is known; SKP016 where it is not."""
+    """SKP004 if the number of records is known; SKP016 if it is not."""
     delta, n_samples = subject.delta, subject.n_samples
     if delta is None or not delta < 1.0 or _not_released(subject):
         return
@@ -88,14 +88,14 @@ def _of_delta(subject: Subject) -> Iterator[Finding]:
 
 
 def _not_released(subject: Subject) -> bool:
-    """Return whether it is a search that releases nothing, and so states no epsilon."""
+    """Return whether it is a search that releases nothing and therefore states no epsilon."""
     if not subject.is_search:
         return False
     return own_parameters(subject.root).get("release", 0.0) is None
 
 
 def _of_seeds(subject: Subject) -> Iterator[Finding]:
-    """SKP005: a search sets the seeds of all steps, so that its own alone counts."""
+    """SKP005. A search sets the seeds of all steps, so only its own seed matters."""
     for part in [subject.whole] if subject.is_search else subject.private_parts:
         seed = part.own.get("random_state")
         if seed is not None:
@@ -106,7 +106,7 @@ def _of_seeds(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_epsilon(subject: Subject) -> Iterator[Finding]:
-    """SKP007 where epsilon is infinite, SKP016 where it is large."""
+    """SKP007 if epsilon is infinite, SKP016 if it is large."""
     unlimited = [] if subject.sets_budget else subject.private_parts
     infinite = [part for part in unlimited if _number(part.own.get("epsilon")) == math.inf]
     for part in infinite:
@@ -126,7 +126,7 @@ def _of_epsilon(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_public_size(subject: Subject) -> Iterator[Finding]:
-    """SKP003: a constant in place of the number of records that is far from it."""
+    """SKP003: a constant that replaces the number of records, and is far from it."""
     for part in [subject.whole] if subject.is_search else subject.private_parts:
         size, n_samples = _whole(part.own.get("n_public")), subject.n_samples
         if n_samples is None or size < 1:
@@ -141,7 +141,7 @@ def _of_public_size(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_few_records(subject: Subject) -> Iterator[Finding]:
-    """SKP013: what twice the noise may lose, by the measured rule of the searches."""
+    """SKP013: the accuracy that doubled noise may lose, by the measured rule of the searches."""
     epsilon, n_samples = subject.epsilon, subject.n_samples
     if n_samples is None or epsilon is None or not 0.0 < epsilon < math.inf:
         return
@@ -167,10 +167,10 @@ _LEARNT = frozenset(
         *("TargetEncoder", "TfidfVectorizer"),
     }
 )
-# They fit their estimator several times, and choose or learn by scores or predictions, as do all
-# whose names end in CV.
+# These fit their estimator several times, and choose or learn by scores or predictions. So do all
+# classes whose names end in CV.
 _SEARCHES = frozenset({"SequentialFeatureSelector", "StackingClassifier", "StackingRegressor"})
-# The code of what is wrong with a parameter, by its name; others are refused as they are.
+# The code for an invalid parameter, by its name; other parameters have a common code.
 _BY_PARAMETER = {
     **dict.fromkeys(("bounds", "bounds_X", "bounds_y", "data_norm", "target_bound"), "SKP002"),
     **dict.fromkeys(("schema",), "SKP009"),
@@ -184,7 +184,7 @@ _NEIGHBOURS = "about different neighbours"
 
 
 def findings_of_refusals(subject: Subject) -> Iterator[Finding]:
-    """Find what is refused: steps without a cost, and wrong parameters."""
+    """Find refused steps and parameters: steps without a cost, and invalid parameters."""
     for place, refusal in subject.refusals:
         code = code_of_refusal(refusal)
         reason = f"{refusal.reason}{_UNPAID if code == 'SKP006' else ''}"
@@ -200,7 +200,7 @@ def findings_of_refusals(subject: Subject) -> Iterator[Finding]:
 
 
 def code_of_refusal(refusal: Refusal) -> str:
-    """Return the code of what keeps an estimator from having a cost."""
+    """Return the code for the reason why an estimator has no cost."""
     if refusal.is_of_distrusted:
         return "SKP020"
     name, _, missing = refusal.got.partition(" without ")
@@ -216,7 +216,7 @@ def code_of_refusal(refusal: Refusal) -> str:
 
 
 def _of_error(place: str, error: Exception) -> Finding:
-    """Return what an error says of a parameter, as a finding."""
+    """Convert an error about a parameter into a finding."""
     text = " ".join(str(error).split())
     parameter = next(iter(re.findall(r"^(\w+) must ", text)), "")
     code = _BY_PARAMETER.get(parameter, "SKP019")
@@ -224,14 +224,14 @@ def _of_error(place: str, error: Exception) -> Finding:
         code = "SKP003"
     if _NEIGHBOURS in text:
         code = "SKP012"
-    # In the house's form: the fault is one sentence, and a hint may follow.
+    # By convention, a message states the fault in one sentence, and a hint may follow.
     found, separator, hint = text.partition(". ")
     where = f"{place}.{parameter}" if parameter not in ("", "estimator") else place
     return issue(code, where, found.removesuffix("."), hint if separator else _remedy_of(text))
 
 
 def _remedy_of(text: str) -> str:
-    """Return the advice for an error without a hint: its own condition."""
+    """Return advice for an error without a hint, from the condition that it states."""
     wanted = re.findall(r"^(\w+) must (.*?); got ", text)
     return "{} must {}".format(*wanted[0]) if wanted else "Mend what the message names."
 
@@ -240,7 +240,7 @@ _FEW_ROWS = 4
 
 
 def findings_of_steps(subject: Subject) -> Iterator[Finding]:
-    """Find what steps keep, show or read without paying for it."""
+    """Find steps that store, show or read data without paying for it."""
     for part in subject.parts:
         if isinstance(part.estimator, FunctionTransformer):
             yield from _of_function(part, subject.n_features)
@@ -255,7 +255,7 @@ def findings_of_steps(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_function(part: Part, n_features: int | None) -> Iterator[Finding]:
-    """SKP018: a function is tried on made-up rows, and is otherwise taken at the user's word."""
+    """SKP018: a function is tested on made-up rows; otherwise the user's statement is trusted."""
     function = part.own["func"]
     if function is None or isinstance(function, np.ufunc):
         return
@@ -270,7 +270,7 @@ def _of_function(part: Part, n_features: int | None) -> Iterator[Finding]:
 
 
 def _mixes_rows(step: Any, n_features: int) -> bool:
-    """Return whether a function gives made-up rows other values together than one by one."""
+    """Return whether a function gives rows other values together than one at a time."""
     rows = np.random.default_rng(0).uniform(0.5, 2.0, size=(_FEW_ROWS, n_features))
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -283,12 +283,12 @@ def _mixes_rows(step: Any, n_features: int) -> bool:
                 together, alone, equal_nan=True
             )
     except Exception:
-        # It takes something else, such as a table with names: nothing is known.
+        # The function needs other input, such as a table with names, so the test shows nothing.
         return False
 
 
 def _of_composition(part: Part, in_search: bool) -> Iterator[Finding]:
-    """SKP015: caches of transformed records, and times."""
+    """SKP015: caches of transformed records, and computation times."""
     # A search fits copies without a cache.
     if (
         isinstance(part.estimator, Pipeline)
@@ -303,7 +303,7 @@ def _of_composition(part: Part, in_search: bool) -> Iterator[Finding]:
 
 
 def _of_labels(part: Part, subject: Subject) -> Iterator[Finding]:
-    """SKP008: labels that nobody declares, or others than those of the schema."""
+    """SKP008: labels that are not declared, or differ from those of the schema."""
     if "classes" not in part.own or not is_classifier(part.estimator):
         return
     labels = None if subject.schema is None else subject.schema.target_labels
@@ -322,7 +322,7 @@ def _of_labels(part: Part, subject: Subject) -> Iterator[Finding]:
 
 
 def _of_bounds(part: Part, subject: Subject) -> Iterator[Finding]:
-    """SKP002: bounds that a step needs, where nothing refuses it before it is fitted."""
+    """SKP002: missing bounds that a step needs, if nothing else reports them before a fit."""
     known = {place for place, _ in (*subject.errors, *subject.refusals)}
     is_open = "bounds" in part.own and part.own["bounds"] is None
     if is_open and part.own.get("schema") is None and part.place not in known:
@@ -331,7 +331,7 @@ def _of_bounds(part: Part, subject: Subject) -> Iterator[Finding]:
 
 
 def _of_repetition(part: Part) -> Iterator[Finding]:
-    """SKP017: fits that go on from the last one."""
+    """SKP017: fits that continue from the last one."""
     if part.own.get("warm_start") is True:
         found = "each fit goes on from the last one, and costs as much again"
         yield issue("SKP017", part.at("warm_start"), found, "warm_start=False")
@@ -342,7 +342,7 @@ def _of_repetition(part: Part) -> Iterator[Finding]:
 
 
 def _of_neighbours(part: Part) -> Iterator[Finding]:
-    """SKP012: a relation other than adding or removing one record."""
+    """SKP012: a neighbouring relation other than adding or removing one record."""
     try:
         relation = neighbouring_of(part.estimator)
     except TypeError:
@@ -354,7 +354,7 @@ def _of_neighbours(part: Part) -> Iterator[Finding]:
 
 
 def _of_schema(subject: Subject) -> Iterator[Finding]:
-    """SKP009: a schema that is given and that no step uses, or another than a step has."""
+    """SKP009: a schema that is given but not used by any step, or differs from that of a step."""
     if subject.schema is None:
         return
     used = [part for part in subject.parts if part.own.get("schema") is not None]
@@ -372,7 +372,7 @@ def _of_schema(subject: Subject) -> Iterator[Finding]:
             yield tip("SKP009", part.at("schema"), found, "TableEncoder(schema)")
 
 
-# Parameters that people tune; others state public knowledge, budgets or what is to be learnt.
+# Parameters that people tune. Others state public knowledge, budgets or the task.
 _TUNED = frozenset(
     {
         *("C", "alpha", "batch_size", "bin_share", "epochs", "failure_probability", "l1_ratio"),
@@ -381,11 +381,10 @@ _TUNED = frozenset(
         *("optimizer__momentum", "optimizer__weight_decay"),
     }
 )
-# Selections in which a grid's `try_own_values` counts for nothing.
 
 
 def findings_of_searches(subject: Subject) -> Iterator[Finding]:
-    """Find what a search shows for nothing, and what it cannot gain by."""
+    """Find what a search shows without paying for it, and settings that cannot help."""
     if not subject.is_search:
         yield from _of_tuning_by_hand(subject)
         return
@@ -396,8 +395,8 @@ def findings_of_searches(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_tuning_by_hand(subject: Subject) -> Iterator[Finding]:
-    """SKP010: parameters that people tune have other values than they start with."""
-    # A ledger that is in use adds up all fits.
+    """SKP010: parameters that are often tuned have other values than their defaults."""
+    # An active ledger adds up all fits.
     if settings_meant().ledger is not None:
         return
     for part in subject.private_parts:
@@ -419,7 +418,7 @@ def _of_tuning_by_hand(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same; arrays and others without an answer are not."""
+    """Return whether two values are equal; False for arrays and others that cannot be compared."""
     try:
         return bool(np.all(one == other))
     except Exception:
@@ -427,7 +426,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _of_exact_scores(subject: Subject) -> Iterator[Finding]:
-    """SKP006: exact scores of a Pareto search, and public data that scores are taken on."""
+    """SKP006: exact scores of a Pareto search, and public data used for validation scores."""
     if _not_released(subject):
         found = "all scores and the choice are exact, for those alone who may see the data"
         yield issue("SKP006", subject.whole.at("release"), found, "release=1.0")
@@ -437,13 +436,13 @@ def _of_exact_scores(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_diagnostics(subject: Subject) -> Iterator[Finding]:
-    """SKP011: what is kept for those alone who may see the data."""
+    """SKP011: diagnostics, which are only for people who may see the data."""
     own = _strategy_of(subject.root)
     if own.get("diagnostics") is not True:
         return
     found = "exact scores and the number of runs are kept in diagnostics_, and pickled"
     yield issue("SKP011", subject.whole.at("strategy.diagnostics"), found, "diagnostics=False")
-    # Without diagnostics it is refused.
+    # Without diagnostics, the search refuses this value.
     error_score = own.get("error_score")
     if isinstance(error_score, str) and error_score == "raise":
         found = "an exception of a fit shows what the data hold"
@@ -452,7 +451,7 @@ def _of_diagnostics(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_secret_size(subject: Subject) -> Iterator[Finding]:
-    """SKP003: with n_public, no cost may depend on the number of records."""
+    """SKP003: with n_public, the cost must not depend on the number of records."""
     size = subject.whole.own.get("n_public")
     if not isinstance(size, int) or size < 1 or subject.is_planned:
         return
@@ -470,7 +469,7 @@ def _of_secret_size(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_spaces(subject: Subject) -> Iterator[Finding]:
-    """SKP014: one candidate, one value, or no way back to the estimator's own values."""
+    """SKP014: one candidate, one value, or a space without the estimator's own values."""
     tries_own = _strategy_of(subject.root).get("try_own_values") is True
     for name, space in subject.spaces:
         place = f"{subject.name}.{name}"
@@ -489,28 +488,28 @@ def _of_spaces(subject: Subject) -> Iterator[Finding]:
 
 
 def _strategy_of(search: Any) -> Mapping[str, Any]:
-    """Return the parameters of a search's strategy; none where it has no strategy."""
+    """Return the parameters of a search's strategy; empty if it has none."""
     try:
         return own_parameters(search._strategy())
     except Exception:
-        # Refused by the search itself.
+        # The search itself reports this.
         return {}
 
 
 def _without_own(
     subject: Subject, space: Mapping[str, Any], listed: Mapping[str, list[Any]]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield searched lists that lack the estimator's own value, with that value."""
+    """Yield searched lists that lack the estimator's own value, together with that value."""
     known: dict[str, Any] = {}
     if len(subject.estimators) == 1:
         known = subject.estimators[0][1].get_params(deep=True)
     for key, values in listed.items():
-        # With several values alone: of one it was said.
+        # Only lists with several values; single values are reported already.
         is_plain = key in known and not hasattr(known[key], "get_params")
         if len(values) > 1 and is_plain and not any(_is_same(known[key], one) for one in values):
             yield key, known[key]
 
 
 def _is_listed(values: Any) -> bool:
-    """Return whether values of a space are a list, and no range or distribution."""
+    """Return whether the values of a space are a list, rather than a range or a distribution."""
     return isinstance(values, list) or (isinstance(values, np.ndarray) and values.ndim == 1)

@@ -1,4 +1,4 @@
-"""What a check reports: the codes, the findings and the report that lists them."""
+"""The result of a check: codes, findings, and the report that lists them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CRITICAL, THEORETICAL, NEGLIGIBLE = "critical", "theoretical", "negligible"
 
 @dataclass(frozen=True)
 class Code:
-    """The text that all findings of one code share.
+    """The text shared by all findings with the same code.
 
     Attributes
     ----------
     title : str
-        The finding in a few words: the heading of its section.
+        The finding in a few words; also the heading of its section.
     severity : {"critical", "theoretical", "negligible"}
-        Whether an attacker who sees the published objects learns of a record easily, only if an
-        assumption fails, or practically never.
+        Whether an attacker who sees the published objects can learn about a record easily, only if
+        an assumption fails, or practically never.
     why : str
-        Why it matters.
+        Why the finding matters.
     """
 
     title: str
@@ -159,12 +159,12 @@ CODES: dict[str, Code] = {
 
 
 def _page_of(code: str) -> str:
-    """Return the address of a code's section."""
+    """Return the URL of a code's section."""
     return f"{PAGE}#{code.lower()}"
 
 
 def check_codes(codes: Any) -> frozenset[str]:
-    """Return codes that are to be left out, or raise for what is none."""
+    """Return the codes to be left out, or raise if one is unknown."""
     listed = [codes] if isinstance(codes, str) else codes
     if not isinstance(listed, Collection):
         raise TypeError(f"mute must be a list of codes; got {type(codes).__name__}.")
@@ -181,21 +181,21 @@ ISSUE, TIP = "issue", "tip"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a check has found.
+    """A problem or a tip found by a check.
 
     Attributes
     ----------
     code : str
-        Such as ``"SKP001"``; it stays the same over versions.
+        For example ``"SKP001"``; it is stable across versions.
     kind : {"issue", "tip"}
-        An *issue* means that the guarantee is broken or misleading. A *tip* is about utility or
-        practice.
+        An *issue* means that the guarantee is broken or misleading. A *tip* concerns utility or
+        good practice.
     place : str
         The step or parameter, such as ``Pipeline.steps["scale"]``.
     found : str
         What was found there.
     fix : str
-        What to do: mostly a line of code.
+        What to do: usually a line of code.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """The heading of its code."""
+        """The title of its code."""
         return CODES[self.code].title
 
     @property
@@ -229,12 +229,12 @@ class Finding:
 
     @property
     def why(self) -> str:
-        """Why it matters."""
+        """Why the finding matters."""
         return CODES[self.code].why
 
     @property
     def page(self) -> str:
-        """Address of the section about its code."""
+        """URL of the section about its code."""
         return _page_of(self.code)
 
     @property
@@ -249,7 +249,7 @@ def issue(code: str, place: str, found: str, fix: str) -> Finding:
 
 
 def tip(code: str, place: str, found: str, fix: str) -> Finding:
-    """Return a finding about utility or practice."""
+    """Return a finding about utility or good practice."""
     return Finding(code, TIP, place, found, fix)
 
 
@@ -262,7 +262,7 @@ _CODE = "font-family:ui-monospace,monospace;font-size:.92em;background:none;colo
 
 
 class CheckReport(Sequence[Finding]):
-    """All findings of a check, in the order of their weight: issues first, then by code.
+    """All findings of a check: issues first, then sorted by code.
 
     A sequence of `Finding` that prints as a table, in notebooks as HTML.
 
@@ -270,11 +270,11 @@ class CheckReport(Sequence[Finding]):
     ----------
     findings : iterable of Finding
     name : str, default=""
-        Of what was checked.
+        Name of the checked object.
 
     See Also
     --------
-    skdptune.check : Makes it.
+    skdptune.check : Creates the report.
 
     Examples
     --------
@@ -296,7 +296,7 @@ class CheckReport(Sequence[Finding]):
         self._findings = tuple(sorted(once, key=lambda one: (one.kind != ISSUE, one.code)))
         self._name = name
 
-    # A list ---------------------------------------------------------------------------------
+    # List interface ---------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """Return the number of findings."""
@@ -307,7 +307,7 @@ class CheckReport(Sequence[Finding]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Finding]: ...
     def __getitem__(self, index: Any) -> Any:
-        """Return a finding by its place, or several."""
+        """Return a finding by its index, or several by a slice."""
         return self._findings[index]
 
     def __eq__(self, other: object) -> bool:
@@ -320,21 +320,21 @@ class CheckReport(Sequence[Finding]):
 
     @property
     def issues(self) -> tuple[Finding, ...]:
-        """Findings by which the guarantee does not hold, or is not what it seems."""
+        """Findings that mean that the guarantee is broken or misleading."""
         return tuple(one for one in self._findings if one.kind == ISSUE)
 
     @property
     def tips(self) -> tuple[Finding, ...]:
-        """Findings about utility and practice."""
+        """Findings about utility and good practice."""
         return tuple(one for one in self._findings if one.kind != ISSUE)
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The codes that were found, sorted, once each."""
+        """The codes of the findings, sorted, without repetitions."""
         return tuple(sorted({one.code for one in self._findings}))
 
     def without(self, codes: Iterable[str]) -> CheckReport:
-        """Return a report without the findings of some codes.
+        """Return a report without the findings of the given codes.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class CheckReport(Sequence[Finding]):
         Raises
         ------
         ValueError
-            With all issues, and what to do.
+            The message lists all issues, and what to do.
         """
         if not self.issues:
             return self
@@ -358,11 +358,11 @@ class CheckReport(Sequence[Finding]):
         lines = "".join(f"\n- {one.line} -> {one.fix}" for one in self.issues)
         raise ValueError(f"{name} must have no issues; got {len(self.issues)}:{lines}")
 
-    # Shown ----------------------------------------------------------------------------------
+    # Display ----------------------------------------------------------------------------------
 
     @property
     def brief(self) -> tuple[str, ...]:
-        """One line for each finding, as a plan ends with."""
+        """One line for each finding, as shown at the end of a plan."""
         return tuple(one.line for one in self._findings)
 
     def _heading(self) -> str:
@@ -373,7 +373,7 @@ class CheckReport(Sequence[Finding]):
         return " and ".join(counts) + of
 
     def __str__(self) -> str:
-        """Draw a table."""
+        """Return the findings as a table."""
         lines = [self._heading()]
         for one in self._findings:
             lines.append(f"{one.kind:<5}  {one.code}  {one.place}")
@@ -383,7 +383,7 @@ class CheckReport(Sequence[Finding]):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """Show what is printed, as notebooks and terminals do with a table."""
+        """Return the text that is printed, so that notebooks and terminals show the table."""
         return str(self)
 
     def _repr_html_(self) -> str:
@@ -391,7 +391,7 @@ class CheckReport(Sequence[Finding]):
         return box("".join(pieces), width="60em")
 
     def brief_html(self) -> str:
-        """Return one line for each finding as HTML; nothing where there are none."""
+        """Return HTML with one line for each finding; "" if there are none."""
         if not self._findings:
             return ""
         lines = "".join(f"<div>{_head_of(one)}</div>" for one in self._findings)

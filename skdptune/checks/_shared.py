@@ -1,4 +1,4 @@
-"""What other folders use of this one, beside its public names."""
+"""Names of this folder that other folders use, in addition to its public ones."""
 
 from skdptune.checks._check import check_plan
 

@@ -1,4 +1,4 @@
-"""What is checked: an estimator or a search, its parts with their places, its cost if known."""
+"""The subject of a check: an estimator or a search, with its parts, their places and its cost."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from skdptune.base._shared import (
 )
 from skdptune.preprocessing import Schema
 
-# Stand in for public sizes that are not given; most refusals do not depend on them.
+# Used if public sizes are not given; most reasons for refusal do not depend on them.
 ANY_SAMPLES, ANY_FEATURES = 1000, 10
 _STEPS = {Pipeline: "steps", FeatureUnion: "transformer_list", ColumnTransformer: "transformers"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """An estimator inside what is checked.
+    """An estimator inside the subject of a check.
 
     Attributes
     ----------
     place : str
-        Where it is, as the user would write it.
+        Its place, as the user would write it.
     estimator : estimator
     prefix : str
-        Of its parameters' names, empty for the whole.
+        Prefix of its parameters' names; empty for the whole.
     is_inside : bool
-        Whether it belongs to an estimator that has a cost, which includes that of this part.
+        Whether it belongs to an estimator whose cost includes that of this part.
     """
 
     place: str
@@ -54,7 +54,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Its class."""
+        """Name of its class."""
         return type(self.estimator).__name__
 
     @cached_property
@@ -64,12 +64,12 @@ class Part:
 
     @property
     def is_composition(self) -> bool:
-        """Whether it passes records from step to step, and has no cost but theirs."""
+        """Whether it only passes records from step to step, and costs what its steps cost."""
         return isinstance(self.estimator, HOLDERS)
 
     @property
     def is_private(self) -> bool:
-        """Whether it is a private estimator, with a cost."""
+        """Whether it is a private estimator, which has its own cost."""
         return not self.is_composition and has_cost(self.estimator)
 
     def at(self, parameter: str) -> str:
@@ -79,25 +79,25 @@ class Part:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked, in public numbers.
+    """The subject of a check, described in public numbers.
 
     Attributes
     ----------
     root : estimator or search
     n_samples, n_features : int or None
-        Public sizes, None where they are not given.
+        Public sizes; None if they are not given.
     schema : Schema or None
-        Of the table that will be fitted.
+        Schema of the table to be fitted.
     epsilon, delta : float or None
-        Total cost, and where it is stated; None where it is not known.
+        Total cost, and the delta at which it is stated; None if unknown.
     error : Exception or None
-        What kept a search from being planned.
+        The error that prevented planning a search.
     is_planned : bool
-        Whether the plan is made, so that nothing is refused.
+        Whether a plan has been made; then nothing is refused.
     has_public_validation : bool
-        Whether public validation data will be given.
+        Whether public validation data will be given to the fit.
     place : str
-        Its place in the whole, empty if it is the whole.
+        Its place in the whole; empty if it is the whole.
     """
 
     root: Any
@@ -113,7 +113,7 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """Its place, or its class if it is the whole."""
+        """Its place, or the name of its class if it is the whole."""
         return self.place or type(self.root).__name__
 
     @property
@@ -128,14 +128,14 @@ class Subject:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Number of records and columns, or what stands for them."""
+        """Number of records and columns, with substitutes for unknown ones."""
         return self.n_samples or ANY_SAMPLES, self.n_features or ANY_FEATURES
 
     # Parts ----------------------------------------------------------------------------------
 
     @cached_property
     def parts(self) -> Sequence[Part]:
-        """Everything inside, the whole first; of a search the estimator and what is in it."""
+        """All nested estimators, the whole first; for a search, those of its estimator."""
         return [
             part for place, estimator in self.estimators for part in _parts_of(estimator, place)
         ]
@@ -152,7 +152,7 @@ class Subject:
 
     @property
     def estimators(self) -> Sequence[tuple[str, Any]]:
-        """The estimator, or those that a search searches over, with their places."""
+        """The estimator, or the estimators over which a search searches, with their places."""
         if not self.is_search:
             return [(self.name, self.root)]
         given = self.root.estimator
@@ -165,7 +165,7 @@ class Subject:
 
     @property
     def searched_steps(self) -> Iterator[tuple[str, Any]]:
-        """Estimators that a search tries in place of a step, with their places."""
+        """Estimators that a search tries as steps, with their places."""
         for space_name, space in self.spaces:
             for key, values in space.items():
                 for value in values if isinstance(values, list | tuple) else ():
@@ -174,23 +174,23 @@ class Subject:
 
     @property
     def spaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The spaces that the user gave a search, with the parameter that holds them."""
+        """The spaces that the user gave a search, each with the name of its parameter."""
         for name in ("param_grid", "param_distributions", "param_space"):
             given = getattr(self.root, name, None) if self.is_search else None
             for space in given if isinstance(given, list | tuple) else [given]:
                 if isinstance(space, Mapping):
                     yield name, space
 
-    # What it costs, and what is refused -------------------------------------------------------
+    # Costs and refusals ------------------------------------------------------------------------
 
     @property
     def refusals(self) -> Sequence[tuple[str, Refusal]]:
-        """What keeps it from having a cost, each with its place; nothing where it is planned."""
+        """Reasons why it has no cost, each with its place; empty if it is planned."""
         return self._problems[0]
 
     @property
     def errors(self) -> Sequence[tuple[str, Exception]]:
-        """What is wrong with parameters, each with its place; nothing where it is planned."""
+        """Errors of parameters, each with its place; empty if it is planned."""
         return self._problems[1]
 
     @cached_property
@@ -211,7 +211,7 @@ class Subject:
                 if part.is_private and not part.is_inside
                 for error in _errors_of(part.estimator, self.size)
             ]
-            # Such as steps that do not go together.
+            # For example, steps that cannot be combined.
             of_whole = [(place, error) for error in _errors_of(budgeted, self.size)]
             errors += of_parts or of_whole
         said = {str(error).removesuffix(".") for _, error in errors}
@@ -223,7 +223,7 @@ class Subject:
         return refusals, errors
 
     def _with_budget(self, estimator: Any) -> Any:
-        """Return an estimator with the budget that the search would set, where it sets one."""
+        """Return an estimator with the budget that the search would set, if it sets one."""
         if not self.sets_budget:
             return estimator
         try:
@@ -232,23 +232,23 @@ class Subject:
             budget = Budget(float(self.root.epsilon), DEFAULT_DELTA if delta is None else delta)
             set_budget(made, budget)
         except Exception:
-            # An estimator or budget that is invalid is reported unchanged.
+            # An invalid estimator or budget is reported unchanged.
             return estimator
         return made
 
 
 def is_search(thing: Any) -> bool:
-    """Return whether something is a private search of this package."""
+    """Return whether an object is a private search of this package."""
     return getattr(type(thing), "_is_private_search", False) is True
 
 
 def is_estimator(thing: Any) -> bool:
-    """Return whether something is an estimator, with parameters and a fit."""
+    """Return whether an object is an estimator, with parameters and a fit."""
     return hasattr(thing, "fit") and hasattr(thing, "get_params") and not isinstance(thing, type)
 
 
 def _parts_of(estimator: Any, place: str) -> list[Part]:
-    """Return an estimator and those inside it, with their places."""
+    """Return an estimator and those nested in it, with their places."""
     owners: list[str] = []
     found = []
     for prefix, part in nested_estimators(estimator):
@@ -261,7 +261,7 @@ def _parts_of(estimator: Any, place: str) -> list[Part]:
 
 
 def _place_of(estimator: Any, place: str, path: Sequence[str]) -> str:
-    """Return where a step is, by the names of the steps that lead there."""
+    """Return the place of a step, from the names of the steps that lead to it."""
     for name in path:
         attribute = next((_STEPS[kind] for kind in _STEPS if isinstance(estimator, kind)), None)
         steps = {step[0]: step[1] for step in getattr(estimator, attribute)} if attribute else {}
@@ -273,7 +273,7 @@ def _place_of(estimator: Any, place: str, path: Sequence[str]) -> str:
 
 
 def _refusals_of(estimator: Any, size: tuple[int, int]) -> Sequence[Refusal]:
-    """Return what keeps an estimator from having a cost, parameters of its parts aside."""
+    """Return the reasons why an estimator has no cost, except its parts' invalid parameters."""
     try:
         cost_of(estimator, *size)
     except NoProfileError as error:
@@ -284,7 +284,7 @@ def _refusals_of(estimator: Any, size: tuple[int, int]) -> Sequence[Refusal]:
 
 
 def _errors_of(estimator: Any, size: tuple[int, int]) -> Iterator[Exception]:
-    """Yield what is wrong with the parameters of an estimator that has a cost, if anything."""
+    """Yield errors of parameters of an estimator that has a cost, if there are any."""
     try:
         cost_of(estimator, *size)
     except NoProfileError:
@@ -294,7 +294,7 @@ def _errors_of(estimator: Any, size: tuple[int, int]) -> Iterator[Exception]:
 
 
 def _errors_in(error: Exception | None, *, is_explained: bool) -> list[Exception]:
-    """Return the errors of a search that its steps have not explained."""
+    """Return the errors of a search that are not explained by its steps."""
     if not isinstance(error, NoProfileError):
         return [] if error is None or is_explained else [error]
     return [ValueError(f"{one.reason}.") for one in error.refusals if one.is_of_parameter]
@@ -303,7 +303,7 @@ def _errors_in(error: Exception | None, *, is_explained: bool) -> list[Exception
 def total_of(
     estimator: Any, size: tuple[int, int], delta: float | None
 ) -> tuple[float | None, float | None]:
-    """Return what a fit costs at a delta, and that delta: the largest of its steps' own."""
+    """Return the cost of a fit, and its delta; by default, the sum of its steps' deltas."""
     try:
         if delta is None:
             owners = [owner.delta or 0.0 for owner in budget_owners(estimator)]

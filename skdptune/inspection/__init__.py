@@ -1,6 +1,6 @@
-"""Displays that plot what searches found and what it cost, and what audits found.
+"""Displays that plot the results and the privacy costs of searches, and the results of audits.
 
-matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
+matplotlib is loaded when something is drawn; install it with the extra ``plot``.
 """
 
 from skdptune.inspection._audit_display import AuditDisplay

@@ -1,4 +1,4 @@
-"""Plots of audits: what a record moves, and how bets against a claim went."""
+"""Plots of audits: the statistic with and without a record, or the capital of bets."""
 
 from __future__ import annotations
 
@@ -27,43 +27,44 @@ _KINDS = ("auto", "statistic", "capital")
 _MOST_BINS, _FEWEST_BINS = 40, 8
 _OF_RECORD = ("with the record", "without")
 _OF_CANARIES = ("canaries that were in", "canaries that were not")
-# Of both sides: colours, outlines and hatches of `_plotting`, so that they differ in grey too.
+# Looks of the two sides: they also differ in outline and hatching, so that grey prints are
+# readable.
 _LOOKS = ((1, "-"), (0, (0, (4, 1.5))))
 
 
 class AuditDisplay:
     """Plot of an audit: the statistic with and without the record, or the bets.
 
-    It is best made by `from_result`, or by the result's own ``plot``.
+    Create it by `from_result`, or by the ``plot`` method of the result.
 
     Parameters
     ----------
     statistic_with, statistic_without : array-like
-        The statistic of fits with and without the record; or the scores of canaries that were in
-        the data of a single fit, and of those that were not.
+        The statistic of fits with and without the record. For a single fit: the scores of canaries
+        that were in the data, and of those that were not.
     capital : sequence of (int, float), default=()
-        Pairs of fits, and the logarithm of the capital of bets against the claim.
+        Pairs: a number of fits, and the logarithm of the capital of bets against the claim.
     goal : float, default=inf
         Logarithm of the capital at which the claim is refuted.
     title : str, default=""
-        The verdict.
+        The verdict of the audit.
     statistic : str, default="statistic"
-        What the numbers are.
+        Name of the statistic.
     labels : pair of str, default=("with the record", "without")
-        Of both sides, for the legend.
+        Labels of both sides in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     lines_ : list of matplotlib artists
         Both histograms, or the line of the capital.
 
     See Also
     --------
-    skdptune.audit.audit_epsilon : Audits an estimator.
+    skdptune.audit.audit_epsilon : Audits an estimator by many fits.
     skdptune.audit.one_run_audit : Audits an estimator by a single fit.
 
     Examples
@@ -105,9 +106,9 @@ class AuditDisplay:
         ----------
         result : AuditResult or OneRunResult
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         kind : {"auto", "statistic", "capital"}, default="auto"
-            As for `plot`; "auto" is "capital" for sequential audits.
+            See `plot`; "auto" is "capital" for sequential audits.
 
         Returns
         -------
@@ -138,15 +139,16 @@ class AuditDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         kind : {"auto", "statistic", "capital"}, default="auto"
-            "statistic" is a histogram of both sides, and what "auto" draws where there is one;
-            "capital" is what bets against the claim made of one unit, by the number of fits.
+            "statistic" is a histogram of both sides; "auto" selects it if there is a statistic.
+            "capital" is the capital of bets against the claim that start with one unit, by the
+            number of fits.
 
         Returns
         -------
         AuditDisplay
-            Itself.
+            The display itself.
         """
         check_option(kind, name="kind", options=_KINDS)
         if kind == "capital" and not self.capital:
@@ -174,13 +176,13 @@ class AuditDisplay:
             self.lines_.append(_draw_side(ax, kept, ends, _named(label, side, kept), look))
         ax.set_xlabel(self.statistic)
         ax.set_ylabel("density")
-        # Room above the bars for the legend.
+        # Leave room above the bars for the legend.
         ax.margins(y=0.15)
         add_legend(ax, loc="upper left", ncols=2)
 
     def _draw_capital(self, ax: Any) -> None:
         pairs, logs = np.array(self.capital, dtype=np.float64).T
-        # Capital beyond double precision is as good as any.
+        # Limit the capital to what double precision can represent.
         self.lines_ = ax.plot(2.0 * pairs, np.exp(np.minimum(logs, 700.0)), **line_look(0))
         if math.isfinite(self.goal):
             ax.axhline(math.exp(self.goal), color=ink(), lw=0.9, ls="--", label="claim refuted")
@@ -191,12 +193,12 @@ class AuditDisplay:
 
 
 def _counted(values: FloatArray) -> FloatArray:
-    """Return the numbers of a side, in which what is none stands as an infinite one."""
+    """Return the numbers of a side, with NaN replaced by minus infinity."""
     return np.where(np.isnan(values), -np.inf, values)
 
 
 def _checked_capital(capital: Any) -> tuple[tuple[int, float], ...]:
-    """Return pairs of fits with the logarithm of the capital after them, or raise."""
+    """Return pairs of a number of fits and the logarithm of the capital, or raise."""
     wanted = "capital must be a sequence of pairs of a number of fits and a logarithm"
     if not isinstance(capital, list | tuple):
         raise TypeError(f"{wanted}; got {type(capital).__name__}.")
@@ -215,7 +217,7 @@ def _draw_side(ax: Any, numbers: FloatArray, ends: FloatArray, label: str, look:
     """Draw a histogram as a light area with an outline, and return the area."""
     place, outline = look
     colour = COLOURS[place]
-    # Without numbers there is no density.
+    # An empty histogram has no density.
     has_density = bool(numbers.size)
     area = {"alpha": 0.3, "facecolor": colour, "edgecolor": colour, "hatch": HATCHES[place]}
     common = {"bins": ends, "density": has_density}
@@ -226,6 +228,6 @@ def _draw_side(ax: Any, numbers: FloatArray, ends: FloatArray, label: str, look:
 
 
 def _named(label: str, side: FloatArray, finite: FloatArray) -> str:
-    """Return a label that tells how many fits have no number, as of those that failed."""
+    """Return a label that states how many fits have no number, for example because they failed."""
     left_out = side.size - finite.size
     return f"{label} ({left_out} without a number)" if left_out else label

@@ -1,4 +1,4 @@
-"""Plots of the parts of a privacy cost: what each takes alone, and what it adds to the total."""
+"""Plots of the parts of a privacy cost: each part's own cost, and its share of the total."""
 
 from __future__ import annotations
 
@@ -28,57 +28,57 @@ from skdptune.inspection._plotting import (
     write_beside,
 )
 
-# In inches: the width, the height of a line of words, and of what is above and below the bars.
+# In inches: the width, the height of a line of text, and the space above and below the bars.
 _WIDTH, _LINE, _REST = 7.2, 0.19, 1.35
-# Of the column of names at most.
+# Maximum width of the column of names.
 _NAMES = 2.4
 _THICK, _THIN = 0.72, 0.5
-# A smaller part of the total is nothing that anybody sees.
+# A smaller share of the total is not visible.
 _NOTHING = 5e-4
-# Parts that cost less than this share of their composition are on different records.
+# Parts whose total is below this share of their composition use different records.
 _COMPOSED = 0.99
 
 
 class BudgetDisplay(DrawsReport):
-    """Plot of a report's tree: what each part of a release costs, and what it adds to the total.
+    """Plot of a report's tree: the cost of each part of a release, and its share of the total.
 
-    The uppermost bar is the whole release. Where its parts see the same records, it is made of
-    what they add: the last one, which is the model itself, begins, and each part before it adds
-    what it costs beside those. Every other bar is the cost of a part alone, as the printed report
-    has it. It is best made by `from_report`, `from_estimator` or `from_search`.
+    The top bar is the whole release. If its parts use the same records, the bar is divided. It
+    begins with the last part, which is the model; each earlier part adds the difference that it
+    makes. Every other bar is the cost of one part considered separately, as in the printed report.
+    Create the display by `from_report`, `from_estimator` or `from_search`.
 
     Parameters
     ----------
     names : sequence of str
-        Of the release, and of all parts, in the order of the printed tree.
+        Names of the release and of all parts, in the order of the printed tree.
     levels : sequence of int
         Depth in the tree: 0 for the release, 1 for its parts.
     alone : array-like
-        Epsilon of each alone.
+        Epsilon of each part considered separately.
     added : array-like
-        What each part of level 1 adds to the total; NaN for all others, and for those as well
-        where parts see different records, so that nothing adds up.
+        Epsilon that each part of level 1 adds to the total; NaN for other parts. It is NaN for all
+        parts if they use different records, since then they do not add up to the total.
     delta : float
-        At which all these are stated.
+        The delta at which all these epsilons are stated.
     asked : float, optional
-        The epsilon that was asked for.
+        The requested epsilon.
     composed : float, optional
-        What the parts of level 1 would cost together on the same records.
+        Epsilon of the parts of level 1 if they were composed on the same records.
     notes : sequence of str, optional
-        Remarks on each, such as how many runs there are.
+        Remarks on each part, such as the number of runs.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     bars_ : list of matplotlib artists
-        Of each part alone, in the order of `names` without the first.
+        Bars of the parts considered separately, in the order of `names` without the first.
     segments_ : list of matplotlib artists
-        What the parts of level 1 add, from the last to the first, or one of the whole release.
+        Segments of the parts of level 1, from the last to the first, or one for the whole release.
     asked_ : matplotlib Line2D or None
-        The epsilon that was asked for.
+        The line at the requested epsilon.
 
     See Also
     --------
@@ -86,11 +86,11 @@ class BudgetDisplay(DrawsReport):
 
     Notes
     -----
-    Costs do not add up: two fits of epsilon 1 cost less than 2 together. What a part adds is the
-    epsilon of it and all later ones, composed, less that of the later ones; so the segments add
-    up to the total, and depend on the order. A search on a random part of the records, and a fit
-    on the others, cost less than their composition, since no record is in both: then the total is
-    not divided.
+    Costs do not simply add up: two fits of epsilon 1 cost less than 2 together. A part adds the
+    epsilon of the composition of itself and all later parts, minus the epsilon of the later ones.
+    So the segments add up to the total, and depend on the order. A search on a random part of the
+    records and a fit on the others cost less than their composition, since no record is in both.
+    In this case, the total is not divided.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class BudgetDisplay(DrawsReport):
 
     @property
     def statement(self) -> str:
-        """Where the cost arises, in words."""
+        """A sentence that states how much each part costs."""
         total = float(self.alone[0])
         parts = [(self.names[row], float(self.added[row])) for row in reversed(self._parts())]
         if math.isinf(total) or not parts:
@@ -154,7 +154,7 @@ class BudgetDisplay(DrawsReport):
 
     @property
     def _is_divided(self) -> bool:
-        """Whether the total is made of what the parts add."""
+        """Whether the total is divided into the shares of the parts."""
         parts = self._parts()
         return bool(parts) and bool(np.isfinite(self.added[parts]).all())
 
@@ -162,7 +162,7 @@ class BudgetDisplay(DrawsReport):
         """Return the rows of level 1."""
         return [row for row, level in enumerate(self.levels) if level == 1]
 
-    # Making ---------------------------------------------------------------------------------
+    # Creation ------------------------------------------------------------------------------
 
     @classmethod
     def from_report(
@@ -174,9 +174,9 @@ class BudgetDisplay(DrawsReport):
         ----------
         report : PrivacyReport
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         depth : int, optional
-            As for `plot`.
+            See `plot`.
 
         Returns
         -------
@@ -208,21 +208,21 @@ class BudgetDisplay(DrawsReport):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         depth : int, optional
-            The deepest level to draw; all by default.
+            The deepest level to draw; by default, all levels.
 
         Returns
         -------
         BudgetDisplay
-            Itself.
+            The display itself.
         """
         if depth is not None:
             depth = check_integer(depth, name="depth", lower=0)
         rows = [row for row, level in enumerate(self.levels) if depth is None or level <= depth]
         names = [self._name(row) for row in rows]
         lines = np.array([1 + name.count("\n") for name in names], dtype=np.float64)
-        # Each bar is in the middle of its name's lines.
+        # Center each bar on the lines of its name.
         heights = np.cumsum(lines + 0.6) - 0.5 * (lines + 0.6)
         ax = axes_for(self, ax, (_WIDTH, _REST + _LINE * float((lines + 0.6).sum())))
         finite = self.alone[np.isfinite(self.alone)]
@@ -238,7 +238,7 @@ class BudgetDisplay(DrawsReport):
 
     @property
     def _asked_length(self) -> float:
-        """The epsilon that was asked for, if it can be drawn."""
+        """The requested epsilon if it can be drawn; otherwise 0."""
         return self.asked if self.asked is not None and math.isfinite(self.asked) else 0.0
 
     def _name(self, row: int) -> str:
@@ -257,7 +257,7 @@ class BudgetDisplay(DrawsReport):
         return f"{words} alone, {_adds(float(self.added[row]))}"
 
     def _draw_total(self, ax: Any, height: float, end: float) -> list[Any]:
-        """Draw what the parts add, one after the other."""
+        """Draw the shares of the parts one after the other."""
         total = float(self.alone[0])
         write_beside(ax, _figure(total), min(total, end), height)
         if math.isinf(total) or not self._is_divided:
@@ -276,7 +276,7 @@ class BudgetDisplay(DrawsReport):
         return drawn
 
     def _draw_part(self, ax: Any, row: int, height: float, end: float) -> Any:
-        """Draw what a part costs alone."""
+        """Draw the bar of one part considered separately."""
         length, is_first = min(float(self.alone[row]), end), self.levels[row] == 1
         look = bar_look(self._place(row)) | {"alpha": None if is_first else 0.55}
         (bar,) = ax.barh(height, length, _THICK if is_first else _THIN, **look)
@@ -284,11 +284,11 @@ class BudgetDisplay(DrawsReport):
         return bar
 
     def _place(self, row: int) -> int:
-        """Return the place, among the parts of level 1, of the one that a row belongs to."""
+        """Return the index, among the parts of level 1, of the part that contains a row."""
         return max(sum(1 for part in self._parts() if part <= row) - 1, 0)
 
     def _draw_asked(self, ax: Any) -> Any:
-        """Draw the epsilon that was asked for, below all else."""
+        """Draw a line at the requested epsilon, below everything else."""
         asked, spent = self._asked_length, float(self.alone[0])
         if not asked or math.isinf(spent) or shown_number(asked) == shown_number(spent):
             return None
@@ -315,16 +315,17 @@ class BudgetDisplay(DrawsReport):
 
 
 def _rows(report: PrivacyReport, level: int) -> Iterator[tuple[PrivacyReport, int]]:
-    """Iterate over a report and all its parts, with their depths."""
+    """Iterate over a report and all its nested parts, with their depths."""
     yield report, level
     for part in report.parts:
         yield from _rows(part, level + 1)
 
 
 def _added(report: PrivacyReport) -> tuple[float | None, list[float]]:
-    """Return the cost of a report's parts composed, and what each part adds to those after it.
+    """Return the composed cost of a report's parts, and what each part adds to the later ones.
 
-    NaN where all together cost less than their composition: then they see different records.
+    The shares are NaN if the total is less than the composition, because then the parts use
+    different records.
     """
     total, later = report.epsilon_spent, PrivacyProfile.pure(0.0)
     reached = [0.0]
@@ -334,7 +335,7 @@ def _added(report: PrivacyReport) -> tuple[float | None, list[float]]:
     composed = reached[-1] if report.parts else None
     if math.isinf(reached[-1]) or total < _COMPOSED * reached[-1]:
         return composed, [math.nan] * len(report.parts)
-    # Composing on a grid rounds up, by less than anybody sees.
+    # Composing on a grid rounds up by an invisible amount.
     added = np.diff(np.minimum(reached, total))
     return composed, np.maximum(added, 0.0)[::-1].tolist()
 
@@ -348,7 +349,7 @@ def _adds(added: float) -> str:
 
 
 def _checked_tree(names: Any, levels: Any) -> tuple[list[str], list[int]]:
-    """Return names and levels of a tree whose root comes first, or raise."""
+    """Return names and levels of a tree, which must begin with its root, or raise."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"names must be a sequence of str; got {shown(names)}.")
     found = [check_integer(level, name="each of levels", is_entry=True) for level in levels]

@@ -1,4 +1,4 @@
-"""Plots of threshold searches: what each round asked for, and whether a candidate passed."""
+"""Plots of doubling threshold searches: the thresholds of all rounds, and their outcomes."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ _NONE = "The first candidate was taken, which depends on no data."
 
 
 class DoublingRoundsDisplay:
-    """Plot of a doubling threshold search: the threshold of each round, and which were passed.
+    """Plot of a doubling threshold search: the threshold of each round, and whether it was passed.
 
-    It is best made by `from_search`.
+    Create it by `from_search`.
 
     Parameters
     ----------
     rounds : sequence of ThresholdRound
-        Of each round: the utility that had been reached, the step in levels, and whether a
-        candidate passed.
+        For each round: the utility reached before, the step in levels, and whether a candidate
+        passed the threshold.
     granularity : float, default=0.01
-        Height of a level.
+        Height of one level.
     utility : str, default="utility"
-        What is searched for, on a scale from 0 to 1.
+        Name of the utility, which is on a scale from 0 to 1.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     line_ : matplotlib Line2D
-        The utility reached before each round, and after the last.
+        The utility reached before each round and after the last one.
     passed_, missed_ : matplotlib Line2D or None
-        The thresholds of rounds in which a candidate passed, and of the others.
+        The thresholds of rounds in which a candidate passed, and of the other rounds.
 
     See Also
     --------
@@ -51,9 +51,9 @@ class DoublingRoundsDisplay:
 
     Notes
     -----
-    Theorem D4: the rounds are part of what the search pays for, so that they may be shown. What is
-    drawn are the thresholds without their noise, which public numbers and earlier outcomes
-    determine. Utilities of candidates, and which of them passed in a round, are never published.
+    Theorem D4: the search pays for the rounds, so they may be shown. The plot shows thresholds
+    without their noise, which follow from public numbers and earlier outcomes. The utilities of
+    candidates, and which candidates passed in a round, are never published.
 
     Examples
     --------
@@ -82,9 +82,9 @@ class DoublingRoundsDisplay:
         Parameters
         ----------
         search : DoublingThresholdSearchCV
-            Fitted, also by a session.
+            A search that was fitted, or run by a session.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
 
         Returns
         -------
@@ -107,16 +107,16 @@ class DoublingRoundsDisplay:
         )
         return display.plot(ax=ax)
 
-    # Numbers --------------------------------------------------------------------------------
+    # Values --------------------------------------------------------------------------------
 
     @property
     def thresholds(self) -> FloatArray:
-        """What each round asked for, without its noise."""
+        """The threshold of each round, without its noise."""
         return np.array([one.utility + one.step * self.granularity for one in self.rounds])
 
     @property
     def reached(self) -> FloatArray:
-        """The utility before each round, and after the last."""
+        """The utility before each round and after the last one."""
         last = self.rounds[-1]
         end = min(float(self.thresholds[-1]), 1.0) if last.hit else last.utility
         return np.array([*(one.utility for one in self.rounds), end])
@@ -129,12 +129,12 @@ class DoublingRoundsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
 
         Returns
         -------
         DoublingRoundsDisplay
-            Itself.
+            The display itself.
         """
         ax = axes_for(self, ax)
         number = np.arange(1, len(self.rounds) + 1)
@@ -149,7 +149,7 @@ class DoublingRoundsDisplay:
             linewidth=1.7,
             label=f"{self.utility} reached",
         )
-        # The last level is seen beyond the last round alone.
+        # Extend the line, since the last level is only visible after the last round.
         ax.plot([ends[-1], ends[-1] + 0.5], [self.reached[-1]] * 2, color=COLOURS[0], lw=1.7)
         self.passed_ = _draw(ax, number[hits], self.thresholds[hits], "threshold, passed", True)
         self.missed_ = _draw(ax, number[~hits], self.thresholds[~hits], "threshold, missed", False)
@@ -162,7 +162,7 @@ class DoublingRoundsDisplay:
         ticks = MaxNLocator(integer=True).tick_values(1, len(self.rounds))
         ax.set_xticks([tick for tick in ticks if 1 <= tick <= len(self.rounds)])
         ax.set_xlim(0.5, len(self.rounds) + 1.0)
-        # More than 1 may be asked for, and is never reached.
+        # A threshold may exceed 1, but is never reached then.
         ax.axhline(1.0, color=quiet(ax), linewidth=0.9, linestyle=":", zorder=1)
         ax.set_xlabel("round")
         ax.set_ylabel(self.utility)
@@ -174,7 +174,7 @@ class DoublingRoundsDisplay:
 
 
 def _draw(ax: Any, x: Any, y: Any, label: str, passed: bool) -> Any:
-    """Draw some rounds' thresholds, filled or not, and return them, or None if there are none."""
+    """Draw the thresholds of some rounds and return them, or None if there are none."""
     if not len(x):
         return None
     colour = COLOURS[2 if passed else 1]
@@ -194,7 +194,7 @@ def _draw(ax: Any, x: Any, y: Any, label: str, passed: bool) -> Any:
 
 
 def _name_of(scorer: Any) -> str:
-    """Return what utilities are called, which scores are scaled to."""
+    """Return the name of the utility, which is the score scaled to the range from 0 to 1."""
     name = str(getattr(scorer, "name", "score"))
     return name if (scorer.lower, scorer.upper) == (0.0, 1.0) else f"{name}, scaled to 0 to 1"
 

@@ -1,4 +1,4 @@
-"""Plots of accuracy over epsilon."""
+"""Plots of scores against epsilon."""
 
 from __future__ import annotations
 
@@ -39,63 +39,62 @@ FloatArray = NDArray[np.float64]
 _TEST_RECORDS = (
     "the test records are public and none of those that were fitted: their scores are exact"
 )
-# Beyond the first and last epsilon, as factors.
+# Space beyond the first and last epsilon, as factors.
 _ROOM = 1.2
-# By which lines of this kind are found again on given axes.
+# Marks lines of this kind, so that they can be found again on given axes.
 _MARK = "skdptune epsilon curve"
 
 
 class EpsilonCurveDisplay:
-    """Plot of accuracy over epsilon: what a budget buys.
+    """Plot of scores against epsilon: the accuracy for each privacy budget.
 
-    Made of known scores, or by `from_estimator`, which fits at each epsilon. Several are compared
-    by drawing them on one ``ax``, each with a `name`.
+    Create it from known scores, or by `from_estimator`, which fits at each epsilon. To compare
+    several curves, draw them on the same ``ax``, each with a `name`.
 
     Parameters
     ----------
     epsilons : array-like of shape (n_epsilons,)
-        Of the fits, in any order.
+        Epsilons of the fits, in any order.
     scores : array-like of shape (n_epsilons,) or (n_epsilons, n_repetitions)
-        Test scores of one or more fits at each of them.
+        Test scores of one or more fits at each epsilon.
     no_privacy : float, optional
         The score of a model without privacy, drawn as a line.
     delta : float, optional
-        At which the epsilons are stated, for the axis.
+        The delta at which the epsilons are stated, shown on the axis.
     privacy : PrivacyReport, optional
-        What everything drawn costs together.
+        The total privacy cost of everything that is drawn.
     score : str, default="score"
-        What the scores are.
+        Name of the score.
     name : str, optional
-        In the legend.
+        Name in the legend.
 
     Attributes
     ----------
     privacy_ : PrivacyReport or None
-        As given, or as `from_estimator` found it.
+        The report that was given, or computed by `from_estimator`.
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     line_ : matplotlib Line2D
         The mean scores.
     band_ : matplotlib artist or None
-        From the lowest to the highest score at each epsilon.
+        The range from the lowest to the highest score at each epsilon.
     no_privacy_ : matplotlib Line2D or None
         The level without privacy.
 
     See Also
     --------
-    skdptune.model_selection.DParetoSearchCV : Finds what each budget buys by a single search, and
-        pays for what it shows.
-    ParetoFrontDisplay : Draws that.
+    skdptune.model_selection.DParetoSearchCV : Finds the trade-off by a single search, and pays for
+        what it shows.
+    ParetoFrontDisplay : Plots the result of such a search.
 
     Notes
     -----
-    A curve of fits to private data is a release: it costs what all of its fits cost together,
-    many times what its largest epsilon says. An epsilon that is picked from it, and a model that
-    is then fitted with that epsilon, cost their own budget beside. Draw curves of public or
-    made-up data where you can. The total is that of Theorem P4, for epsilons that were fixed
-    beforehand.
+    A curve of fits to private data is a release. It costs as much as all of its fits together,
+    many times its largest epsilon. If you select an epsilon from the curve and fit a model with
+    it, that fit needs its own additional budget. If possible, draw curves of public or made-up
+    data. The total is computed by Theorem P4, for epsilons that were chosen beforehand.
 
     Examples
     --------
@@ -130,7 +129,7 @@ class EpsilonCurveDisplay:
         self.score = score
         self.name = name
 
-    # Making ---------------------------------------------------------------------------------
+    # Creation ------------------------------------------------------------------------------
 
     @classmethod
     def from_estimator(
@@ -152,45 +151,46 @@ class EpsilonCurveDisplay:
         ax: Any = None,
         name: str | None = None,
     ) -> EpsilonCurveDisplay:
-        """Fit an estimator at each of several epsilons, and draw the scores of all fits.
+        """Fit an estimator at several epsilons, and draw the scores of all fits.
 
-        Each fit costs its epsilon, and ``privacy_`` states what all of them cost together,
-        composed by their whole profiles. A ledger in use records each fit. Scores on test data are
-        exact: nothing protects a test record that is private, so that ``privacy_`` states as an
-        assumption that there are none.
+        Each fit costs its epsilon. ``privacy_`` states the total cost, composed from the whole
+        profiles of all fits. The active ledger records each fit. Scores on test data are exact, so
+        private test records would not be protected. Therefore ``privacy_`` states the assumption
+        that there are none.
 
         Parameters
         ----------
         estimator : estimator, pipeline or search
-            Private. It is not changed; fits are of copies, each with noise of its own, whatever
-            its ``random_state``.
+            A private estimator. It is not changed: copies are fitted, each with independent noise,
+            whatever its ``random_state``.
         X, y : array-like
-            To fit.
+            Training data.
         epsilons : array-like
-            Positive and finite; fixed without looking at the data.
+            Positive and finite numbers, chosen without looking at the data.
         X_test, y_test : array-like
-            Public records, none of them in `X`.
+            Public test records that are not in `X`.
         repetitions : int, default=5
-            Fits at each epsilon. Each of them costs it.
+            Number of fits at each epsilon. Each of them costs this epsilon.
         scoring : str or callable, optional
-            As in scikit-learn; by default the estimator's own ``score``.
+            See scikit-learn; the default is the estimator's ``score``.
         param : str, default="epsilon"
-            The parameter that is set, such as "logistic__epsilon" of a pipeline. The curve is over
-            what the whole fit then states.
+            The parameter that is set, such as "logistic__epsilon" for a pipeline. The curve shows
+            the epsilon that the whole fit then states.
         no_privacy : float or estimator, optional
-            The score without privacy; or, only for public data, a model to be fitted for it.
+            The score without privacy. For public data, it may be a model to be fitted for this.
         public : bool, default=False
-            Whether `X` and `y` are public or made up: then nothing is owed, the ledger of a block
-            of code does not record the fits, and ``privacy_`` is None.
+            Whether `X` and `y` are public or made up. Then fits are free: the ledger of a block of
+            code does not record them, and ``privacy_`` is None.
         random_state : int, optional
-            Seed of all fits, so that they can be repeated; whoever knows it sees through the
-            noise. By default each draws from the operating system's entropy.
+            Seed of all fits, for reproducible results. Anyone who knows it can remove the noise.
+            By default, each fit uses the operating system's entropy.
         verbose : int, optional
-            None shows a line of progress where somebody watches, 0 none, above 0 in any case.
+            None shows a line of progress on terminals and in notebooks, 0 never, larger values
+            always.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         name : str, optional
-            In the legend; by default the estimator's class.
+            Name in the legend; by default, the estimator's class.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class EpsilonCurveDisplay:
             reports: list[list[PrivacyReport]] = [[] for _ in asked]
             for place, epsilon in enumerate(np.repeat(asked, count)):
                 fitted = fits.next_at(float(epsilon), progress)
-                # Before anything else is fitted: others cannot be accounted for.
+                # Check this before the next fit: without a report, a fit has no known cost.
                 reports[place // count].append(privacy_of(fitted, n_samples=fits.n_samples))
                 _check_costs(reports, param)
                 rows[place // count].append(float(scorer(fitted, X_test, y_test)))
@@ -228,7 +228,7 @@ class EpsilonCurveDisplay:
         )
         return display.plot(ax=ax)
 
-    # Numbers --------------------------------------------------------------------------------
+    # Values --------------------------------------------------------------------------------
 
     @property
     def means(self) -> FloatArray:
@@ -237,7 +237,7 @@ class EpsilonCurveDisplay:
 
     @property
     def cost_in_words(self) -> str:
-        """What everything drawn costs, in a sentence; empty where nothing is known of it."""
+        """The total cost of everything that is drawn, as a sentence; "" if it is unknown."""
         if self.privacy_ is None:
             return ""
         report, count = self.privacy_, self.scores.size
@@ -258,15 +258,15 @@ class EpsilonCurveDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         band : bool, default=True
-            Whether to show the lowest to the highest score at each epsilon, where there are
-            several.
+            Whether to show the range from the lowest to the highest score at each epsilon, if
+            there are several scores.
 
         Returns
         -------
         EpsilonCurveDisplay
-            Itself.
+            The display itself.
         """
         check_flag(band, name="band")
         ax = axes_for(self, ax)
@@ -291,7 +291,7 @@ class EpsilonCurveDisplay:
             low, high = ax.get_xlim()
             ax.set_xlim(min(low, x[0] / _ROOM), max(high, x[-1] * _ROOM))
         if self.cost_in_words:
-            # Below that of curves which are there already, and which cost as well.
+            # Below the sentences of curves that are already drawn, which have their own costs.
             above = ax.get_title(loc="left") if drawn else ""
             add_title(ax, f"{above}\n{self.cost_in_words}" if above else self.cost_in_words)
         add_legend(ax)
@@ -312,7 +312,7 @@ class EpsilonCurveDisplay:
 
 
 class _Fits:
-    """Fits of copies of an estimator, each with noise of its own, counted as they are made."""
+    """Fits of copies of an estimator, each with independent noise, counted as they are made."""
 
     def __init__(
         self, estimator: Any, X: Any, y: Any, param: str, random_state: int | None, count: int
@@ -325,10 +325,10 @@ class _Fits:
         self._done, self._count = 0, count
 
     def next_at(self, epsilon: float, progress: Progress) -> Any:
-        """Return the next fit, at some epsilon."""
+        """Return the next fit, at a given epsilon."""
         progress.count(self._done, self._count, "fits")
         copy = clone(self._estimator).set_params(**{self._param: epsilon})
-        # One seed for several fits would give them the same noise, which is then no noise.
+        # A common seed would give several fits the same noise, which then protects nothing.
         set_seeds(copy, next(self._seeds))
         fitted = copy.fit(*self._data)
         self._done += 1
@@ -337,14 +337,14 @@ class _Fits:
 
 @contextmanager
 def _recorded(is_public: bool) -> Iterator[None]:
-    """Let the ledger in use record fits, unless data are public."""
-    # What they cost together is said beside the curve.
+    """Let the active ledger record fits, unless the data are public."""
+    # Their total cost is stated next to the curve.
     with expected_refits(), config_context(ledger=False) if is_public else nullcontext():
         yield
 
 
 def _together(reports: Sequence[Sequence[PrivacyReport]], name: str) -> PrivacyReport:
-    """Return what all fits cost together, with a part for each epsilon.
+    """Return the total cost of all fits, with one part for each epsilon.
 
     Notes
     -----
@@ -374,7 +374,7 @@ def _together(reports: Sequence[Sequence[PrivacyReport]], name: str) -> PrivacyR
 
 
 def _part(row: Sequence[PrivacyReport], delta: float, name: str) -> PrivacyReport:
-    """Return what the fits at one epsilon cost together."""
+    """Return the total cost of the fits at one epsilon."""
     first = row[0].profile
     if all(report.profile == first for report in row):
         profile = len(row) * first
@@ -432,7 +432,7 @@ def _check_estimator(estimator: Any, param: Any) -> None:
 
 
 def _check_costs(reports: Sequence[Sequence[PrivacyReport]], param: str) -> None:
-    """Raise before more is fitted if what was fitted cannot be drawn over its epsilons."""
+    """Raise early if the fits made so far cannot be drawn over their epsilons."""
     costs = [max(report.epsilon for report in row) for row in reports if row]
     if math.isinf(costs[-1]):
         raise ValueError(

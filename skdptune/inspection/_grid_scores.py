@@ -35,14 +35,14 @@ from skdptune.inspection._score_table import (
 )
 from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV
 
-# Columns and rows whose scores can be written into their cells, and names along an axis.
+# Largest number of columns or rows with scores written into cells, and of names along an axis.
 _MOST_WRITTEN = 12
-# Sizes of the ring around a marker, among others and in legends.
+# Sizes of the ring around a marker, in the plot and in legends.
 _RING, _LEGEND_RING = 15.0, 9.0
 
 
 def _write_cells(ax: Any, image: Any, cells: NDArray[np.float64], digits: int) -> None:
-    """Write scores into their cells of an image, in black or white."""
+    """Write scores into the cells of an image, in black or white."""
     for (row, column), score in np.ndenumerate(cells):
         if math.isfinite(score):
             colour = image.cmap(image.norm(score))[:3]
@@ -59,13 +59,13 @@ def _name_values(axis: Any, table: ScoreTable, name: str) -> None:
 
 
 def _held_in_words(table: ScoreTable, middle: int, names: Sequence[str]) -> str:
-    """Return a sentence on the parameters that are not drawn over; empty if there are none."""
+    """Return a sentence about the parameters that the plot does not vary; "" if there are none."""
     others = [name for name in table.values if name not in names]
     return f"At {shown_candidate(table.candidates[middle], others)}." if others else ""
 
 
 def _draw_frame(ax: Any, column: int | None, row: int | None) -> Any:
-    """Draw a frame around a cell, black on white, that shows on all colours; return it."""
+    """Draw a black and white frame around a cell, visible on all colours; return it."""
     from matplotlib.patches import Rectangle
 
     corner, frame = ((column or 0) - 0.5, (row or 0) - 0.5), None
@@ -86,25 +86,25 @@ def _draw_scores(
     across: bool = False,
     **look: Any,
 ) -> Any:
-    """Draw scores with bars of one standard deviation of their noise, and return the artists.
+    """Draw scores with error bars of one standard deviation of their noise; return the artists.
 
     Parameters
     ----------
     ax : matplotlib Axes
     x, y : array-like
-        Places of the markers.
+        Positions of the markers.
     noise : array-like or None
-        Standard deviations.
+        Standard deviations of the noise.
     label : str or None
     across : bool, default=False
-        Whether scores are along the horizontal axis.
+        Whether scores are on the horizontal axis.
     **look
-        As for ``ax.plot``.
+        Arguments of ``ax.plot``.
     """
     bars = {"elinewidth": 1.0, "capsize": 2.5, "capthick": 1.0}
     drawn = ax.errorbar(x, y, **{"xerr" if across else "yerr": noise}, **bars, **look)
     if label is not None:
-        # Of the line alone, so that legends have all in the order in which it was drawn.
+        # Label only the line, so that legends list everything in the order in which it was drawn.
         drawn.lines[0].set_label(label)
     return drawn
 
@@ -137,63 +137,63 @@ _TABLES = (
 )
 _MOST_LABELS, _MOST_WRAPPED = 20, 8
 _CHOSEN, _ENDED = "chosen", "ended early"
-# From the first to the last colour of a heat map, in standard deviations of the noise at least.
+# Minimum range of the colours of a heat map, in standard deviations of the noise.
 _LEAST_SPAN = 6.0
-# Letters of a candidate on one line, and inches that it takes.
+# Characters of a candidate's name on one line, and the height of a line in inches.
 _LONGEST_LINE, _INCHES_OF_ONE = 28, 0.25
-# A scale that rises evenly in grey.
+# A colour map that is monotone in grey.
 _SCALE = "cividis"
 
 
 class GridScoresDisplay:
-    """Plot of a search's table: the noisy scores of all candidates, and which one was chosen.
+    """Plot of a search's table: the noisy scores of all candidates, and the chosen candidate.
 
-    It is best made by `from_search`.
+    Create it by `from_search`.
 
     Parameters
     ----------
     candidates : sequence of dict
-        The parameters of each.
+        The parameters of each candidate.
     scores : array-like
-        Their noisy scores, as published.
+        The published noisy scores of the candidates.
     noise : array-like, optional
-        Standard deviation of the noise of each score; of the mean over folds, with `n_folds` above
-        1, its standard error over the folds' noisy scores.
+        Standard deviation of the noise of each score. With `n_folds` above 1, the standard error
+        of the mean over the folds' noisy scores.
     chosen : int, optional
-        Place of the candidate that the search chose.
+        Index of the candidate that the search chose.
     resources : array-like, optional
-        Share of a whole fit behind each score, below 1 for candidates that were ended early.
+        Share of a whole fit behind each score; below 1 for candidates that were stopped early.
     n_folds : int, default=1
-        Noisy scores that each mean is of.
+        Number of noisy scores in each mean.
     score : str, default="score"
-        What the scores are.
+        Name of the score.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     image_ : matplotlib AxesImage or None
         The cells of a heat map.
     lines_ : list of matplotlib artists
         The scores of slices and candidates, with their error bars.
     chosen_ : matplotlib artist or None
-        What marks the chosen candidate.
+        The mark of the chosen candidate.
 
     See Also
     --------
     skdptune.model_selection.DPGridSearchCV : Publishes such a table.
-    skdptune.model_selection.DPAdaptiveSearchCV : Publishes one of candidates that it proposes.
+    skdptune.model_selection.DPAdaptiveSearchCV : Publishes a table of candidates that it proposes.
 
     Notes
     -----
-    All that is drawn was paid for by the search: parameters, noisy scores, and the deviation of
-    the noise that was added to them. The fits behind the scores have noise of their own beside it,
-    which error bars do not show. The colours of a heat map span six standard deviations of the
-    noise at least, so that noise alone does not look like a landscape. The chosen candidate need
-    not have the largest score: by default a search chooses by a posterior mean that knows the
-    noise.
+    The search paid for everything that is drawn: parameters, noisy scores, and the standard
+    deviation of the noise added to them. The fits behind the scores have additional noise, which
+    error bars do not show. The colours of a heat map span at least six standard deviations of the
+    noise, so that noise does not look like structure. The chosen candidate need not have the
+    highest score: by default, a search chooses by a posterior mean that takes the noise into
+    account.
 
     Examples
     --------
@@ -228,7 +228,7 @@ class GridScoresDisplay:
         self.n_folds = check_integer(n_folds, name="n_folds", lower=1)
         self.score = score
 
-    # Making ---------------------------------------------------------------------------------
+    # Creation ------------------------------------------------------------------------------
 
     @classmethod
     def from_search(
@@ -239,12 +239,12 @@ class GridScoresDisplay:
         Parameters
         ----------
         search : DPGridSearchCV or DPAdaptiveSearchCV
-            Fitted, with a table: a noisy maximum, a random number of candidates, or a threshold
-            publish no scores but the winner's, if any.
+            A fitted search with a table. Searches by a noisy maximum, a random number of
+            candidates or a threshold have none: they publish at most the winner's score.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         kind, params
-            As for `plot`.
+            See `plot`.
 
         Returns
         -------
@@ -266,11 +266,11 @@ class GridScoresDisplay:
         )
         return display.plot(ax=ax, kind=kind, params=params)
 
-    # Words ----------------------------------------------------------------------------------
+    # Text ----------------------------------------------------------------------------------
 
     @property
     def noise_in_words(self) -> str:
-        """How far the scores can be trusted, in a sentence; empty where it is not known."""
+        """A sentence about the noise of the scores; "" if it is unknown."""
         if self.noise is None:
             return ""
         low, high = (f"{value:.2g}" for value in (self.noise.min(), self.noise.max()))
@@ -291,23 +291,23 @@ class GridScoresDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         kind : {"auto", "heatmap", "slices", "candidates"}, default="auto"
-            "heatmap" has a cell for each value of two parameters. "slices" has the scores over
-            one parameter with their error bars, and a line for each value of a second one.
-            Where candidates are no grid, it shows all of them over the one parameter, without
-            lines. What varies beside has the chosen candidate's values, or those of the largest
-            score where the chosen one is not of the grid. "candidates" has a line for each
-            candidate. "auto" is "heatmap" for a grid of two parameters, "slices" for other grids
-            and for a parameter of numbers, and else "candidates".
+            "heatmap" has a cell for each pair of values of two parameters. "slices" shows the
+            scores over one parameter with error bars, with a line for each value of a second
+            parameter. If candidates do not form a grid, it shows all of them over one parameter,
+            without lines. All other parameters have the values of the chosen candidate, or of the
+            best candidate of the grid if the chosen one is not in the grid. "candidates" has a
+            line for each candidate. "auto" is "heatmap" for a grid of two parameters, "slices" for
+            other grids and for a numeric parameter, and "candidates" otherwise.
         params : str or sequence of str, optional
-            The parameters to draw: one or two for slices, two for a heat map, of which the first
-            is that of the horizontal axis. By default those with the most values.
+            The parameters to draw: one or two for slices, two for a heat map, where the first is
+            on the horizontal axis. By default, those with the most values.
 
         Returns
         -------
         GridScoresDisplay
-            Itself.
+            The display itself.
         """
         check_option(kind, name="kind", options=_KINDS)
         table = ScoreTable.of(self.candidates)
@@ -357,14 +357,14 @@ class GridScoresDisplay:
         return [*words, self._beside_grid(table), _held_in_words(table, middle, names)]
 
     def _colours_of(self, cells: FloatArray) -> tuple[float, float]:
-        """Return the scores of the first and last colour, which noise alone does not span."""
+        """Return the scores of the first and last colour; noise must not fill this range."""
         low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
         noise = 0.0 if self.noise is None else float(self.noise.max())
         lacking = max(_LEAST_SPAN * noise - (high - low), 0.0)
         return low - lacking / 2.0, high + lacking / 2.0
 
     def _beside_grid(self, table: ScoreTable) -> str:
-        """Return a sentence on the candidate that is not of the grid."""
+        """Return a sentence about the candidate outside of the grid, or ""."""
         if table.outside is None:
             return ""
         words = shown_candidate(self.candidates[table.outside], list(table.values))
@@ -373,7 +373,7 @@ class GridScoresDisplay:
         return f"{where}: {words} ({score})."
 
     def _digits(self) -> int:
-        """Return how many digits of a score the noise leaves."""
+        """Return the number of meaningful digits of a score, given the noise."""
         if self.noise is None or not self.noise.any():
             return 3
         return int(np.clip(-math.floor(math.log10(self.noise.max() / 2.0)), 1, 4))
@@ -401,7 +401,7 @@ class GridScoresDisplay:
         return [_held_in_words(table, middle, names)]
 
     def _draw_points(self, ax: Any, table: ScoreTable, x: str) -> list[str]:
-        """Draw all candidates over a parameter, of which no others hold still."""
+        """Draw all candidates over one parameter, with any values of the others."""
         values = [each.get(x) for each in self.candidates]
         numbers = {p: one[0] for p in range(len(values)) if (one := as_numbers([values[p]]))}
         known = list(numbers)
@@ -410,7 +410,7 @@ class GridScoresDisplay:
             known = list(range(len(values)))
             _name_values(ax.xaxis, table, x)
         else:
-            # A candidate without a number, as the estimator's own values may be, is left out.
+            # Leave out candidates without a number, such as the estimator's own values.
             places = [numbers.get(place, math.nan) for place in range(len(values))]
             ax.set_xscale("log" if wants_log(list(numbers.values())) else "linear")
             ax.set_xlabel(x)
@@ -422,7 +422,7 @@ class GridScoresDisplay:
         return []
 
     def _by_end(self, places: Sequence[int]) -> Iterator[tuple[list[int], str | None, Any]]:
-        """Yield those that were fitted to the end, and those that were not, with their looks."""
+        """Yield the candidates with complete fits, and those stopped early, with their looks."""
         ended = [p for p in places if self.resources is not None and self.resources[p] < 1.0]
         to_end = [place for place in places if place not in ended]
         look = {"color": COLOURS[0], "linestyle": "none", "markersize": 5.5}
@@ -434,7 +434,7 @@ class GridScoresDisplay:
     def _draw_line(
         self, ax: Any, at: Sequence[float], places: Sequence[int], label: str | None, **look: Any
     ) -> None:
-        """Draw scores above places on the axis, and note where the chosen one is."""
+        """Draw scores above positions on the axis, and remember where the chosen one is."""
         listed = list(places)
         noise = None if self.noise is None else self.noise[listed]
         self.lines_.append(_draw_scores(ax, at, self.scores[listed], noise, label, **look))
@@ -442,7 +442,7 @@ class GridScoresDisplay:
             self._ring_at = at[listed.index(self.chosen)], float(self.scores[self.chosen])
 
     def _draw_level(self, ax: Any, place: int, table: ScoreTable) -> None:
-        """Draw a candidate that has no place on the axis as a level."""
+        """Draw a candidate without a position on the axis as a horizontal line."""
         score, is_chosen = float(self.scores[place]), place == self.chosen
         words = shown_candidate(self.candidates[place], list(table.values))
         label = f"{words} ({_CHOSEN})" if is_chosen else words
@@ -476,7 +476,8 @@ class GridScoresDisplay:
         ax.set_xlabel(self.score)
         tidy(ax, grid="x")
         self._draw_chosen(ax)
-        # Labels take much of the width, which decides where the lines above the axes end.
+        # Labels take much of the width, which decides where the lines of text above the axes
+        # break.
         ax.figure.draw_without_rendering()
         return []
 
@@ -496,7 +497,7 @@ class GridScoresDisplay:
             legend.legend_handles[-1].set_markersize(_LEGEND_RING)
 
     def _middle(self, table: ScoreTable) -> int:
-        """Return the candidate whose values all that is not drawn over has."""
+        """Return the candidate whose values all other parameters of the plot have."""
         if self.chosen is not None and self.chosen != table.outside:
             return self.chosen
         order = np.argsort(-self.scores, kind="stable")
@@ -507,7 +508,7 @@ class GridScoresDisplay:
 
 
 def _table_of(search: Any) -> Mapping[str, Any]:
-    """Return the table of a fitted search, or raise with the names of those that have one."""
+    """Return the table of a fitted search, or raise an error that lists searches with a table."""
     got = type(search).__name__
     if not isinstance(search, DPGridSearchCV | DPAdaptiveSearchCV):
         reason = ", which publishes no table of scores" if hasattr(search, "cv_results_") else ""

@@ -1,4 +1,4 @@
-"""Plots of ledgers: how much of a lifetime budget was used, and when."""
+"""Plots of ledgers: the used share of a lifetime budget over time."""
 
 from __future__ import annotations
 
@@ -21,49 +21,49 @@ FloatArray = NDArray[np.float64]
 _AXES = ("releases", "time")
 _COLUMNS = ("time", "event", "name", "used", "confirmed")
 _EVENTS = ("reserved", "read", "confirmed", "cancelled")
-# Releases whose names fit below the axis, and letters of a name.
+# Largest number of releases with names below the axis, and of characters in a name.
 _MOST_NAMES, _LONGEST = 12, 26
 
 
 class LedgerDisplay:
-    """Plot of a ledger: the used part of the lifetime budget, step by step.
+    """Plot of a ledger: the used share of the lifetime budget, step by step.
 
-    It is best made by `from_ledger`.
+    Create it by `from_ledger`.
 
     Parameters
     ----------
     usage : dict of lists
-        What `PrivacyLedger.usage` returns: for each event its ``time``, its ``event``, the
-        ``name`` of the release, and the parts of the budget that are ``used`` and ``confirmed``
-        from then on.
+        The result of `PrivacyLedger.usage`. For each event, it has its ``time``, its ``event``,
+        the ``name`` of the release, and the shares of the budget that are ``used`` and
+        ``confirmed`` after it.
     epsilon, delta : float
         The lifetime budget.
     remaining : float, optional
-        Largest epsilon of one more release that fits.
+        Largest epsilon of one more release that fits into the budget.
     dataset : str, default=""
         Name of the data set.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     confirmed_, reserved_ : matplotlib artist
-        The areas of what was confirmed, and of what is reserved or read beside it.
+        The areas of confirmed releases, and of further releases that are reserved or read.
     budget_ : matplotlib Line2D
         The lifetime budget.
 
     See Also
     --------
-    skdptune.ledger.PrivacyLedger : Keeps a lifetime budget.
+    skdptune.ledger.PrivacyLedger : Records the releases from a data set within a lifetime budget.
 
     Notes
     -----
-    Theorem H2. The used part is the ledger's own sum, of shares or of Gaussian shifts, by which it
-    admits releases: epsilons are never added up. What was reserved and not cancelled counts as
-    used, whether or not it was confirmed. If costs were chosen by what was never released, so
-    follows what the ledger shows, the picture included.
+    Theorem H2. The used share is the ledger's own sum, of shares or of Gaussian shifts, by which
+    it admits releases: epsilons are never added up. Reservations count as used unless they were
+    cancelled, whether or not they were confirmed. If costs were chosen from values that were never
+    released, everything that the ledger shows depends on these values, including this plot.
 
     Examples
     --------
@@ -108,9 +108,9 @@ class LedgerDisplay:
         ----------
         ledger : PrivacyLedger
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         x : {"releases", "time"}, default="releases"
-            As for `plot`.
+            See `plot`.
 
         Returns
         -------
@@ -128,7 +128,7 @@ class LedgerDisplay:
 
     @property
     def in_words(self) -> str:
-        """How much is used, and what still fits, in a sentence."""
+        """A sentence that states how much is used, and what still fits."""
         used = self.usage["used"][-1] if self.usage["used"] else 0.0
         budget = f"{shown_epsilon(self.epsilon)} at δ = {shown_delta(self.delta)}"
         words = f"{_percent(used)} of {budget} is used"
@@ -145,19 +145,20 @@ class LedgerDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         x : {"releases", "time"}, default="releases"
-            Whether steps are in the order of the ledger, each release's name below its own, or at
-            the times that clocks said; one that went back does not move a step before others.
+            "releases" draws steps in the order of the ledger, each with the name of its release.
+            "time" draws them at the recorded times; a clock that went back does not change their
+            order.
 
         Returns
         -------
         LedgerDisplay
-            Itself.
+            The display itself.
         """
         check_option(x, name="x", options=_AXES)
         ax = axes_for(self, ax)
-        # Reading changes nothing of what is used.
+        # Events of kind "read" do not change the used share.
         kept = [p for p, event in enumerate(self.usage["event"]) if event != "read"]
         places = self._times(ax, kept) if x == "time" else self._order(ax, kept)
         used, confirmed = (
@@ -169,7 +170,7 @@ class LedgerDisplay:
         return self
 
     def _order(self, ax: Any, kept: Sequence[int]) -> FloatArray:
-        """Return the places of steps in order, from their start to their end, and name them."""
+        """Return the positions of steps in order, from start to end, and label them."""
         begun = [
             (step, str(self.usage["name"][place]))
             for step, place in enumerate(kept, start=1)
@@ -192,7 +193,7 @@ class LedgerDisplay:
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         read = [datetime.fromisoformat(str(self.usage["time"][place])) for place in kept]
         found = np.maximum.accumulate(date2num(read))
-        # A second, if all is of one moment.
+        # Use a second if all events have the same time.
         room = 0.05 * (found[-1] - found[0]) or 1.0 / 86_400.0
         return np.array([found[0] - room, *found, found[-1] + room])
 
@@ -214,7 +215,7 @@ class LedgerDisplay:
     def _dress(self, ax: Any) -> None:
         from matplotlib.ticker import PercentFormatter
 
-        # Room above the budget for the legend.
+        # Leave room above the budget for the legend.
         ax.set_ylim(0.0, 1.35)
         ax.set_yticks(np.linspace(0.0, 1.0, 6))
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -225,13 +226,13 @@ class LedgerDisplay:
 
 
 def _percent(used: float) -> str:
-    """Return a used part in percent, with three digits, rounded up."""
+    """Return a used share in percent, with three digits, rounded up."""
     exact = 100 * Decimal(repr(used))
     return f"{Context(prec=3, rounding=ROUND_CEILING).plus(exact).normalize():f} %"
 
 
 def _flat(place: int, hatch: int = 0) -> dict[str, Any]:
-    """Return the look of an area, with the hatch of another place."""
+    """Return the look of an area, with the hatching of another index."""
     return {**bar_look(place), "hatch": bar_look(hatch)["hatch"], "linewidth": 0.0}
 
 

@@ -1,4 +1,4 @@
-"""Plots of fronts of privacy and utility."""
+"""Plots of Pareto fronts of privacy and utility."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Front:
-    """One front, and the evaluations it was chosen from.
+    """A Pareto front, and the evaluations from which it was chosen.
 
     Attributes
     ----------
     points : ndarray of shape (n_points, 2)
-        Epsilon and error of the points that no other is better than, by rising epsilon.
+        Epsilon and error of the non-dominated points, by increasing epsilon.
     evaluated : ndarray of shape (n_evaluations, 2)
-        All evaluations that have both.
+        All evaluations that have an epsilon and an error.
     band : tuple of ndarray or None
         The fronts of the best and of the worst of several repeats.
     """
@@ -48,7 +48,7 @@ class Front:
 
 
 def _front_of(search: Any, label: str) -> Front:
-    """Return the front of a fitted search, or raise for anything else."""
+    """Return the front of a fitted search, or raise for other objects."""
     missing = [n for n in ("pareto_front_", "evaluations_", "fronts_") if not hasattr(search, n)]
     if missing:
         raise TypeError(
@@ -59,7 +59,7 @@ def _front_of(search: Any, label: str) -> Front:
     evaluated = _pairs_of(search.evaluations_)
     band = None
     if {"best", "worst"} <= set(search.fronts_):
-        # With a third objective a front is a surface; what is drawn is its lower edge.
+        # With a third objective, a front is a surface; its lower edge is drawn.
         best, worst = (_best_of(search.fronts_[side][:, :2]) for side in ("best", "worst"))
         band = None if best.shape == worst.shape and np.array_equal(best, worst) else (best, worst)
     return Front(_best_of(points), evaluated, band)
@@ -74,7 +74,7 @@ def _pairs_of(table: Any) -> FloatArray:
 
 
 def _best_of(pairs: FloatArray) -> FloatArray:
-    """Return the points that no other is better than, by rising epsilon and falling error."""
+    """Return the non-dominated points, by increasing epsilon and decreasing error."""
     kept: list[tuple[float, float]] = []
     for epsilon, error in sorted(map(tuple, np.asarray(pairs, dtype=np.float64).tolist())):
         if math.isfinite(epsilon) and (not kept or error < kept[-1][1]):
@@ -89,13 +89,13 @@ def _reference_of(search: Any) -> tuple[float, float] | None:
 
 
 def _study_epsilon_of(searches: Any) -> float | None:
-    """Return what the release of a single search cost."""
+    """Return the cost of the release of a single search, or None."""
     released = [getattr(search, "release", None) for search in searches]
     return released[0] if len(released) == 1 else None
 
 
 def _utility_of(searches: Any) -> str:
-    """Return what the scores of searches are called, where they are on the scale of utilities."""
+    """Return the common name of the searches' scores, if they are on the scale of utilities."""
     scorers = [getattr(search, "scorer_", None) for search in searches]
     names = {getattr(scorer, "name", None) for scorer in scorers}
     is_plain = all((s.lower, s.upper) == (0.0, 1.0) for s in scorers if s is not None)
@@ -105,48 +105,48 @@ def _utility_of(searches: Any) -> str:
 
 _SIDES = ("error", "utility")
 _LEAST_EPSILON = 1e-12
-# Axes end here, in units of the reference point's epsilon: without noise it may be 1e9.
+# Maximum of the axis, in units of the reference point's epsilon: without noise, it may be 1e9.
 _BEYOND = 10.0
-# Beyond the first and last epsilon, and the reference point, as factors.
+# Space beyond the first and last epsilon and the reference point, as factors.
 _ROOM = 1.35
 
 
 class ParetoFrontDisplay:
     """Plot of one or more Pareto fronts of privacy and utility.
 
-    It is best made by `from_search`, or by `from_points` for fronts known otherwise.
+    Create it by `from_search`, or by `from_points` for other known fronts.
 
     Parameters
     ----------
     fronts : dict of str to Front
-        From the names in the legend to fronts.
+        Maps names in the legend to fronts.
     reference_point : tuple of float, optional
         Worst epsilon and error that count for the hypervolume.
     delta : float, optional
-        At which the epsilons are stated, for the axis.
+        The delta at which the epsilons are stated, shown on the axis.
     study_epsilon : float, optional
-        What the release of the front cost.
+        The privacy cost of releasing the front.
     utility : str, default="utility"
-        What 1 minus the error is called.
+        Name of 1 minus the error.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     lines_ : list of matplotlib artists
-        The fronts' lines, in the order of `fronts`.
+        The lines of the fronts, in the order of `fronts`.
 
     See Also
     --------
-    skdptune.model_selection.DParetoSearchCV : Finds fronts.
+    skdptune.model_selection.DParetoSearchCV : Finds Pareto fronts.
 
     Notes
     -----
-    The line has steps: between two points, a larger budget buys no more than the point to the
-    left does. To the right it goes on to the end of the axes, which is at most ten times the
-    epsilon of the reference point: nothing beyond it counts.
+    The line has steps: between two points, a larger budget gives the same result as the point to
+    the left. On the right, it continues to the end of the axes, which is at most ten times the
+    epsilon of the reference point, because nothing beyond that counts.
 
     Examples
     --------
@@ -192,18 +192,19 @@ class ParetoFrontDisplay:
         annotate: Sequence[float] = (),
         colors: Sequence[str] | None = None,
     ) -> ParetoFrontDisplay:
-        """Draw the front of a search, or compare several.
+        """Draw the front of a search, or compare the fronts of several searches.
 
         Parameters
         ----------
         search : DParetoSearchCV, ParetoResult, or dict of str to such
-            Fitted. Several, under their names, are drawn on one pair of axes.
+            A fitted search. Several searches, with their names as keys, are drawn on the same
+            axes.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         name : str, optional
-            In the legend, of a single search.
+            Name of a single search in the legend.
         y, evaluations, spread, reference, annotate, colors
-            As for `plot`.
+            See `plot`.
 
         Returns
         -------
@@ -238,16 +239,16 @@ class ParetoFrontDisplay:
         reference_point: tuple[float, float] | None = None,
         delta: float | None = None,
     ) -> ParetoFrontDisplay:
-        """Return a display of fronts of points, yet to be plotted.
+        """Return a display of fronts through given points, without plotting it.
 
         Parameters
         ----------
         points : dict of str to (epsilons, errors)
-            Under their names; points that others dominate are not on the front.
+            Maps names to points; dominated points are not on the front.
         reference_point : tuple of float, optional
-            As for the class.
+            See the class.
         delta : float, optional
-            At which the epsilons are stated, for the axis.
+            The delta at which the epsilons are stated, shown on the axis.
 
         Returns
         -------
@@ -279,24 +280,25 @@ class ParetoFrontDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         y : {"error", "utility"}, default="error"
-            What is drawn against epsilon.
+            The quantity that is drawn against epsilon.
         evaluations : bool, default=True
             Whether to show all evaluations behind the front.
         spread : bool, default=True
             Whether to show the fronts of the best and the worst repeats as a band.
         reference : bool, default=False
-            Whether to show the reference point, and shade the hypervolume of a single front.
+            Whether to show the reference point, and to shade the hypervolume of a single front.
         annotate : sequence of float, default=()
-            Budgets at which to write what the first front buys.
+            Budgets at which the value of the first front is written.
         colors : sequence of str, optional
-            One per front; by default colours that can be distinguished with any colour vision.
+            One colour per front; by default, colours that are distinguishable with any colour
+            vision.
 
         Returns
         -------
         ParetoFrontDisplay
-            Itself.
+            The display itself.
         """
         check_option(y, name="y", options=_SIDES)
         ax = axes_for(self, ax)
@@ -324,7 +326,7 @@ class ParetoFrontDisplay:
         return self
 
     def _ends(self) -> tuple[float, float]:
-        """Return the ends of the epsilons, with some room."""
+        """Return the range of the epsilons, with some space."""
         shown = [front.evaluated[:, 0] for front in self.fronts.values()]
         shown += [front.points[:, 0] for front in self.fronts.values()]
         found = np.concatenate(shown) if shown else np.empty(0)
@@ -359,7 +361,7 @@ class ParetoFrontDisplay:
             )
 
     def _annotate(self, ax: Any, budgets: Sequence[float], y: str) -> None:
-        """Write at budgets what the first front buys for them."""
+        """Write the value of the first front at the given budgets."""
         points = next(iter(self.fronts.values())).points
         bottom, top = ax.get_ylim()
         for budget in budgets:
@@ -395,7 +397,7 @@ class ParetoFrontDisplay:
             add_title(ax, f"released for ε = {self.study_epsilon:g}")
 
 
-# What is drawn ------------------------------------------------------------------------------
+# Drawing of single fronts -----------------------------------------------------------------
 
 
 def _draw(
@@ -446,12 +448,12 @@ def _draw(
 def _draw_band(
     ax: Any, band: tuple[FloatArray, FloatArray], colour: str, right: float, y: str
 ) -> None:
-    """Shade between the front of the best and that of the worst repeats."""
+    """Shade the area between the front of the best repeats and that of the worst."""
     best, worst = (_steps(points, right) for points in band)
     if not (len(best[0]) and len(worst[0])):
         return
     x = np.union1d(best[0], worst[0])
-    # Left of the worst repeats' first point their front is unknown.
+    # To the left of the first point of the worst repeats, their front is unknown.
     x = x[x >= max(best[0][0], worst[0][0])]
     ax.fill_between(
         x,
@@ -466,7 +468,7 @@ def _draw_band(
 
 
 def _dress(ax: Any, ends: tuple[float, float], delta: float | None, level: str) -> None:
-    """Give new axes their scale, labels and grid."""
+    """Set scale, labels and grid of new axes."""
     dress_epsilons(ax, ends, delta)
     ax.set_ylabel(level)
     tidy(ax)
@@ -480,7 +482,7 @@ def _shown(errors: FloatArray, y: str) -> FloatArray:
 
 
 def _steps(points: FloatArray, right: float) -> tuple[FloatArray, FloatArray]:
-    """Return the corners of a front's steps, with the last one going on to the right."""
+    """Return the corners of a front's steps; the last step extends to the right."""
     if not len(points):
         return np.empty(0), np.empty(0)
     x, errors = points.T
@@ -490,5 +492,5 @@ def _steps(points: FloatArray, right: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _read(steps: tuple[FloatArray, FloatArray], x: FloatArray) -> FloatArray:
-    """Return the errors of steps at points that are not left of them."""
+    """Return the errors of a step function at positions that are not left of its start."""
     return steps[1][np.searchsorted(steps[0], x, side="right") - 1]

@@ -1,8 +1,8 @@
-"""What all displays share: the reports that they draw, their look, and matplotlib, loaded late.
+"""Shared parts of all displays: reports, visual style, and late loading of matplotlib.
 
-Lines differ by colour, dashes and marker at once, and areas by colour and hatching, so that they
-can be distinguished in grey and with any colour vision. Words and rules are drawn in the text
-colour of matplotlib's style, and so can be read on its dark backgrounds too.
+Lines differ in colour, dashes and markers, and areas in colour and hatching. So they can be
+distinguished in grey and with any colour vision. Text and rules have the text colour of
+matplotlib's style, so they are also readable on dark backgrounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SLACK = 1e-9
 
 
 def checked_profile(profile: Any) -> PrivacyProfile:
-    """Return a profile, or raise."""
+    """Return a privacy profile, or raise."""
     found: PrivacyProfile = check_kind(
         profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile"
     )
@@ -34,7 +34,7 @@ def checked_profile(profile: Any) -> PrivacyProfile:
 
 
 def checked_report(report: Any) -> PrivacyReport:
-    """Return a report, or raise."""
+    """Return a privacy report, or raise."""
     found: PrivacyReport = check_kind(
         report, name="report", kind=PrivacyReport, domain="a PrivacyReport"
     )
@@ -58,17 +58,17 @@ def report_of_estimator(
     *,
     name: str = "estimator",
 ) -> PrivacyReport:
-    """Return the report of a fitted estimator, or of a fit to `n_samples` records.
+    """Return the report of a fitted estimator, or of a future fit to `n_samples` records.
 
     Parameters
     ----------
     estimator : estimator or pipeline
-        Private.
+        A private estimator.
     n_samples, n_features : int, optional
-        The records of the fit to come; the report is then that of this fit, whether or not there
-        was one before.
+        Public sizes of a future fit. If `n_samples` is given, the report is about that fit, even
+        if the estimator is already fitted.
     name : str, default="estimator"
-        In errors.
+        Name of the argument in error messages.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         raise TypeError(f"{name} must be an estimator with fit; got {shown(estimator)}.")
@@ -101,7 +101,7 @@ def _report_to_come(estimator: Any, n_samples: int, n_features: int | None) -> P
         return planned
     profile = profile_of(estimator, n_samples, n_features)
     owners = budget_owners(estimator)
-    # As `privacy_of` states it after the fit.
+    # As stated by `privacy_of` after the fit.
     delta = math.fsum(owner.delta or 0.0 for owner in owners)
     if not owners and math.isinf(profile.epsilon(0.0)):
         delta = DEFAULT_DELTA
@@ -119,7 +119,7 @@ def _report_to_come(estimator: Any, n_samples: int, n_features: int | None) -> P
 
 
 class DrawsReport(ABC):
-    """What displays of a report share: where the report comes from."""
+    """Base of displays of a report, which create it from several kinds of objects."""
 
     @classmethod
     @abstractmethod
@@ -136,17 +136,17 @@ class DrawsReport(ABC):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the report of a fitted estimator, or of a fit to `n_samples` records.
+        """Draw the report of a fitted estimator, or of a future fit to `n_samples` records.
 
         Parameters
         ----------
         estimator : estimator or pipeline
-            Fitted, unless `n_samples` is given. What the steps of a pipeline cost each is known
-            after its fit.
+            Fitted, unless `n_samples` is given. For a pipeline, the cost of each step is only
+            known after the fit.
         n_samples, n_features : int, optional
-            Public sizes of the fit to come.
+            Public sizes of a future fit.
         ax, **options
-            As for `from_report`.
+            See `from_report`.
 
         Returns
         -------
@@ -165,16 +165,16 @@ class DrawsReport(ABC):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the report of a fitted search, or of a search of `n_samples` records.
+        """Draw the report of a fitted search, or of a future search on `n_samples` records.
 
         Parameters
         ----------
         search : search
             Fitted, unless `n_samples` is given.
         n_samples, n_features : int, optional
-            Public sizes of the search to come.
+            Public sizes of a future search.
         ax, **options
-            As for `from_report`.
+            See `from_report`.
 
         Returns
         -------
@@ -185,28 +185,29 @@ class DrawsReport(ABC):
         return cls.from_report(report, ax=ax, **options)
 
 
-# Okabe and Ito's colours, without yellow and black, which are lost on white or on black; grey.
+# Okabe and Ito's colours, and grey. Yellow and black are left out: they are invisible on white or
+# black.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "X", "P")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")
-# In inches.
+# Default size of a figure, in inches.
 SIZE = (6.4, 4.2)
-# Of a letter of the small font, in inches.
+# Width of a character of the small font, in inches.
 LETTER = 0.072
 _POINTS_PER_INCH = 72.0
-# Letters of the small font on an inch of a title, and what the layout adds to the width of axes
-# that are alone, or takes from others.
+# Characters of the small font per inch of a title, and how the layout changes the width of axes:
+# single axes get wider, others get narrower.
 _LETTERS_PER_INCH, _WIDENED, _NARROWED = 15.0, 1.1, 0.8
 _FEWEST_LETTERS = 20
-# Shares of the text's colour in what is quieter: rules and ticks, and the grid.
+# Shares of the text's colour in quieter colours: of rules and ticks, and of the grid.
 _QUIET, _FAINT = 0.55, 0.12
-# Luminance above which the contrast of black is better than that of white: (L + .05)^2 = 1.05 .05.
+# Above this luminance, black has a better contrast than white: (L + .05)^2 = 1.05 .05.
 _LIGHT = 0.179
 
 
 def load_pyplot(name: str) -> Any:
-    """Return matplotlib's pyplot, or raise naming what needs it and the extra that brings it."""
+    """Return matplotlib's pyplot, or raise an error that names the extra to install."""
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError as problem:
@@ -219,16 +220,16 @@ def load_pyplot(name: str) -> Any:
 
 
 def axes_for(display: Any, ax: Any = None, size: tuple[float, float] = SIZE) -> Any:
-    """Return the axes to draw on, new ones by default, and keep them as ``ax_`` and ``figure_``.
+    """Return the axes for a plot, by default new ones; store them as ``ax_`` and ``figure_``.
 
     Parameters
     ----------
     display : object
-        Whose attributes are set, and which errors name.
+        Display whose attributes are set, and which errors name.
     ax : matplotlib Axes, optional
-        Given by the user.
+        Axes given by the user.
     size : tuple of float, optional
-        Of a new figure, in inches.
+        Size of a new figure, in inches.
     """
     pyplot = load_pyplot(type(display).__name__)
     if ax is None:
@@ -242,7 +243,7 @@ def axes_for(display: Any, ax: Any = None, size: tuple[float, float] = SIZE) -> 
 
 
 def line_look(place: int, markers: bool = False) -> dict[str, Any]:
-    """Return the arguments of ``ax.plot`` for the line at a place of several, from 0.
+    """Return the arguments of ``ax.plot`` for the line with this index, from 0.
 
     Colours and dashes have cycles of different lengths, so that 35 lines differ.
     """
@@ -257,12 +258,12 @@ def line_look(place: int, markers: bool = False) -> dict[str, Any]:
 
 
 def next_place(ax: Any) -> int:
-    """Return the place of the next line among those with names that the axes already show."""
+    """Return the index of the next line, after the labelled ones that the axes already show."""
     return len(ax.get_legend_handles_labels()[1])
 
 
 def bar_look(place: int) -> dict[str, Any]:
-    """Return the arguments of ``ax.bar`` for the area at a place of several, from 0."""
+    """Return the arguments of ``ax.bar`` for the area with this index, from 0."""
     return {
         "facecolor": COLOURS[place % len(COLOURS)],
         "hatch": HATCHES[place % len(HATCHES)],
@@ -272,14 +273,14 @@ def bar_look(place: int) -> dict[str, Any]:
 
 
 def ink() -> Any:
-    """Return the colour of texts in matplotlib's style."""
+    """Return the text colour of matplotlib's style."""
     from matplotlib import rcParams
 
     return rcParams["text.color"]
 
 
 def quiet(ax: Any, share: float = _QUIET) -> tuple[float, float, float]:
-    """Return a colour between that of texts and that of the background."""
+    """Return a colour between the text colour and the background colour."""
     from matplotlib.colors import to_rgb, to_rgba
 
     ground = to_rgba(ax.get_facecolor())
@@ -295,19 +296,19 @@ def ink_on(colour: Any) -> str:
     from matplotlib.colors import to_rgb
 
     shares = (0.2126, 0.7152, 0.0722)
-    # The Web's rules for contrast, with sRGB's curve as a power.
+    # Contrast as defined for the Web (WCAG), with a power approximating sRGB's curve.
     luminance = sum(share * c**2.2 for share, c in zip(shares, to_rgb(colour), strict=True))
     return "black" if luminance > _LIGHT else "white"
 
 
 def tidy(ax: Any, grid: str | None = "both") -> None:
-    """Take away the frame's upper and right side, and draw a faint grid below everything.
+    """Remove the upper and right side of the frame, and draw a faint grid in the background.
 
     Parameters
     ----------
     ax : matplotlib Axes
     grid : {"both", "x", "y"} or None
-        Whose major ticks have lines.
+        Axes whose major ticks have grid lines.
     """
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(quiet(ax))
@@ -318,31 +319,31 @@ def tidy(ax: Any, grid: str | None = "both") -> None:
 
 
 def add_title(ax: Any, text: str, inches: float | None = None) -> Any:
-    """Write a sentence above the axes, broken into lines, and return the artist.
+    """Write a sentence above the axes, wrapped into lines, and return the artist.
 
-    Their width in inches is about that of the axes by default.
+    The default width in inches is about that of the axes.
     """
     width = _inches(ax) if inches is None else inches
     return ax.set_title(wrapped(text, width), fontsize="small", loc="left")
 
 
 def wrapped(text: str, inches: float = SIZE[0]) -> str:
-    """Return a text broken into lines, in the small font, that are no wider than that."""
+    """Return a text in lines that fit into the given width in the small font."""
     width = max(int(inches * _LETTERS_PER_INCH), _FEWEST_LETTERS)
-    # Figures and their percent signs stay together.
+    # Keep numbers and their percent signs together.
     pieces = text.replace(" %", "\u00a0%").splitlines()
     lines = [line for piece in pieces for line in textwrap.wrap(piece, width) or [""]]
     return "\n".join(lines).replace("\u00a0%", " %")
 
 
 def _inches(ax: Any) -> float:
-    """Return about the width of the axes, which the layout only knows when they are drawn."""
+    """Return the approximate width of the axes, which the layout computes only when drawing."""
     share = _WIDENED if len(ax.figure.axes) == 1 else _NARROWED
     return float(share * ax.get_position().width * ax.figure.get_figwidth())
 
 
 def add_legend(ax: Any, **options: Any) -> Any:
-    """Draw a legend of all that has a name, and return it, or None where nothing has one."""
+    """Draw and return a legend of all labelled artists; return None if there are none."""
     handles, labels = ax.get_legend_handles_labels()
     if not labels:
         return None
@@ -353,7 +354,7 @@ def add_legend(ax: Any, **options: Any) -> Any:
 def write_beside(
     ax: Any, words: str, position: float, height: float, *, left: bool = False
 ) -> Any:
-    """Write the figure of a horizontal bar next to its end, above the grid."""
+    """Write a label next to the end of a horizontal bar, above the grid."""
     ground = {"boxstyle": "square,pad=0.1", "facecolor": ax.get_facecolor(), "linewidth": 0.0}
     return ax.annotate(
         words,
@@ -369,18 +370,18 @@ def write_beside(
 
 
 def name_rows(ax: Any, names: Sequence[str], heights: Any, inches: float) -> None:
-    """Write the names of horizontal bars into a column of that width, from its left."""
+    """Write the names of horizontal bars into a left-aligned column of the given width."""
     ax.set_yticks(list(heights), list(names), fontsize="small", linespacing=1.1, ha="left")
     ax.tick_params(axis="y", length=0, pad=_POINTS_PER_INCH * inches)
 
 
 def room_for(words: Sequence[str], inches: float) -> float:
-    """Return how much longer an axis must be than its longest bar, that words fit beside it.
+    """Return the factor by which an axis must exceed its longest bar so that labels fit.
 
     Parameters
     ----------
     words : sequence of str
-        Beside the bars.
+        Labels next to the bars.
     inches : float
         Length of the axis.
     """
@@ -389,20 +390,20 @@ def room_for(words: Sequence[str], inches: float) -> float:
     return width / (width - needed)
 
 
-# Up to this factor between its ends, an axis has few powers of ten.
+# If the ratio of its ends is smaller, an axis has few powers of ten.
 _FEW_POWERS = 30.0
 
 
 def dress_epsilons(ax: Any, ends: tuple[float, float], delta: float | None = None) -> None:
-    """Make the horizontal axis a logarithmic one of epsilons, with its name and plain numbers.
+    """Format the horizontal axis for epsilons: logarithmic, with a label and plain numbers.
 
     Parameters
     ----------
     ax : matplotlib Axes
     ends : tuple of float
-        Least and largest epsilon to be shown.
+        Smallest and largest epsilon to be shown.
     delta : float, optional
-        At which the epsilons are stated.
+        The delta at which the epsilons are stated.
     """
     ax.set_xscale("log")
     ax.set_xlim(*ends)
@@ -412,7 +413,7 @@ def dress_epsilons(ax: Any, ends: tuple[float, float], delta: float | None = Non
 
 
 def epsilon_label(delta: float | None) -> str:
-    """Return what epsilons are called, by the delta at which they are stated."""
+    """Return the axis label for epsilons stated at a delta."""
     return "ε" if delta is None else f"ε at δ = {shown_delta(delta)}"
 
 

@@ -31,52 +31,53 @@ from skdptune.inspection._plotting import (
 
 FloatArray = NDArray[np.float64]
 
-# The least delta that is drawn, and the same beside a delta that was asked for.
+# The smallest delta that is drawn, and its ratio to a requested delta.
 _LEAST_DELTA, _BELOW_ASKED = 1e-10, 1e-3
 _POINTS = 257
-# What is drawn beyond the end of the curve, which is where delta is nearly the least it gets.
+# How far the plot extends beyond the end of the curve. The curve ends where delta is within this
+# factor of its limit.
 _ROOM, _NEARLY = 1.06, 1.01
-# A shorter curve is none, and one unit of epsilon is drawn of it.
+# A shorter curve is invisible; then one unit of epsilon is drawn.
 _LEAST_END = 1e-3
 _NOTHING = 1e-300
 
 
 class PrivacyProfileDisplay(DrawsReport):
-    """Plot of a privacy profile: delta over epsilon, with the point that was asked for.
+    """Plot of a privacy profile: delta against epsilon, with the requested point.
 
-    It is best made by `from_profile`, `from_report`, `from_estimator` or `from_search`. Several
-    are compared by drawing them on one ``ax``, each with a `label`.
+    Create it by `from_profile`, `from_report`, `from_estimator` or `from_search`. To compare
+    several profiles, draw them on the same ``ax``, each with a `label`.
 
     Parameters
     ----------
     epsilons : array-like
-        Increasing.
+        Increasing epsilons.
     deltas : array-like
-        The least delta that the release guarantees at each of them.
+        The smallest delta that the release guarantees at each epsilon.
     asked : tuple of (float, float), optional
-        The epsilon and delta to mark.
+        The requested epsilon and delta, to be marked.
     label : str, optional
-        In the legend.
+        Name in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     line_ : matplotlib Line2D
         The curve.
     point_ : matplotlib Line2D or None
-        The point that was asked for.
+        The requested point.
 
     See Also
     --------
-    TradeOffDisplay : The same guarantee, as what an attacker can do.
+    TradeOffDisplay : Shows the same guarantee as a limit on an attacker.
 
     Notes
     -----
-    A release guarantees all points of its curve at once, and whatever lies above it. A delta of
-    0, as of a pure guarantee, is drawn as the lower end of the axis.
+    A release guarantees all points of its curve simultaneously, and every point above it. A delta
+    of 0, as for a pure guarantee, is drawn at the lower end of the axis.
 
     Examples
     --------
@@ -107,7 +108,7 @@ class PrivacyProfileDisplay(DrawsReport):
         self.asked = None if asked is None else _checked_point(asked)
         self.label = label
 
-    # Making ---------------------------------------------------------------------------------
+    # Creation ------------------------------------------------------------------------------
 
     @classmethod
     def from_profile(
@@ -120,22 +121,22 @@ class PrivacyProfileDisplay(DrawsReport):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw a profile.
+        """Draw a privacy profile.
 
         Parameters
         ----------
         profile : PrivacyProfile
         delta : float, optional
-            At which a point is marked.
+            The delta at which a point is marked.
         epsilon : float, optional
-            That was asked for at `delta`, no less than what the release costs there, which is
-            the default.
+            The epsilon requested at `delta`. It must be at least the cost of the release there,
+            which is the default.
         label : str, optional
-            In the legend.
+            Name in the legend.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         **options
-            Of matplotlib's line.
+            Options of matplotlib's line.
 
         Returns
         -------
@@ -149,7 +150,7 @@ class PrivacyProfileDisplay(DrawsReport):
         asked = None
         if delta is not None:
             delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
-            # What a release costs more than is not said of it: the report raises.
+            # The report raises an error if the release costs more than the requested epsilon.
             asked = (PrivacyReport(profile, delta, epsilon=epsilon).epsilon, delta)
         epsilons, deltas = _curve(profile, asked)
         return cls(epsilons, deltas, asked=asked, label=label).plot(ax=ax, **options)
@@ -163,13 +164,13 @@ class PrivacyProfileDisplay(DrawsReport):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the profile of a report, with the epsilon and delta asked for.
+        """Draw the profile of a report, with the requested epsilon and delta.
 
         Parameters
         ----------
         report : PrivacyReport
         label, ax, **options
-            As for `from_profile`; the label is by default the report's name.
+            See `from_profile`; the default label is the report's name.
 
         Returns
         -------
@@ -193,14 +194,14 @@ class PrivacyProfileDisplay(DrawsReport):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         **options
-            Of matplotlib's line.
+            Options of matplotlib's line.
 
         Returns
         -------
         PrivacyProfileDisplay
-            Itself.
+            The display itself.
         """
         ax = axes_for(self, ax)
         is_first = not ax.lines
@@ -223,12 +224,12 @@ class PrivacyProfileDisplay(DrawsReport):
             words.append(_in_words(*self.asked))
         look = line_look(next_place(ax)) | {"label": ": ".join(words) or None} | options
         ax.set_yscale("log")
-        # A delta of 0 lies below any axis.
+        # A delta of 0 lies below any logarithmic axis.
         (line,) = ax.plot(self.epsilons, np.maximum(self.deltas, _NOTHING), **look)
         return line
 
     def _mark(self, ax: Any, floor: float) -> Any:
-        """Mark the point that was asked for, and write its figures where no legend has them."""
+        """Mark the requested point, and write its values if no legend contains them."""
         if self.asked is None or math.isinf(self.asked[0]):
             return None
         epsilon, delta = self.asked
@@ -260,15 +261,15 @@ def _in_words(epsilon: float, delta: float) -> str:
 def _curve(
     profile: PrivacyProfile, asked: tuple[float, float] | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the points to draw, from epsilon 0 to where delta is lost below the axis."""
+    """Return the points to draw, from epsilon 0 to where delta falls below the axis."""
     end = profile.epsilon(_floor(asked))
     if math.isinf(end):
-        # To where the curve has come down to what it never goes below.
+        # The curve does not reach the axis: end where it is close to its limit.
         end = profile.epsilon(min(1.0, _NEARLY * profile.delta(LARGEST_LOSS)))
     if not end > _LEAST_END or math.isinf(end):
         end = 1.0
     epsilons = np.linspace(0.0, _ROOM * end, _POINTS)
-    # A pure guarantee ends at once.
+    # A pure guarantee ends abruptly.
     epsilons = np.unique(np.append(epsilons, end))
     if asked is not None and asked[0] > epsilons[-1] and math.isfinite(asked[0]):
         epsilons = np.append(epsilons, _ROOM * asked[0])
@@ -276,7 +277,7 @@ def _curve(
 
 
 def _floor(asked: tuple[float, float] | None) -> float:
-    """Return the least delta to draw."""
+    """Return the smallest delta to draw."""
     if asked is None or asked[1] == 0.0:
         return _LEAST_DELTA
     return min(_LEAST_DELTA, _BELOW_ASKED * asked[1])
@@ -294,7 +295,7 @@ def _checked_point(asked: Any) -> tuple[float, float]:
 
 
 _KINDS = ("found", "missed")
-# Rates on both scales, so that curves are smooth on either.
+# Rates on linear and logarithmic scales, so that curves are smooth on both.
 _LEAST_RATE = 1e-6
 _RATES = np.unique(
     np.concatenate(
@@ -307,7 +308,7 @@ _RATES = np.unique(
 )
 _LEAST_SHOWN = 1e-4
 _HUNDRED = Decimal(100)
-# Whom an attacker accuses wrongly and rightly, by how neighbouring data sets differ.
+# Groups accused wrongly and rightly by an attacker, for each neighbouring relation.
 _WORDS = {
     ADD_OR_REMOVE: ("of the absent", "of the present"),
     REPLACE: ("of those who were replaced", "of those who were not"),
@@ -317,47 +318,47 @@ _OTHERS = ("of the one kind of neighbours", "of the other")
 
 
 class TradeOffDisplay(DrawsReport):
-    """Plot of the trade-off curve: how many records an attacker finds for how many false alarms.
+    """Plot of the trade-off curve: an attacker's rate of records found against false alarms.
 
-    An attacker sees the release and says whether a record was in the data. However clever, and
-    whatever else is known, the rate at which records that were there are found is below the curve.
-    It is best made by `from_profile`, `from_report`, `from_estimator` or `from_search`.
+    An attacker sees the release and guesses whether a record was in the data. For any attack and
+    any additional knowledge, the rate at which records in the data are found is below the curve.
+    Create the display by `from_profile`, `from_report`, `from_estimator` or `from_search`.
 
     Parameters
     ----------
     false_positive_rates : array-like
-        Increasing, in [0, 1]: the share of the absent that the attacker accuses.
+        Increasing, in [0, 1]: the share of absent records that the attacker wrongly reports.
     true_positive_rates : array-like
-        The largest share of the present that can then be found.
+        The largest share of present records that can then be found.
     marked : sequence of (float, float), default=()
-        Rates to mark and to say in words.
+        Pairs of rates to mark, and to state in a sentence.
     neighbouring : str, default="add or remove one record"
-        How neighbouring data sets differ.
+        The neighbouring relation.
     label : str, optional
-        In the legend.
+        Name in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     line_ : matplotlib Line2D
         The curve.
     points_ : matplotlib Line2D or None
-        What is marked.
+        The marked points.
     guessing_ : matplotlib Line2D
-        What guessing finds.
+        The line of random guessing.
 
     See Also
     --------
-    PrivacyProfileDisplay : The same guarantee as pairs of epsilon and delta.
+    PrivacyProfileDisplay : Shows the same guarantee as pairs of epsilon and delta.
 
     Notes
     -----
-    Theorem P2. The curve is `PrivacyProfile.tradeoff`: the false-negative rate of a test is no
-    less than that at its false-positive rate, whichever of two neighbouring data sets is the
-    hypothesis (Dong, Roth and Su 2022). Figures in words are rounded so that they stay true.
+    Theorem P2. The curve is `PrivacyProfile.tradeoff`. It is a lower bound on the false-negative
+    rate of any test at its false-positive rate, whichever of two neighbouring data sets is the
+    hypothesis (Dong, Roth and Su 2022). Numbers in sentences are rounded so that they stay true.
 
     Examples
     --------
@@ -390,7 +391,7 @@ class TradeOffDisplay(DrawsReport):
 
     @property
     def statement(self) -> str:
-        """The meaning of the marked points, in words."""
+        """A sentence that explains the marked points."""
         wrongly, rightly = _WORDS.get(self.neighbouring, _OTHERS)
         if not self.marked:
             return ""
@@ -398,7 +399,7 @@ class TradeOffDisplay(DrawsReport):
         found = _listed([_percent(present, ROUND_CEILING) for _, present in self.marked])
         return f"An attacker who accuses {accused} {wrongly} finds at most {found} {rightly}."
 
-    # Making ---------------------------------------------------------------------------------
+    # Creation ------------------------------------------------------------------------------
 
     @classmethod
     def from_profile(
@@ -417,15 +418,15 @@ class TradeOffDisplay(DrawsReport):
         ----------
         profile : PrivacyProfile
         false_positive_rates : float or sequence of float, default=0.01
-            To mark, and to say in words.
+            Rates to mark, and to state in a sentence.
         neighbouring : str, default="add or remove one record"
-            How neighbouring data sets differ.
+            The neighbouring relation.
         label : str, optional
-            In the legend.
+            Name in the legend.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         **options
-            `kind` and `log` as for `plot`, and options of matplotlib's line.
+            `kind` and `log` of `plot`, and options of matplotlib's line.
 
         Returns
         -------
@@ -454,7 +455,7 @@ class TradeOffDisplay(DrawsReport):
         ----------
         report : PrivacyReport
         label, ax, **options
-            As for `from_profile`; the label is by default the report's name.
+            See `from_profile`; the default label is the report's name.
 
         Returns
         -------
@@ -479,19 +480,19 @@ class TradeOffDisplay(DrawsReport):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
         kind : {"found", "missed"}, default="found"
-            Whether to draw true-positive rates, or false-negative rates as the literature on
-            trade-off functions does.
+            Whether to draw true-positive rates, or false-negative rates as in the literature on
+            trade-off functions.
         log : bool, default=False
-            Whether both axes are logarithmic, which shows small false-positive rates.
+            Whether both axes are logarithmic, which makes small false-positive rates visible.
         **options
-            Of matplotlib's line.
+            Options of matplotlib's line.
 
         Returns
         -------
         TradeOffDisplay
-            Itself.
+            The display itself.
         """
         check_option(kind, name="kind", options=_KINDS)
         check_flag(log, name="log")
@@ -507,7 +508,7 @@ class TradeOffDisplay(DrawsReport):
             if self.marked:
                 add_title(ax, self.statement)
         else:
-            # One sentence cannot be about several curves, nor one kind of neighbours.
+            # One sentence cannot describe several curves, or several neighbouring relations.
             ax.set_title("", loc="left")
             if ax.get_xlabel() != _axis_labels(kind, self.neighbouring)[0]:
                 _name_axes(ax, kind, "")
@@ -515,7 +516,7 @@ class TradeOffDisplay(DrawsReport):
         return self
 
     def _name(self) -> str | None:
-        """Return what the legend says of the curve, with the figures of one marked point."""
+        """Return the curve's name in the legend, with the values of a single marked point."""
         if self.label is None or len(self.marked) != 1:
             return self.label
         ((absent, present),) = self.marked
@@ -535,7 +536,7 @@ class TradeOffDisplay(DrawsReport):
 
 
 def _guessing(ax: Any, kind: str) -> Any:
-    """Draw what guessing at each false-positive rate finds."""
+    """Draw the result of random guessing at each false-positive rate."""
     look = {"color": quiet(ax), "linewidth": 1.0, "linestyle": ":", "label": "guessing"}
     (line,) = ax.plot(_RATES, _shown(_RATES, kind), **look)
     return line
@@ -562,9 +563,9 @@ def _axis_labels(kind: str, neighbouring: str) -> tuple[str, str]:
 
 
 def _found(profile: PrivacyProfile, rates: FloatArray) -> FloatArray:
-    """Return the largest true-positive rates, rounded up, of tests with false-positive rates."""
+    """Return the largest true-positive rates for given false-positive rates, rounded up."""
     missed = np.asarray(profile.tradeoff(rates), dtype=np.float64)
-    # What a subtraction rounds off lies below the last digit that repr needs.
+    # Exact decimals, because a floating-point subtraction could round down.
     found = [float(1 - Decimal(repr(each))) for each in missed.tolist()]
     return np.clip(np.maximum(found, rates), 0.0, 1.0)
 
@@ -578,7 +579,7 @@ def _checked_rates(rates: ArrayLike, name: str) -> FloatArray:
 
 
 def _percent(rate: float, rounding: str) -> str:
-    """Return a rate in percent, with two digits, or three from ten percent on, rounded."""
+    """Return a rate in percent, rounded to two digits, or three from ten percent on."""
     exact = _HUNDRED * Decimal(repr(rate))
     rounded = Context(prec=3 if exact >= 10 else 2, rounding=rounding).plus(exact)
     return f"{rounded.normalize():f} %"

@@ -1,4 +1,4 @@
-"""The order in a list of candidates: which parameters vary, and whether they form a grid."""
+"""Structure of a list of candidates: which parameters vary, and whether they form a grid."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_kind
 
-# Letters of a value that fit below an axis.
+# Characters of a value that fit below an axis.
 _LONGEST = 16
-# From the least to the largest value of a logarithmic axis, at least.
+# Smallest ratio of the largest to the smallest value for a logarithmic axis.
 _LOG_RANGE = 20.0
-# The most lines that can be distinguished side by side.
+# Largest number of lines that are distinguishable in one plot.
 _MOST_LINES = 7
 
 
 class _Absent:
-    """Stands for the value of a parameter that a candidate does not have."""
+    """Placeholder for the value of a parameter that a candidate does not have."""
 
     def __repr__(self) -> str:
         return "not set"
@@ -31,18 +31,18 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """Candidates by their varying parameters.
+    """Candidates, arranged by their varying parameters.
 
     Attributes
     ----------
     candidates : tuple of dict
     values : dict of str to list
-        The values of each varying parameter, numbers first, by size.
+        The values of each varying parameter: first numbers in increasing order, then others.
     outside : int or None
-        The one candidate that is not of the grid that all others form, as a search's first one
-        may be: the estimator's own values.
+        Index of the candidate outside of the grid that all others form, if there is one. A
+        search's first candidate may be: it has the estimator's own values.
     is_grid : bool
-        Whether each combination of values occurs once, apart from the candidate in `outside`.
+        Whether each combination of values occurs once, not counting the candidate in `outside`.
     """
 
     candidates: tuple[Mapping[str, Any], ...]
@@ -52,7 +52,7 @@ class ScoreTable:
 
     @classmethod
     def of(cls, candidates: Sequence[Mapping[str, Any]]) -> ScoreTable:
-        """Return the order in a list of candidates."""
+        """Create the table from a list of candidates."""
         listed = tuple(candidates)
         whole = _values(listed)
         if len(listed) > 2 and (not _is_product(listed, whole) or _is_odd(listed, whole)):
@@ -63,17 +63,17 @@ class ScoreTable:
 
     @property
     def names(self) -> list[str]:
-        """The varying parameters, those with the most values first."""
+        """The varying parameters, sorted by decreasing number of values."""
         return sorted(self.values, key=lambda name: (-len(self.values[name]), name))
 
     def place(self, candidate: int, name: str) -> int | None:
-        """Return the place of a candidate's value among those of a parameter."""
+        """Return the index of a candidate's value among the values of a parameter, or None."""
         found = key_of(self.candidates[candidate].get(name, ABSENT))
         keys = [key_of(value) for value in self.values[name]]
         return keys.index(found) if found in keys else None
 
     def beside(self, candidate: int, names: Sequence[str]) -> list[int]:
-        """Return the candidates of the grid that differ from one in some parameters at most."""
+        """Return candidates of the grid that agree with one except in the given parameters."""
         fixed = [name for name in self.values if name not in names]
         return [
             other
@@ -84,14 +84,14 @@ class ScoreTable:
 
 
 def key_of(value: Any) -> tuple[str, Any]:
-    """Return what is equal for equal values, of any kind."""
+    """Return a key that is equal for equal values of any type."""
     if _is_number(value):
         return "number", float(value)
     return type(value).__name__, repr(value)
 
 
 def shown_value(value: Any) -> str:
-    """Return a value as it stands below an axis."""
+    """Return a value as text for an axis."""
     if _is_number(value):
         return f"{float(value):.4g}" if not isinstance(value, numbers.Integral) else str(value)
     text = type(value).__name__ if hasattr(value, "get_params") else str(value)
@@ -99,12 +99,12 @@ def shown_value(value: Any) -> str:
 
 
 def shown_candidate(candidate: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return some parameters of a candidate, by name."""
+    """Return some parameters of a candidate as text."""
     return ", ".join(f"{name} = {shown_value(candidate.get(name, ABSENT))}" for name in names)
 
 
 def as_numbers(values: Sequence[Any]) -> list[float] | None:
-    """Return values as numbers, or None where one of them is not."""
+    """Return values as floats, or None if any is not a number."""
     return [float(value) for value in values] if all(map(_is_number, values)) else None
 
 
@@ -130,7 +130,7 @@ def checked_params(params: Any, table: ScoreTable) -> list[str]:
 
 
 def kind_of(table: ScoreTable, names: Sequence[str]) -> str:
-    """Return the kind of plot that suits a table best, of some parameters or of all."""
+    """Return the kind of plot that suits a table, for given or for all parameters."""
     if table.is_grid:
         return "heatmap" if len(names or table.values) == 2 else "slices"
     wanted = names or [name for name in table.names if _is_range(table, name)]
@@ -138,14 +138,14 @@ def kind_of(table: ScoreTable, names: Sequence[str]) -> str:
 
 
 def _is_range(table: ScoreTable, name: str) -> bool:
-    """Return whether nearly every candidate has a different number for a parameter."""
+    """Return whether more than half of the candidates have different numbers for a parameter."""
     values = table.values[name]
     real = [value for value in values if as_numbers([value]) is not None]
     return len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1
 
 
 def shown_params(kind: str, names: list[str], table: ScoreTable) -> list[str]:
-    """Return the parameters that a kind of plot is over, or raise where they do not suit it."""
+    """Return the parameters shown by a kind of plot, or raise if they do not suit it."""
     if kind == "candidates":
         return names
     if kind == "heatmap":
@@ -171,7 +171,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _values(candidates: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the values of parameters that vary, each once."""
+    """Return the distinct values of all parameters that vary."""
     names = dict.fromkeys(name for each in candidates for name in each)
     found = {}
     for name in names:
@@ -192,7 +192,7 @@ def _is_product(candidates: Sequence[Mapping[str, Any]], values: dict[str, list[
 
 
 def _is_odd(candidates: Sequence[Mapping[str, Any]], values: dict[str, list[Any]]) -> bool:
-    """Return whether of a single parameter's values the first alone is no number."""
+    """Return whether there is one varying parameter, and only its first value is not a number."""
     if len(values) != 1:
         return False
     ((name, _),) = values.items()

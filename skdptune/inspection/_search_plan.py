@@ -1,4 +1,4 @@
-"""Plots of a search's cost before it runs: its plan, and the bounds it could use."""
+"""Plots of a search's cost before it runs: its plan, and the available bounds."""
 
 from __future__ import annotations
 
@@ -45,45 +45,45 @@ _MEASURES = {
 }
 _ATTRIBUTES = {"noise": "effective_noise", "work": "work", "fit_epsilon": "fit_epsilon"}
 _BY = ("auto", *_MEASURES)
-# In inches: the width, the height of a line of words, and of what is above and below the bars.
+# In inches: the width, the height of a line of text, and the space above and below the bars.
 _WIDTH, _LINE, _REST = 7.6, 0.19, 0.95
-# Of the column of names, and of their lines.
+# Width of the column of names, and of their lines, in inches.
 _NAMES, _LONGEST_NAME = 2.4, 2.1
 _BETWEEN = 0.6
 
 
 class SearchPlanDisplay:
-    """Plot of a search's plan: the use of the records, and the other ways for the same budget.
+    """Plot of a search's plan: how it uses the records, and alternatives for the same budget.
 
-    The upper axes show which part of the records, divided at random, is used for what; the lower
-    ones how much noise the final fit takes, for the search and for each other way that was
-    considered. It is best made by `from_search` or `from_plan`.
+    The upper axes show which random parts of the records are used for what. The lower axes show
+    how much noise the final fit needs, for the search and for each considered alternative. Create
+    the display by `from_search` or `from_plan`.
 
     Parameters
     ----------
     rows : sequence of PlanRow
-        The search itself, and then the other ways.
+        The search itself, followed by the alternatives.
     uses : dict of str to (float, float), default={}
-        From each use of the records to its part of them, as two ends between 0 and 1.
+        Maps each use of the records to its part of them, as two ends between 0 and 1.
     epsilon, delta : float
-        What everything may cost.
+        The total budget.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Of the ways.
+        The axes of the alternatives.
     uses_ax_ : matplotlib Axes or None
-        Of the records.
+        The axes of the uses of records.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     bars_ : list of matplotlib artists
-        Of the ways, in the order of `rows`.
+        The bars of the alternatives, in the order of `rows`.
     spans_ : list of matplotlib artists
-        Of the uses.
+        The bars of the uses.
 
     See Also
     --------
-    TuningCostDisplay : What the same fits cost, by each bound.
+    TuningCostDisplay : Shows the cost of the same fits by each bound.
 
     Examples
     --------
@@ -115,18 +115,18 @@ class SearchPlanDisplay:
         self.epsilon = check_real(epsilon, name="epsilon", lower=0.0)
         self.delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
 
-    # Making ---------------------------------------------------------------------------------
+    # Creation ------------------------------------------------------------------------------
 
     @classmethod
     def from_plan(cls, plan: SearchPlan, *, ax: Any = None, by: str = "auto") -> SearchPlanDisplay:
-        """Draw a plan.
+        """Draw the plan of a search.
 
         Parameters
         ----------
         plan : SearchPlan
-            As ``search.plan(...)`` returns it.
+            The result of ``search.plan(...)``.
         ax, by
-            As for `plot`.
+            See `plot`.
 
         Returns
         -------
@@ -153,20 +153,20 @@ class SearchPlanDisplay:
         ax: Any = None,
         by: str = "auto",
     ) -> SearchPlanDisplay:
-        """Draw the plan of a search of `n_samples` records.
+        """Draw the plan of a search on `n_samples` records.
 
         Parameters
         ----------
         search : search
-            Fitted or not.
+            A search; it need not be fitted.
         n_samples, n_features : int
-            Public sizes.
+            Public numbers of records and columns.
         public_validation : bool, default=False
             Whether public validation data will be given to `fit`.
         compare : bool, default=True
-            Whether to solve for the other ways, too, which takes longer.
+            Whether to compute the alternatives, too, which takes longer.
         ax, by
-            As for `plot`.
+            See `plot`.
 
         Returns
         -------
@@ -186,17 +186,17 @@ class SearchPlanDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, or pair of such, optional
-            To draw on. A pair is for the uses of the records and for the ways; a single one for
-            the ways alone. New ones for both by default.
+            Axes for the plot. A pair is for the uses of the records and for the alternatives;
+            single axes are only for the alternatives. By default, new axes are created for both.
         by : {"auto", "noise", "work", "fit_epsilon"}, default="auto"
-            What the bars show: "noise" is that of the final fit divided by the share of the
-            records that it uses, and the default where the estimator has a noise level; else
-            "fit_epsilon", what each fit may cost, or "work".
+            The quantity of the bars. "noise" is the noise of the final fit divided by its share of
+            the records; it is the default if the estimator has a noise level. The default
+            otherwise is "fit_epsilon", the limit on the cost of each fit, or "work".
 
         Returns
         -------
         SearchPlanDisplay
-            Itself.
+            The display itself.
         """
         check_option(by, name="by", options=_BY)
         by = self._measure() if by == "auto" else by
@@ -213,7 +213,7 @@ class SearchPlanDisplay:
 
     @property
     def statement(self) -> str:
-        """What the search may cost, in words."""
+        """A sentence that states the total budget of the search."""
         words = f"{self.rows[0].name}: ε = {shown_number(self.epsilon)}"
         return f"{words} at δ = {shown_delta(self.delta)} for everything."
 
@@ -224,7 +224,7 @@ class SearchPlanDisplay:
         return "work" if own.fit_epsilon is None else "fit_epsilon"
 
     def _axes(self, ax: Any, lines: float) -> tuple[Any, Any]:
-        """Return the axes of the uses, if there are to be any, and of the ways."""
+        """Return the axes of the uses, if they are drawn, and of the alternatives."""
         if ax is None and self.uses:
             pyplot = load_pyplot(type(self).__name__)
             upper, lower = _REST + _LINE * 1.6 * len(self.uses), _REST + _LINE * lines
@@ -248,7 +248,7 @@ class SearchPlanDisplay:
             (span,) = ax.barh(place, end - start, 0.75, left=start, **bar_look(place))
             self.spans_.append(span)
             words = f"{100.0 * (end - start):.3g} %"
-            # On the other side of it where there is no room.
+            # Write the label on the other side of the bar if there is no room.
             is_left = start >= 0.1 and end >= 0.9
             write_beside(ax, words, start if is_left else end, place, left=is_left)
         names = [wrapped(use, _LONGEST_NAME) for use in self.uses]
@@ -260,7 +260,7 @@ class SearchPlanDisplay:
         tidy(ax, grid="x")
 
     def _draw_ways(self, ax: Any, names: list[str], heights: Any, by: str) -> None:
-        """Draw what each way takes."""
+        """Draw the bars of the alternatives."""
         values = [self._value(row, by) for row in self.rows]
         end = max([value for value in values if math.isfinite(value)], default=0.0) or 1.0
         words = [self._words(row, value, by) for row, value in zip(self.rows, values, strict=True)]
@@ -296,7 +296,7 @@ class SearchPlanDisplay:
 
 
 def _figure(value: float, by: str) -> str:
-    """Return a figure with three digits; a cost is never rounded down."""
+    """Return a number with three digits; a cost is never rounded down."""
     return shown_number(value) if by == "fit_epsilon" else f"{value:.3g}"
 
 
@@ -318,7 +318,7 @@ def _checked_uses(uses: Any) -> dict[str, tuple[float, float]]:
 
 FloatArray = NDArray[np.float64]
 
-# From the names of `compare_bounds`, in its order, to words.
+# Maps the names in `compare_bounds`, in the same order, to text.
 _UNTUNED = "no tuning: one fit"
 _LOWER_BOUND = "no valid bound is smaller"
 _WAYS = {
@@ -329,55 +329,57 @@ _WAYS = {
     "envelope": "best run, envelope",
     "lower bound": _LOWER_BOUND,
 }
-# Of a search on a part of the records, with a final fit on the others, by the bound.
+# For a search on a part of the records with a final fit on the others, by the bound.
 _ON_A_PART = {
     "rdp": "best run on {part} of records, then one fit: Rényi bound",
     "profile": "best run on {part} of records, then one fit: envelope",
 }
-# In inches: the width, the height of a line of words, and of what is above and below the bars.
+# In inches: the width, the height of a line of text, and the space above and below the bars.
 _COST_WIDTH, _COST_LINE, _COST_REST = 7.2, 0.2, 1.15
 _COST_BETWEEN = 0.7
 _SIZE_OF_LINES = (7.2, 5.0)
 
 
 class TuningCostDisplay:
-    """Plot of what tuning costs: epsilon by each bound, for one search or over numbers of runs.
+    """Plot of the cost of tuning: epsilon by each bound, for one or several numbers of runs.
 
-    The noise of the fits is the same throughout. For one number of runs there is a bar for each
-    bound; for several, a line. It is best made by `from_profile` or `from_search`.
+    The noise of the fits is the same everywhere. One number of runs is shown as a bar for each
+    bound, several numbers as a line for each bound. Create the display by `from_profile` or
+    `from_search`.
 
     Parameters
     ----------
     epsilons : dict of str to array-like
-        From the names of bounds to epsilons, one for each number of runs; infinite where a bound
-        does not apply.
+        Maps names of bounds to epsilons, one for each number of runs; infinite if a bound does not
+        apply.
     means : array-like
         Increasing mean numbers of runs.
     delta : float
-        At which the epsilons are stated.
+        The delta at which the epsilons are stated.
     highlighted : str, optional
-        The bound of the search itself.
+        The bound that the search itself uses.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     artists_ : dict of str to matplotlib artist
-        From the names of bounds to their bars or lines.
+        Maps names of bounds to their bars or lines.
 
     See Also
     --------
-    skdptune.accounting.compare_bounds : The same figures, as a table.
-    SearchPlanDisplay : What each way takes of noise, for one budget.
+    skdptune.accounting.compare_bounds : Returns the same numbers as a table.
+    SearchPlanDisplay : Shows the noise that each alternative needs for one budget.
 
     Notes
     -----
-    Theorem T7 bounds all bounds from below. "All runs published" is the composition of the mean
-    number of runs, rounded up. The bounds of the best run are those of Papernot and Steinke 2022
-    (Rényi), of Koskela, Redberg and Wang 2024 (profile), and the envelope, the default here. A
-    fit on some of the records costs less than one on all, but its noise counts for more.
+    Theorem T7 is a lower limit for all bounds. "All runs published" is the composition of the mean
+    number of runs, rounded up. The bounds on the best run are those of Papernot and Steinke 2022
+    (Rényi), of Koskela, Redberg and Wang 2024 (profile), and the envelope, which is the default
+    here. A fit on some of the records costs less than one on all, but its noise has a larger
+    effect.
 
     Examples
     --------
@@ -430,21 +432,21 @@ class TuningCostDisplay:
         tuning_fraction: float | None = None,
         ax: Any = None,
     ) -> TuningCostDisplay:
-        """Draw what the best of a random number of runs costs.
+        """Draw the cost of the best of a random number of runs.
 
         Parameters
         ----------
         profile : PrivacyProfile
-            One run.
+            Profile of one run.
         distribution : RunCountDistribution, or sequence of such
-            Of the number of runs: one for bars, several for lines over their means.
+            Distribution of the number of runs: one for bars, several for lines over their means.
         delta : float, default=1e-5
-            In (0, 1).
+            The delta at which epsilons are stated, in (0, 1).
         tuning_fraction : float, optional
             Share of the records for a search on a part of them, whose winner is fitted to the
-            others. It is drawn only where this is given.
+            others. This alternative is only drawn if the share is given.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
 
         Returns
         -------
@@ -474,16 +476,16 @@ class TuningCostDisplay:
         *,
         ax: Any = None,
     ) -> TuningCostDisplay:
-        """Draw the cost of a search of `n_samples` records by each bound, with the noise it plans.
+        """Draw the cost of a search on `n_samples` records by each bound, at its planned noise.
 
         Parameters
         ----------
         search : search
-            That makes a random number of runs, fitted or not.
+            A search with a random number of runs; it need not be fitted.
         n_samples, n_features : int
-            Public sizes.
+            Public numbers of records and columns.
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
 
         Returns
         -------
@@ -500,7 +502,7 @@ class TuningCostDisplay:
             )
         run: PrivacyReport = parts["selection"].parts[0]
         final = parts.get("final fit", run.parts[0]).profile
-        # What the search does with the parts of its records is known to its plan.
+        # How the search divides its records is only known to its plan.
         table = _ways(run.profile, plan.distribution, plan.delta, final, None)
         own = f"{type(search).__name__}, as planned"
         if plan.tuning_fraction is not None:
@@ -517,12 +519,12 @@ class TuningCostDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            To draw on; by default new ones.
+            Axes for the plot; by default, new axes are created.
 
         Returns
         -------
         TuningCostDisplay
-            Itself.
+            The display itself.
         """
         if self.means.size == 1:
             self._draw_bars(ax)
@@ -559,7 +561,7 @@ class TuningCostDisplay:
         add_title(ax, runs, _COST_WIDTH - _NAMES - 0.3)
 
     def _figure(self, name: str, epsilon: float) -> str:
-        """Return the text next to a bar: without a bound the cost is unknown."""
+        """Return the text next to a bar: an infinite value means that a bound does not apply."""
         if math.isfinite(epsilon):
             return shown_number(epsilon)
         return NOT_PRIVATE if name in (_UNTUNED, self.highlighted) else "does not apply"
@@ -570,7 +572,7 @@ class TuningCostDisplay:
         return {"facecolor": quiet(ax, 0.3), "edgecolor": quiet(ax), "linewidth": 0.8}
 
     def _draw_least(self, ax: Any, least: float, shown: dict[str, float], heights: Any) -> Any:
-        """Draw the bound of bounds across the bars that it is about."""
+        """Draw the lower limit of all bounds across the bars to which it applies."""
         about = [place for place, name in enumerate(shown) if name in _OF_THE_BEST]
         if not about:
             return None
@@ -600,7 +602,7 @@ class TuningCostDisplay:
         ax.set_ylabel(f"ε at δ = {shown_delta(self.delta)}")
         tidy(ax)
         add_title(ax, "All runs with the same noise.")
-        # Below the axes, where the many names hide no line.
+        # Below the axes, where the many names do not cover a line.
         add_legend(ax, loc="upper left", bbox_to_anchor=(0.0, -0.13), ncols=2)
 
 
@@ -608,7 +610,7 @@ _OF_THE_BEST = {_WAYS[name] for name in ("rdp", "profile", "envelope")}
 
 
 def _few_ticks() -> Any:
-    """Return where logarithmic axes of a few units have their ticks: at 1, 2 and 5."""
+    """Return a locator of ticks at 1, 2 and 5 times powers of ten, for short logarithmic axes."""
     from matplotlib.ticker import LogLocator
 
     return LogLocator(subs=(1.0, 2.0, 5.0))
@@ -621,7 +623,7 @@ def _ways(
     final: PrivacyProfile,
     tuning_fraction: float | None,
 ) -> dict[str, float]:
-    """Return what each way of tuning costs, by name."""
+    """Return the cost of each way of tuning, by name."""
     table = {row.name: row.epsilon for row in compare_bounds(run, distribution, delta).rows}
     found = {words: table[name] for name, words in _WAYS.items()}
     found[_UNTUNED] = final.epsilon(delta)
@@ -644,7 +646,7 @@ def _on_a_part(
     bound: str,
 ) -> float:
     try:
-        # Each bound begins with its own bound of the selection.
+        # Each bound starts from the selection's bound of the same kind.
         best = run.selected(distribution, "rdp" if bound == "rdp" else "envelope")
         return tune_then_fit(best, final, fraction, bound=bound).epsilon(delta)
     except BoundNotApplicableError:

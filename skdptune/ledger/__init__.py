@@ -1,4 +1,4 @@
-"""The lifetime budget of a data set: what was released from it, and what may still be."""
+"""The lifetime budget of a data set: what was released from it, and what may still be released."""
 
 from skdptune.ledger._context import config_context, get_config, set_config
 from skdptune.ledger._ledger import PrivacyLedger, Reservation

@@ -15,7 +15,7 @@ _COLUMNS = "{:>6}  {:<24}  {:<9}  {:>12}  {:<24}  {}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, and return its exit status: 0, or 2 if the ledger cannot be read."""
+    """Run the command; return its exit status: 0, or 2 if the ledger cannot be read."""
     parser = argparse.ArgumentParser(
         prog="python -m skdptune.ledger", description="Show what was spent of a privacy budget."
     )

@@ -1,7 +1,7 @@
-"""The books of one data set: its terms, its events one after another, and what they come to.
+"""The books of one data set: its terms, its sequence of events, and the resulting totals.
 
-Events are only ever added. The digest of each continues that of the one before, and that of the
-account is over its terms and its state, so that a change from outside is seen.
+Events are only ever appended. The digest of each event includes that of the previous one. The
+account has a digest of its terms and its state. So changes from outside are detected.
 
 Costs are added up in two ways: as shares of the budget, and as Gaussian shifts.
 """
@@ -27,7 +27,7 @@ from skdptune.ledger._storage import Account, LedgerError, StoredEvent, Transact
 # Neighbours ----------------------------------------------------------------------------------
 
 ADD_OR_REMOVE = "add or remove one record"
-# A null record holds the place of one that is not there.
+# A null record takes the place of a missing one.
 ZERO_OUT = (
     "add or remove one record's contribution at its place, the public number of records unchanged"
 )
@@ -36,14 +36,14 @@ RELATIONS = (ADD_OR_REMOVE, ZERO_OUT, REPLACE)
 
 
 def check_relation(value: Any) -> str:
-    """Return a relation, or raise for what is none."""
+    """Return a neighbouring relation, or raise if it is unknown."""
     if not isinstance(value, str) or value not in RELATIONS:
         raise ValueError(f"neighbouring must be one of {list(RELATIONS)}; got {shown(value)}.")
     return value
 
 
 def common_relation(relations: Iterable[str]) -> str | None:
-    """Return the relation that guarantees about all given ones hold for, None if there is none.
+    """Return the relation for which guarantees about all given ones hold, or None.
 
     Notes
     -----
@@ -55,13 +55,14 @@ def common_relation(relations: Iterable[str]) -> str | None:
     return ZERO_OUT if found == {ADD_OR_REMOVE, ZERO_OUT} else None
 
 
-# Two ways to add costs up --------------------------------------------------------------------
+# Two ways of adding up costs -----------------------------------------------------------------
 
-# Sums may exceed their limits by rounding: ten times 0.1 is 1.
+# Rounding may make sums exceed their limits: ten times 0.1 counts as 1.
 SLACK = 1e-12
-# What is charged where nothing is large enough: more than any budget, and no infinity to add.
+# Charged if no finite charge is large enough. It exceeds any budget, and unlike infinity can be
+# added.
 BEYOND = 2.0**60
-# Every double is a multiple of this, so that sums of them are exact.
+# Every double is a multiple of the inverse of this, so that sums of doubles are exact.
 _UNITS_PER_ONE = 1 << 1074
 _LEAST_SHARE, _LARGEST_SHARE = 1e-18, 1e6
 _LARGEST_SHIFT = 30.0
@@ -69,7 +70,7 @@ _LARGEST_SHIFT = 30.0
 
 @dataclass(frozen=True)
 class Charges:
-    """What one release takes: a share of the budget, and a squared shift with its failure."""
+    """The charges of one release: a share of the budget, and a squared shift with its failure."""
 
     share: float
     squared_shift: float
@@ -78,14 +79,14 @@ class Charges:
 
 @dataclass(frozen=True)
 class Totals:
-    """Exact sums of charges, in the smallest unit of a double, so that no charge is lost."""
+    """Exact sums of charges, in units of the smallest double, so that no charge is lost."""
 
     share: int = 0
     squared_shift: int = 0
     failure: int = 0
 
     def changed(self, charges: Charges, sign: int = 1) -> Totals:
-        """Return the totals with charges added, or taken off where the sign is -1."""
+        """Return the totals with charges added, or subtracted if the sign is -1."""
         share, squared_shift, failure = _in_units(charges)
         return Totals(
             self.share + sign * share,
@@ -100,17 +101,17 @@ class Totals:
 
 @dataclass(frozen=True)
 class Ways:
-    r"""How a budget is divided between two ways of adding costs up, either of which may pay.
+    r"""Division of a budget between two ways of adding up costs; a release needs only one.
 
     Parameters
     ----------
     epsilon : float
         Total epsilon.
     share_delta : float
-        Delta of the first way: a release that is ``(x epsilon, x share_delta)``-private takes a
-        share x, and shares sum to at most 1.
+        Delta of the first way. A release that is ``(x epsilon, x share_delta)``-private needs a
+        share x, and shares may sum to at most 1.
     squared_shift, failure : float
-        Budgets of the second way, that of a `GaussianFilter`. None is used where
+        Budgets of the second way, which is that of a `GaussianFilter`. It is not used if
         `squared_shift` is 0.
 
     Notes
@@ -130,7 +131,7 @@ class Ways:
 
     @classmethod
     def both(cls, epsilon: float, delta: float) -> Ways:
-        """Return the division of delta in halves, or shares alone where a half is too small."""
+        """Return the division that halves delta, or only shares if half of it is too small."""
         half = delta / 2.0
         try:
             shifts = _shifts(epsilon, half)
@@ -140,14 +141,14 @@ class Ways:
 
     @classmethod
     def settled(cls, epsilon: float, delta: float, first: PrivacyProfile) -> Ways:
-        """Return the division that a ledger keeps from its first reservation on.
+        """Return the division that a ledger uses from its first reservation on.
 
-        Both ways, unless shares alone admit more releases like the first.
+        It uses both ways, unless shares only admit more releases like the first one.
 
         Notes
         -----
-        Theorem H2. Nothing was released before the first reservation, so that what it asks
-        for depends on no data.
+        Theorem H2. Nothing was released before the first reservation, so its request does not
+        depend on data.
         """
         both, alone = cls.options(epsilon, delta)
         is_better = alone.copies(alone.charges_of(first)) > both.copies(both.charges_of(first))
@@ -155,11 +156,11 @@ class Ways:
 
     @classmethod
     def options(cls, epsilon: float, delta: float) -> tuple[Ways, Ways]:
-        """Return the divisions of which the first reservation settles one."""
+        """Return the two divisions from which the first reservation selects one."""
         return cls.both(epsilon, delta), cls.shares_alone(epsilon, delta)
 
     def charges_of(self, profile: PrivacyProfile) -> Charges:
-        """Return what a release takes in each way. It depends on public numbers alone."""
+        """Return the charges of a release in each way, which depend only on public numbers."""
         return _charges(self, profile)
 
     def _charges_of(self, profile: PrivacyProfile) -> Charges:
@@ -170,7 +171,7 @@ class Ways:
         return Charges(share, min(shift * shift, BEYOND), failure)
 
     def _share_of(self, profile: PrivacyProfile) -> float:
-        """Return the least share x for which a release is (x epsilon, x delta)-private.
+        """Return the smallest share x for which a release is (x epsilon, x delta)-private.
 
         Notes
         -----
@@ -195,7 +196,7 @@ class Ways:
         return float(min(high, pure))
 
     def admits(self, totals: Totals) -> bool:
-        """Return whether totals are within the budget, in one way or the other."""
+        """Return whether the totals are within the budget in at least one of the two ways."""
         return self.shares_admit(totals) or self.shifts_admit(totals)
 
     def shares_admit(self, totals: Totals) -> bool:
@@ -211,7 +212,7 @@ class Ways:
         )
 
     def copies(self, charges: Charges) -> float:
-        """Return how many releases of these charges fit."""
+        """Return how many releases with these charges fit into the budget."""
         one = Totals().changed(charges)
         found = [_quotient(_units(1.0 + SLACK), one.share)]
         if self.squared_shift > 0.0:
@@ -232,7 +233,7 @@ class Ways:
     def largest_epsilon(self, totals: Totals, delta: float) -> float:
         """Return the largest epsilon at `delta` of a Gaussian release that still fits.
 
-        With a `delta` of 0, of a pure release.
+        If `delta` is 0, it is that of a pure release.
         """
         left = max(0.0, 1.0 - totals.as_floats().share) if self.shares_admit(totals) else 0.0
         if delta == 0.0:
@@ -244,11 +245,11 @@ class Ways:
         largest = max(shifts)
         if largest == 0.0:
             return 0.0
-        # The epsilon of that release, rounded down: what is asked for by it must fit.
+        # The epsilon of that release, rounded down: a release with the returned epsilon must fit.
         return _largest(lambda epsilon: _delta_of(largest, epsilon) > delta, 1e-9, 1e4)
 
     def _shares_pay(self, shift: float, left: float) -> bool:
-        # No Gaussian release is pure, though its curve falls below every double.
+        # No Gaussian release is pure, although its curve falls below every double.
         is_approximate = self.share_delta > 0.0
         return is_approximate and _delta_of(shift, left * self.epsilon) <= left * self.share_delta
 
@@ -262,7 +263,7 @@ class Ways:
         return _largest(fits, 1e-6, 30.0, 1e-6) if self.shifts_admit(totals) else 0.0
 
     def composed_epsilon(self, totals: Totals, delta: float) -> float:
-        """Return the epsilon of releases of fixed costs together, as far as totals tell."""
+        """Return a bound on the epsilon of all releases from totals, if their costs were fixed."""
         floats = totals.as_floats()
         share, shift = floats.share, math.sqrt(floats.squared_shift)
         found = [share * self.epsilon if share * self.share_delta <= delta else math.inf]
@@ -274,13 +275,13 @@ class Ways:
 
 @functools.lru_cache(maxsize=64)
 def _charges(ways: Ways, profile: PrivacyProfile) -> Charges:
-    """Return charges, which a search asks for again with every fit."""
+    """Return charges; cached, since a search requests them for every fit."""
     return ways._charges_of(profile)
 
 
 @functools.lru_cache(maxsize=16)
 def _shifts(epsilon: float, delta: float) -> GaussianFilter:
-    """Return the filter of a total, with a tenth of delta set aside for failures."""
+    """Return the filter for a total budget, with a tenth of delta reserved for failures."""
     return GaussianFilter(epsilon, delta, failure=delta / 10.0)
 
 
@@ -294,7 +295,7 @@ def _largest(
     high: float = _LARGEST_SHIFT,
     tolerance: float = 1e-10,
 ) -> float:
-    """Return about the largest number at which a condition holds, from below; 0 if none does."""
+    """Return the largest number for which a condition holds, rounded down; 0 if none does."""
     if not holds(low):
         return 0.0
     while high > low * (1.0 + tolerance):
@@ -309,7 +310,7 @@ def _in_units(charges: Charges) -> tuple[int, int, int]:
 
 
 def _units(value: float) -> int:
-    """Return a double exactly, in units."""
+    """Return a double exactly, as an integer number of units."""
     numerator, denominator = value.as_integer_ratio()
     return numerator * (_UNITS_PER_ONE // denominator)
 
@@ -326,7 +327,7 @@ def _quotient(limit: int, part: int) -> float:
 
 # Books ---------------------------------------------------------------------------------------
 
-# What may follow what: an event of a reservation, by the status that it had before.
+# The status of a reservation after an event, by its status before.
 STATUS_AFTER = {
     ("", "reserved"): "reserved",
     ("reserved", "read"): "read",
@@ -346,7 +347,7 @@ _GIVEN_BACK = (
     "reservation must not be cancelled; got one that is: what it had set aside was given back. "
     "Reserve again before anything is read."
 )
-# What is said of a step that may not follow a status, by whether it is a cancellation.
+# Errors for events that are not allowed after a status, by whether the event is a cancellation.
 _OUT_OF_TURN = {
     ("read", False): _USED,
     ("read", True): _SPENT,
@@ -358,7 +359,7 @@ _OUT_OF_TURN = {
 
 @dataclass(frozen=True)
 class Terms:
-    """What was registered for a data set, and never changes."""
+    """The registered facts about a data set, which never change."""
 
     dataset: str
     epsilon: float
@@ -370,28 +371,28 @@ class Terms:
 
 @dataclass(frozen=True)
 class State:
-    """What all events of a data set come to."""
+    """The totals and the status after all events of a data set."""
 
     n_events: int = 0
     last_digest: str = ""
     totals: Totals = field(default_factory=Totals)
     # None before the first reservation.
     ways: Ways | None = None
-    # Of all reservations, cancelled ones included; empty before the first.
+    # Relation of all reservations, including cancelled ones; empty before the first.
     neighbouring: str = ""
 
 
 class Replay:
-    """What the first events of a data set come to, each of which was checked."""
+    """The result of the first events of a data set, each of which was verified."""
 
     def __init__(self) -> None:
         self.n_events, self.last_digest, self.neighbouring = 0, "", ""
         self._totals = Totals()
-        # Of each reservation, where it stands and what it was charged.
+        # The status and the charges of each reservation.
         self._standing: dict[str, tuple[str, Charges]] = {}
 
     def add(self, event: StoredEvent, content: dict[str, Any]) -> bool:
-        """Add the next event; return whether it may follow those before."""
+        """Add the next event; return whether it is allowed after the previous ones."""
         status, charges = self._standing.get(event.reservation, ("", None))
         name = content["event"]
         if (status, name) not in STATUS_AFTER:
@@ -405,19 +406,19 @@ class Replay:
         return True
 
     def state(self, ways: Ways | None) -> State:
-        """Return what they come to, if costs are added up in these ways."""
+        """Return the resulting state, if costs are added up in the given ways."""
         return State(self.n_events, self.last_digest, self._totals, ways, self.neighbouring)
 
 
 class Books:
-    """The account of a data set within a transaction, checked when it is opened.
+    """The account of a data set within a transaction; it is verified when opened.
 
     Parameters
     ----------
     transaction : Transaction
     dataset : str
     location : str
-        Where the ledger is kept, for messages.
+        Place of the ledger, for messages.
     """
 
     def __init__(self, transaction: Transaction, dataset: str, location: str) -> None:
@@ -453,7 +454,7 @@ class Books:
         sign: int = 1,
         ways: Ways | None = None,
     ) -> int:
-        """Add an event, with what it changes of the totals, and return its number."""
+        """Append an event, update the totals, and return the event's number."""
         state = self.state
         sequence, text = state.n_events + 1, _text(content)
         digest = _digest(state.last_digest, str(sequence), reservation, text)
@@ -465,14 +466,14 @@ class Books:
         return sequence
 
     def relation_with(self, content: dict[str, Any]) -> str | None:
-        """Return the neighbours that all guarantees are about, one more event included.
+        """Return the common relation of all guarantees, including those of one more event.
 
-        None if there are no such neighbours.
+        None if there is no such relation.
         """
         return _relation(self.state, content)
 
     def status_of(self, reservation: str) -> tuple[str, Charges]:
-        """Return where a reservation stands, and its charges; it must be one of this ledger."""
+        """Return the status and the charges of a reservation, which must be in this ledger."""
         events = list(self._transaction.events(self._dataset, reservation))
         if not events:
             raise LedgerError(
@@ -483,7 +484,7 @@ class Books:
         return str(contents[-1]["event"]), Charges(**contents[0]["charges"])
 
     def move(self, reservation: str, event: str, within: Collection[str], **more: str) -> None:
-        """Add an event to a reservation, unless it is already at one of some statuses."""
+        """Append an event to a reservation, unless its status is already one of `within`."""
         status, charges = self.status_of(reservation)
         if status in within:
             return
@@ -494,9 +495,9 @@ class Books:
         self.add(reservation, content, charges=charges if is_cancelled else None, sign=-1)
 
     def replay(self, past: Replay) -> Iterator[tuple[int, str, dict[str, Any]]]:
-        """Yield the number, the reservation and the content of each later event, after all checks.
+        """Yield number, reservation and content of each later event, and verify all of them.
 
-        What all events come to must be what the account says.
+        The resulting state must be that of the account.
         """
         for event in self._transaction.events(self._dataset, after=past.n_events):
             texts = past.last_digest, str(event.sequence), event.reservation, event.content
@@ -510,9 +511,9 @@ class Books:
             raise self._damaged("its events do not come to what its account says")
 
     def go_on_from(self, number: int, digest: str) -> bool:
-        """Return whether an event that was seen is still there, and with it all before it.
+        """Return whether an event that was seen before is still there, with all events before it.
 
-        An older copy may have more events by now, but other ones.
+        An older copy may have more events by now, but they differ.
         """
         if number >= self.state.n_events:
             return (number, digest) == (self.state.n_events, self.state.last_digest)
@@ -522,13 +523,13 @@ class Books:
         return event is not None and (event.sequence, event.digest) == (number, digest)
 
     def follows(self, past: Replay) -> bool:
-        """Return whether no events are known beyond those of the account."""
+        """Return whether the known events are all contained in the account."""
         known, count = past.last_digest, past.n_events
         return count < self.state.n_events or known == self.state.last_digest
 
 
 def save_account(transaction: Transaction, terms: Terms, state: State) -> None:
-    """Keep what was registered and what all events come to."""
+    """Store the registered terms and the state after all events."""
     totals = [hex(total) for total in asdict(state.totals).values()]
     content = asdict(state) | {"totals": totals}
     texts = _text(asdict(terms)), _text(content)
@@ -553,7 +554,7 @@ def _relation(state: State | Replay, content: dict[str, Any]) -> str | None:
 
 
 def key_of(content: str) -> str:
-    """Return the name by which equal profiles are one."""
+    """Return the key of a profile; equal profiles have the same key."""
     return _digest(content)
 
 
@@ -562,6 +563,6 @@ def _text(content: dict[str, Any]) -> str:
 
 
 def _digest(*texts: str) -> str:
-    """Return a digest of texts, each with its length so that none can run into the next."""
+    """Return a digest of texts; their lengths are included, so that texts cannot be shifted."""
     framed = [f"{len(text)}:{text}" for text in texts]
     return hashlib.sha256("".join(framed).encode()).hexdigest()

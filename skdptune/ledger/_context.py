@@ -1,4 +1,4 @@
-"""Which ledger is in use: by a thread in a block of code, and by the whole process."""
+"""The active ledger: of a thread in a block of code, and of the whole process."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from skdptune.ledger._storage import LedgerError
 if TYPE_CHECKING:
     from skdptune.ledger._ledger import PrivacyLedger
 
-# Their fits are to be recorded: loaded with the first context, whoever imported what before.
+# Fits of this package are recorded: it is loaded with the first context, whatever was imported.
 _RECORDING = "skdptune.base"
 
 
 @dataclass(frozen=True)
 class LedgerSettings:
-    """Which ledger fits are recorded in, and whether one that none records is refused.
+    """The ledger that records fits, and whether fits that no ledger records are refused.
 
     Parameters
     ----------
     ledger : PrivacyLedger or None
     require_ledger : bool
     is_off : bool
-        Whether somebody asked for no ledger, where another block of code may use one.
+        Whether ledgers were switched off explicitly, while another block of code may use one.
     """
 
     ledger: PrivacyLedger | None = None
@@ -41,12 +41,12 @@ class LedgerSettings:
     is_off: bool = False
 
     def __bool__(self) -> bool:
-        """Return whether they ask for anything."""
+        """Return whether the settings name a ledger or require one."""
         return self.ledger is not None or self.require_ledger
 
 
 class _Entry:
-    """A context that was entered: its settings, the one around it, and where it is."""
+    """An entered context: its settings, the enclosing context, and its process."""
 
     __slots__ = ("is_open", "outer", "owner", "process", "settings")
 
@@ -60,11 +60,10 @@ class _Entry:
 _NONE = LedgerSettings()
 _own: ContextVar[_Entry | None] = ContextVar("skdptune_ledger", default=None)
 _lock = threading.Lock()
-# All contexts of the process that were entered and not left: threads of joblib have none of
-# their own.
+# All contexts of the process that were entered and not left: joblib's threads have none.
 _entries: list[_Entry] = []
 _general = _NONE
-# Which process has set it.
+# The process that set it.
 _general_process = os.getpid()
 _followers: list[Callable[[], None]] = []
 _identity: tuple[int, str] = (0, "")
@@ -80,7 +79,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def process_identity() -> str:
-    """Return a name of this process that no other has, a forked one included."""
+    """Return an identifier of this process; forked processes have another one."""
     global _identity
     if _identity[0] != os.getpid():
         _identity = os.getpid(), uuid.uuid4().hex
@@ -88,31 +87,31 @@ def process_identity() -> str:
 
 
 def when_used(follower: Callable[[], None]) -> None:
-    """Call a function whenever a ledger is about to be used, before anything is fitted."""
+    """Register a function to be called before a ledger is used and anything is fitted."""
     _followers.append(follower)
 
 
 def prepare() -> None:
-    """Load what records fits, those of other libraries included."""
+    """Load all code that records fits, including that for other libraries."""
     importlib.import_module(_RECORDING)
     for follower in _followers:
         follower()
 
 
-# What is in force ----------------------------------------------------------------------------
+# Active settings -----------------------------------------------------------------------------
 
 
 def settings_in_force(carried: LedgerSettings | None = None) -> LedgerSettings:
-    """Return the settings of a fit in this thread.
+    """Return the settings that apply to a fit in this thread.
 
-    Those of the thread's own contexts come first, then those that the estimator has `carried`
-    here from another process, then those of the process.
+    The thread's own contexts come first, then the settings that the estimator has `carried` here
+    from another process, then those of the process.
 
     Raises
     ------
     LedgerError
-        If the thread has no context of its own and the process uses several ledgers, that of the
-        estimator included.
+        If the thread has no context of its own, and the process uses several ledgers, including
+        that of the estimator.
 
     Notes
     -----
@@ -129,9 +128,9 @@ def settings_in_force(carried: LedgerSettings | None = None) -> LedgerSettings:
 
 
 def settings_meant(carried: LedgerSettings | None = None) -> LedgerSettings:
-    """Return the settings that a fit in this thread was meant to have, empty ones if none were.
+    """Return the settings that were intended for a fit in this thread; empty if there are none.
 
-    Contexts that other threads have entered count for nothing.
+    Contexts that were entered by other threads are ignored.
     """
     entry = _own_entry()
     if entry is not None:
@@ -145,14 +144,15 @@ def _own_entry() -> _Entry | None:
     entry = _own.get()
     while entry is not None and not entry.is_open:
         entry = entry.outer
-    # What a forked process has inherited is of the process, and not of what it runs by now.
+    # A forked process inherits contexts, but they belong to the code of its parent.
     return entry if entry is not None and entry.process == os.getpid() else None
 
 
 def _settings_of_process(*, inherited: bool = True) -> list[LedgerSettings]:
-    """Return all settings that are in force somewhere in this process.
+    """Return all settings that are active somewhere in this process.
 
-    Without what a forked one has `inherited`: what was sent to it knows better.
+    Without `inherited` ones, settings from before a fork are left out: settings that were sent to
+    the process are more specific.
     """
     here = os.getpid()
     with _lock:
@@ -161,7 +161,7 @@ def _settings_of_process(*, inherited: bool = True) -> list[LedgerSettings]:
 
 
 def _with_process(carried: LedgerSettings) -> LedgerSettings:
-    """Return the settings that were brought here, unless this process names another ledger."""
+    """Return the settings brought by an estimator, unless this process names another ledger."""
     here = _settings_of_process(inherited=False)
     if all(one.ledger in (None, carried.ledger) and not one.is_off for one in here):
         return carried
@@ -169,7 +169,7 @@ def _with_process(carried: LedgerSettings) -> LedgerSettings:
 
 
 def _of_process(found: list[LedgerSettings]) -> LedgerSettings:
-    """Return the settings of a thread without a context of its own."""
+    """Return the settings of a thread without its own context."""
     ledgers = {one.ledger for one in found if one.ledger is not None}
     if len(ledgers) > 1 or (ledgers and any(one.is_off for one in found)):
         raise LedgerError(
@@ -187,17 +187,17 @@ def _of_process(found: list[LedgerSettings]) -> LedgerSettings:
 
 
 def enter_ledger(ledger: PrivacyLedger) -> None:
-    """Begin a block of code whose fits are recorded in a ledger."""
+    """Start a block of code whose fits are recorded in a ledger."""
     _enter(replace(_known(), ledger=ledger, is_off=False), ledger)
 
 
 def leave_ledger(ledger: PrivacyLedger) -> None:
-    """End the latest such block of this thread."""
+    """End the latest block of this thread for a ledger."""
     entry = _own.get()
     while entry is not None and not (entry.is_open and entry.owner == ledger):
         entry = entry.outer
     if entry is None:
-        # Entered elsewhere, as by a generator that another thread has ended.
+        # It was entered by another thread, for example in a generator that this thread closes.
         with _lock:
             entry = next((one for one in reversed(_entries) if one.owner == ledger), None)
     if entry is not None:
@@ -205,7 +205,7 @@ def leave_ledger(ledger: PrivacyLedger) -> None:
 
 
 def _enter(settings: LedgerSettings, owner: LedgerReference | None = None) -> _Entry:
-    """Put settings in force, in this thread and for threads without settings of their own."""
+    """Activate settings, in this thread and for threads without their own settings."""
     prepare()
     entry = _Entry(settings, _own.get(), owner)
     with _lock:
@@ -224,7 +224,7 @@ def _close(entry: _Entry) -> None:
 
 
 def _known() -> LedgerSettings:
-    """Return what a new context starts from; never an error, since it may name the ledger."""
+    """Return the settings on which a new context builds, without raising an error."""
     entry = _own_entry()
     if entry is not None:
         return entry.settings
@@ -234,7 +234,7 @@ def _known() -> LedgerSettings:
 
 
 def _changed(base: LedgerSettings, ledger: Any, require_ledger: Any) -> LedgerSettings:
-    """Return settings with what is given; None leaves them as they are."""
+    """Return changed settings; arguments that are None leave them unchanged."""
     if ledger is False:
         base = LedgerSettings(None, base.require_ledger, is_off=True)
     elif ledger is not None:
@@ -246,7 +246,7 @@ def _changed(base: LedgerSettings, ledger: Any, require_ledger: Any) -> LedgerSe
 
 
 def checked_ledger(ledger: Any) -> PrivacyLedger:
-    """Return a ledger, or raise for what is none."""
+    """Return a ledger, or raise for other objects."""
     if not isinstance(ledger, LedgerReference):
         raise TypeError(
             f"ledger must be a PrivacyLedger; got {shown(ledger)}. Open one with "
@@ -256,17 +256,17 @@ def checked_ledger(ledger: Any) -> PrivacyLedger:
 
 
 def get_config() -> dict[str, Any]:
-    """Return which ledger fits are recorded in, and whether one is required.
+    """Return the ledger that records fits, and whether a ledger is required.
 
     Returns
     -------
     dict
-        With the keys "ledger" and "require_ledger".
+        It has the keys "ledger" and "require_ledger".
 
     See Also
     --------
-    config_context : Changes it for a block of code.
-    set_config : Changes it for the process.
+    config_context : Changes these settings for a block of code.
+    set_config : Changes these settings for the process.
 
     Examples
     --------
@@ -279,19 +279,19 @@ def get_config() -> dict[str, Any]:
 
 
 def set_config(*, ledger: Any = None, require_ledger: bool | None = None) -> None:
-    """Set the ledger in which all fits of private estimators of this process are recorded.
+    """Set the ledger that records all fits of private estimators in this process.
 
     Parameters
     ----------
     ledger : PrivacyLedger or False, optional
-        False for none; second fits then warn, other than in ``config_context(ledger=False)``.
-        None leaves it as it is.
+        False means that there is no ledger; then second fits cause a warning, except inside
+        ``config_context(ledger=False)``. None keeps the current setting.
     require_ledger : bool, optional
-        Whether a fit that no ledger records is refused. None leaves it as it is.
+        Whether to refuse a fit that no ledger records. None keeps the current setting.
 
     See Also
     --------
-    config_context : The same for a block of code, which also says which processes it reaches.
+    config_context : Does the same for a block of code; its notes describe other processes.
 
     Examples
     --------
@@ -305,37 +305,38 @@ def set_config(*, ledger: Any = None, require_ledger: bool | None = None) -> Non
     changed = _changed(_general, ledger, require_ledger)
     if changed:
         prepare()
-    # Nothing is around it that could use another.
+    # There is no enclosing block that could use another ledger.
     _general, _general_process = replace(changed, is_off=False), os.getpid()
 
 
 @contextmanager
 def config_context(*, ledger: Any = None, require_ledger: bool | None = None) -> Iterator[None]:
-    """Record all fits of private estimators in a block of code, or refuse those that nobody does.
+    """Record all fits of private estimators in a block of code, or refuse unrecorded fits.
 
     Parameters
     ----------
     ledger : PrivacyLedger or False, optional
-        Where fits are recorded, if an estimator has no `ledger` of its own. False for nowhere, as
-        for fits to data that are not private: then nothing warns of second fits either. None
-        leaves it as it is.
+        Ledger that records fits of estimators without their own `ledger`. False means that there
+        is no ledger, for example for fits to data that are not private; then second fits cause no
+        warning either. None keeps the current setting.
     require_ledger : bool, optional
-        Whether a fit that no ledger records is refused, by a `LedgerError` before data are read.
-        None leaves it as it is.
+        Whether to refuse a fit that no ledger records, by a `LedgerError` before data are read.
+        None keeps the current setting.
 
     See Also
     --------
-    set_config : The same for the process.
+    set_config : Does the same for the process.
     PrivacyLedger : ``with ledger:`` is ``with config_context(ledger=ledger):``.
 
     Notes
     -----
     Theorem H4.
 
-    Threads without a context of their own use that of the process. Estimators take it with them
-    to workers in other processes; what is fitted there and was made there, instead of sent there,
-    needs a `ledger` of its own. While a ledger is in use, the pickle of an estimator holds its
-    place (path, name of the data set, budget, `who` and `note`), also where it is saved to a file.
+    Threads without their own context use that of the process. Estimators take the settings with
+    them to workers in other processes. An estimator that is created in a worker, instead of sent
+    to it, needs its own `ledger`. While a ledger is active, the pickle of an estimator contains a
+    reference to it: path, name of the data set, budget, `who` and `note`. This includes pickles
+    saved to a file.
 
     Examples
     --------

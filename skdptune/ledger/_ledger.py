@@ -1,4 +1,4 @@
-"""The lifetime budget of a data set, and the part of it that is set aside for one release."""
+"""The lifetime budget of a data set, and reservations of parts of it for single releases."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ from skdptune.ledger._report import (
 )
 from skdptune.ledger._storage import MEMORY, LedgerError, Transaction
 
-# Up to as many different profiles are composed one by one; more, by their totals.
+# Up to this many different profiles are composed exactly; for more, totals are used.
 _FEW_PROFILES = 6
 _OF_USAGE = ("sequence", "time", "event", "name", "used", "confirmed", "who", "note")
 
 
 class Reservation:
-    """A part of a ledger's budget, set aside for one release before it reads the data.
+    """A part of a ledger's budget, reserved for one release before it reads the data.
 
-    Made by `PrivacyLedger.reserve`. As a context it is marked as read when it is entered, and
-    confirmed at the end unless an exception was raised. It can be pickled: whichever process has
-    it speaks of the same reservation.
+    It is created by `PrivacyLedger.reserve`. As a context manager, it is marked as read on entry,
+    and confirmed at the end unless an exception is raised. It can be pickled, and refers to the
+    same reservation in every process.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Reservation:
     name : str
         What it is for.
     status : {"reserved", "read", "confirmed", "cancelled"}
-        As the ledger has it now. All but "cancelled" count as spent.
+        The current status in the ledger. All reservations except "cancelled" ones count as spent.
 
     Notes
     -----
@@ -98,14 +98,14 @@ class Reservation:
 
     @property
     def status(self) -> str:
-        """Where it stands: "reserved", "read", "confirmed" or "cancelled"."""
+        """The current status: "reserved", "read", "confirmed" or "cancelled"."""
         return self.ledger._status_of(self.identifier)
 
     def mark_read(self) -> None:
-        """Record that the data are read from now on. Call it before the first read.
+        """Record that the data are about to be read. Call this before the first read.
 
-        Workers of one release may each call it. Raises LedgerError if the reservation was
-        cancelled or confirmed: then nothing may be read.
+        Several workers of one release may call it. It raises LedgerError if the reservation was
+        cancelled or confirmed; then nothing may be read.
         """
         self.ledger._move(self.identifier, "read", within=("read",))
 
@@ -114,12 +114,12 @@ class Reservation:
         self.ledger._move(self.identifier, "confirmed", within=("confirmed",))
 
     def cancel(self, reason: str) -> None:
-        """Give the budget back, for a release that has read nothing.
+        """Return the budget, for a release that has read nothing.
 
         Parameters
         ----------
         reason : str
-            Why, in words that hold nothing of the data.
+            Why it is cancelled; the text must not contain anything from the data.
         """
         check_kind(reason, name="reason", kind=str, domain="a str")
         if not reason.strip():
@@ -127,7 +127,7 @@ class Reservation:
         self.ledger._move(self.identifier, "cancelled", within=("cancelled",), reason=reason)
 
     def __enter__(self) -> Reservation:
-        """Mark it as read; only once, since a second release needs another reservation."""
+        """Mark it as read. This works only once: a second release needs another reservation."""
         self.ledger._move(self.identifier, "read")
         return self
 
@@ -137,88 +137,91 @@ class Reservation:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Confirm it; after an exception it stays as it is, which is spent."""
+        """Confirm it; after an exception, the status stays "read", which counts as spent."""
         if kind is None:
             self.confirm()
 
     def __repr__(self) -> str:
-        """Show what it is for and of which data set."""
+        """Return a short description with its purpose and its data set."""
         return f"Reservation({self.name!r}, dataset={self.ledger.dataset!r}, {self.identifier!r})"
 
 
 class PrivacyLedger(LedgerReference):
     r"""The lifetime budget of a data set: releases reserve their cost before they read the data.
 
-    A new ledger is made by `create`, once; this opens it again. A missing or damaged ledger is an
-    error and never an empty one.
+    Create a new ledger once by `create`; this constructor opens an existing one. A missing or
+    damaged ledger is an error, and never treated as an empty one.
 
     Parameters
     ----------
     path_or_url : str or path-like
-        File of the ledger, which may hold several data sets; or URL of a data base of PostgreSQL
-        (extra ``postgresql``), as ``postgresql://user@host/database``; or ":memory:" for a new
-        ledger in the memory of this process.
+        File of the ledger, which may contain several data sets; or URL of a PostgreSQL database
+        (extra ``postgresql``), such as ``postgresql://user@host/database``; or ":memory:" for a
+        new ledger in the memory of this process.
     dataset : str
-        Name under which the data set is registered. It is a name that you choose, never anything
-        computed from the data.
+        Name under which the data set is registered. You choose it; it must never be computed from
+        the data.
     epsilon, delta : float, optional
-        The budget that was registered: an error if it is another. Needed in memory.
+        The registered budget: another one is an error. Required for a ledger in memory.
     unit : str, optional
-        What neighbouring data sets differ by, as registered; in memory "one record" by default.
+        How neighbouring data sets differ, as registered; in memory, "one record" by default.
     who : str, optional
-        Who releases, kept with each entry. None is the user and the machine that record it, as in
-        "ana@server". It is a word, and no proof: whoever may write to the ledger can give any.
+        Name of the person or service that makes releases, stored with each entry. None means the
+        user and the machine, such as "ana@server". It is only a statement and not a proof: anyone
+        who can write to the ledger can give any name.
     note : str, optional
-        A text of yours, kept with each entry that is recorded through this object.
+        Your own text, stored with each entry that is recorded through this object.
 
     Attributes
     ----------
     path : str
         Absolute path of the file, URL without its password, or ":memory:".
     dataset, epsilon, delta, unit
-        As registered.
+        The registered values.
     who, note : str or None
-        As given.
+        The given values.
 
     Raises
     ------
     LedgerError
         If the ledger is missing or damaged, was written by a newer version, cannot be reached, or
-        says something else.
+        was registered with other values.
     BudgetExceededError
-        By `reserve`, for a release that does not fit. Nothing is recorded.
+        By `reserve`, if a release does not fit into the budget. Nothing is recorded.
 
     See Also
     --------
-    skdptune.accounting.GaussianFilter : One of the two ways by which costs are added up.
+    skdptune.accounting.GaussianFilter : One of the two ways in which costs are added up.
 
     Notes
     -----
     Theorem H2 and Theorem H3.
 
-    *What is promised.* All releases that draw from the ledger, together, are
-    (`epsilon`, `delta`)-differentially private: whichever were made, whatever they cost, and
-    whenever one stopped, also if all that was decided in view of earlier results. The numbers of
-    one release must be fixed when it reserves; all that was reserved and not cancelled counts,
-    whether it was confirmed or not.
+    *Guarantee.* All releases from the ledger together are (`epsilon`, `delta`)-differentially
+    private. This holds whichever releases were made, whatever they cost, and whenever one stopped,
+    even if all this was decided after seeing earlier results. The cost of one release must be
+    fixed when it reserves. All reservations count unless they were cancelled, whether they were
+    confirmed or not.
 
-    *How.* Adding up exact curves of costs that were chosen on the way proves nothing (see
-    `RenyiFilter`). A release is charged in two ways, each of which is a filter: a share of the
-    budget, the least x for which it is (x `epsilon`, x `delta`/2)-private, and a squared shift of
-    a `GaussianFilter` with the other half of delta. The next is admitted while one of the two is
-    within its budget. Shares suit few large and pure releases, shifts many Gaussian ones. If
-    shares with all of delta admit more releases like the first one, the ledger keeps to these from
-    then on: so one release of all of (`epsilon`, `delta`) fits.
+    *Method.* Exact curves of costs that were chosen adaptively cannot simply be added up (see
+    `RenyiFilter`). A release is charged in two ways, and each way is a filter. The first charge is
+    a share of the budget: the smallest x for which the release is (x `epsilon`, x
+    `delta`/2)-private. The second is a squared shift of a `GaussianFilter` with the other half of
+    delta. A release is admitted if at least one of the two stays within its budget. Shares suit a
+    few large or pure releases, shifts suit many Gaussian ones. If shares with all of delta admit
+    more releases like the first one, the ledger uses only these from then on. So a single release
+    with all of (`epsilon`, `delta`) fits.
 
-    *Who records* (Theorem H4). Fits of private estimators and searches, by their parameter
-    `ledger`, or within ``with ledger:`` or `skdptune.config_context`; also those that
-    scikit-learn's own searches make, in any worker. What such a search makes of its fits is
-    recorded nowhere: its scores are exact, and not private. All else reserves by hand.
+    *What is recorded* (Theorem H4). Fits of private estimators and searches are recorded, by their
+    parameter `ledger`, or within ``with ledger:`` or `skdptune.config_context`. This includes fits
+    made by scikit-learn's own searches, in any worker. The scores that such a search computes from
+    its fits are not recorded: they are exact, and not private. All other releases must be reserved
+    explicitly.
 
-    *What it costs to know.* What is left follows from which costs were chosen. If choices followed
-    private information that was not released, so does what the ledger shows.
+    *What the ledger reveals.* The remaining budget depends on the chosen costs. If these depended
+    on private information that was not released, so does everything that the ledger shows.
 
-    Sums of shares may exceed 1 by a relative rounding of 1e-12, so that ten times 0.1 is 1.
+    Sums of shares may exceed 1 by a relative rounding error of 1e-12, so that ten times 0.1 is 1.
 
     Examples
     --------
@@ -277,22 +280,22 @@ class PrivacyLedger(LedgerReference):
         delta: float,
         unit: str = "one record",
     ) -> PrivacyLedger:
-        """Register a data set, in a new ledger or in one of other data sets, and open it.
+        """Register a data set, in a new ledger or in an existing one, and open it.
 
         Parameters
         ----------
         path_or_url : str or path-like
-            File that is made if there is none; its folder must exist. Or URL of a data base of
-            PostgreSQL that exists; its tables are made if there are none, in a schema "skdptune".
-            Only the owner of either may read it.
+            File, which is created if it does not exist; its folder must exist. Or URL of an
+            existing PostgreSQL database; the tables are created if they do not exist, in a schema
+            "skdptune". Only the owner of either may read it.
         dataset : str
-            A name that the ledger does not have yet.
+            A name that is not in the ledger yet.
         epsilon : float
-            Lifetime budget, in (0, 600].
+            Epsilon of the lifetime budget, in (0, 600].
         delta : float
-            In [0, 1).
+            Delta of the lifetime budget, in [0, 1).
         unit : str, default="one record"
-            What neighbouring data sets differ by.
+            How neighbouring data sets differ.
         """
         storage, dataset = storage_at(path_or_url), check_words(dataset, name="dataset")
         terms = new_terms(dataset, epsilon, delta, unit)
@@ -325,39 +328,39 @@ class PrivacyLedger(LedgerReference):
         details: Mapping[str, Any] | None = None,
         note: str | None = None,
     ) -> Reservation:
-        """Set the cost of a release aside, before it reads the data.
+        """Reserve the cost of a release, before it reads the data.
 
         Parameters
         ----------
         profile : PrivacyProfile
-            What the release costs at most, whatever the data are.
+            Upper bound on the cost of the release, valid for any data.
         name : str
             What is released, such as the estimator's name.
         assumptions : sequence of str, default=()
-            What must hold for the cost, in plain sentences.
+            Assumptions of this cost, as plain sentences.
         neighbouring : str, default="add or remove one record"
-            How the neighbouring data sets differ that the cost is about, in the words of
-            `PrivacyReport`: "add or remove one record", "replace one of a public number of
-            records", or "add or remove one record's contribution at its place, the public number
-            of records unchanged". Costs of replacing and of adding are not added up: the first
-            reservation settles which of them a ledger holds.
+            The neighbouring relation of the cost, as worded in `PrivacyReport`: "add or remove one
+            record", "replace one of a public number of records", or "add or remove one record's
+            contribution at its place, the public number of records unchanged". Costs of replacing
+            and of adding records are not added up: the first reservation determines which of them
+            the ledger accepts.
         details : mapping, optional
-            Public facts worth keeping, fit for strict JSON. Nothing that the data decide.
+            Public facts worth storing, as valid strict JSON. Nothing may depend on the data.
         note : str, optional
-            A text of yours about this release, which holds nothing of the data either. The
-            default is the note of the ledger.
+            Your own text about this release, which must not contain anything from the data either.
+            The default is the note of the ledger.
 
         Returns
         -------
         Reservation
-            Enter it, or call its `mark_read`, before the first read.
+            Use it as a context manager, or call its `mark_read`, before the first read.
 
         Raises
         ------
         BudgetExceededError
-            If it does not fit. Nothing is recorded.
+            If the release does not fit into the budget. Nothing is recorded.
         LedgerError
-            If it is about other neighbours than what was reserved before.
+            If its neighbouring relation is incompatible with that of earlier reservations.
         """
         check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         epsilon = profile.epsilon(self.delta)
@@ -372,7 +375,7 @@ class PrivacyLedger(LedgerReference):
             "version": __version__,
             "epsilon": "inf" if math.isinf(epsilon) else epsilon,
         }
-        # Before the lock: this takes longer than all that happens under it.
+        # Before taking the lock, since this takes longer than everything under it.
         stored = _stored(profile, self.delta)
         ways = self._ways or Ways.settled(self.epsilon, self.delta, profile)
         charges = ways.charges_of(profile)
@@ -393,9 +396,9 @@ class PrivacyLedger(LedgerReference):
         return Reservation(self, identifier, name)
 
     def reservation(self, identifier: str) -> Reservation:
-        """Return a reservation of the history, such as one that a killed process has left.
+        """Return a reservation from the history, for example one left by a killed process.
 
-        It can be cancelled if its status is "reserved": then it was never marked as read.
+        It can be cancelled if its status is "reserved", because it was never marked as read.
         """
         for record in self.history():
             if record.reservation == identifier:
@@ -408,9 +411,9 @@ class PrivacyLedger(LedgerReference):
     def __enter__(self) -> Self:
         """Record all fits of private estimators in a block of code.
 
-        Estimators take the ledger with them to workers. `skdptune.config_context` says more.
+        Estimators take the ledger with them to workers; see `skdptune.config_context`.
         """
-        # Theorem H4: fits inside record what they cost here.
+        # Theorem H4: fits inside the block record their cost here.
         enter_ledger(self)
         return self
 
@@ -435,7 +438,7 @@ class PrivacyLedger(LedgerReference):
     def _move(
         self, identifier: str, event: str, *, within: Collection[str] = (), reason: str = ""
     ) -> None:
-        """Add an event to a reservation, unless it is already at one of some statuses."""
+        """Append an event to a reservation, unless its status is already one of `within`."""
         with self._books(write=True) as (_, books):
             who = who_records(self.who)
             books.move(identifier, event, within, time=now(), who=who, reason=reason)
@@ -445,14 +448,14 @@ class PrivacyLedger(LedgerReference):
             return books.status_of(identifier)[0]
 
     def remaining(self, delta: float | None = None) -> float:
-        """Return the largest epsilon of one more release that fits.
+        """Return the largest epsilon of one more release that fits into the budget.
 
         Parameters
         ----------
         delta : float, optional
-            Of a Gaussian release that is (epsilon, delta)-private; 0 of a pure one. The default
-            is the delta of the ledger. Releases of other kinds may fit up to less: `reserve`
-            decides by their whole curve.
+            Delta of a Gaussian release that is (epsilon, delta)-private; 0 for a pure release. The
+            default is the delta of the ledger. For other kinds of releases, the limit may be
+            lower: `reserve` decides by their whole curve.
         """
         if delta is None:
             delta = self.delta
@@ -474,11 +477,10 @@ class PrivacyLedger(LedgerReference):
         Returns
         -------
         dict of lists
-            One item for each event, as for a table: ``sequence``, ``time``, ``event``
-            ("reserved", "read", "confirmed" or "cancelled"), the ``name`` of the release,
-            ``used``, what `used` returned from then on, ``confirmed``, what it would return if
-            nothing were reserved but what was confirmed by then, ``who`` recorded the event, and
-            the ``note`` of the release.
+            A table with one item for each event: ``sequence``; ``time``; ``event`` ("reserved",
+            "read", "confirmed" or "cancelled"); the ``name`` of the release; ``used``, the result
+            of `used` after the event; ``confirmed``, the same if only confirmed reservations
+            counted; ``who`` recorded the event; and the ``note`` of the release.
         """
         table: dict[str, list[Any]] = {name: [] for name in _OF_USAGE}
         with self._books(write=False) as (_, books):
@@ -502,10 +504,10 @@ class PrivacyLedger(LedgerReference):
         return table
 
     def spent(self, delta: float | None = None) -> float:
-        """Return the epsilon of all that is spent together, as if its costs had been fixed.
+        """Return the epsilon of all spent releases together, as if their costs had been fixed.
 
-        What the ledger guarantees is its budget. This is a guarantee as well only if neither the
-        costs, nor how many there are, were decided in view of earlier results.
+        The ledger guarantees its budget. The returned epsilon is a guarantee only if neither the
+        costs nor the number of releases were decided after seeing earlier results.
 
         Parameters
         ----------
@@ -524,13 +526,13 @@ class PrivacyLedger(LedgerReference):
             if len(counts) > _FEW_PROFILES:
                 return found
             stored = {key: self._profile_content(transaction, key) for key in sorted(counts)}
-        # After the transaction: it takes long, and a file waits for those who read it.
+        # After the transaction: this takes long, and readers block a file for writers.
         return min(found, self._composition(state.last_digest, stored, counts).epsilon(delta))
 
     def _composition(
         self, last: str, stored: Mapping[str, dict[str, Any]], counts: Mapping[str, int]
     ) -> PrivacyProfile:
-        """Return the composition of stored profiles, each a number of times, up to an event."""
+        """Return the composition of stored profiles, each repeated, up to an event."""
         composed = self._composed
         if composed is None or composed[0] != last:
             parts = [
@@ -555,12 +557,12 @@ class PrivacyLedger(LedgerReference):
     def history(self, *, as_frame: Literal[True]) -> Any: ...
 
     def history(self, *, as_frame: bool = False) -> Any:
-        """Return what was reserved, in order.
+        """Return all reservations, in order.
 
         Parameters
         ----------
         as_frame : bool, default=False
-            Whether to return a pandas DataFrame, instead of a list of `LedgerRecord`.
+            Whether to return a pandas DataFrame instead of a list of `LedgerRecord`.
         """
         with self._books(write=False) as (_, books):
             records = self._records(books)
@@ -572,8 +574,9 @@ class PrivacyLedger(LedgerReference):
         return pd.DataFrame([record.to_dict() for record in records], columns=columns)
 
     def _records(self, books: Books) -> list[LedgerRecord]:
-        """Return all records; only events that are new since the last time are read."""
-        # Taken out, so that no other thread has it, and none what was found to be damaged.
+        """Return all records; only events that are new since the last call are read."""
+        # Remove it from the cache, so that other threads cannot use it, and drop it if it is
+        # damaged.
         replay, records = self._replayed.pop() if self._replayed else (Replay(), {})
         if not books.follows(replay):
             replay, records = Replay(), {}
@@ -582,26 +585,26 @@ class PrivacyLedger(LedgerReference):
         return list(records.values())
 
     def report(self, n_records: int = 20) -> LedgerReport:
-        """Return what was spent and what is left, as a tree to be printed or shown as HTML.
+        """Return what was spent and what is left, as a tree that prints as text or HTML.
 
         Parameters
         ----------
         n_records : int, default=20
-            How many of the latest records it lists.
+            Number of the latest records that are listed.
         """
         return LedgerReport(
             self._terms, self.history(), self.spent(), self.remaining(), self.used(), n_records
         )
 
     def statement(self, **about: Any) -> PrivacyStatement:
-        """Return a page for an auditor about all releases, and for OpenDP's registry.
+        """Return a page about all releases for an auditor, and for OpenDP's registry.
 
-        The guarantee is the registered budget, within which releases stay for ever.
+        The guarantee is the registered budget, which releases never exceed.
 
         Parameters
         ----------
         **about
-            What only the curator knows, as in `PrivacyReport.statement`.
+            Facts that only the curator knows; see `PrivacyReport.statement`.
         """
         records = self.history()
         return PrivacyStatement(facts_of(self._terms, records, self.report(len(records))), about)
@@ -611,7 +614,7 @@ class PrivacyLedger(LedgerReference):
         return self.statement(**about).to_registry_yaml()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that the ledger has of the data set, fit for strict JSON."""
+        """Return everything in the ledger about the data set, as valid strict JSON."""
         with self._books(write=False) as (transaction, books):
             records, state = self._records(books), books.state
             keys = sorted({record.profile for record in records})
@@ -635,11 +638,11 @@ class PrivacyLedger(LedgerReference):
             return books.state
 
     def _repr_html_(self) -> str:
-        """Draw the report for a notebook."""
+        """Return the report as HTML for notebooks."""
         return self.report()._repr_html_()
 
 
 @functools.lru_cache(maxsize=16)
 def _stored(profile: PrivacyProfile, delta: float) -> str:
-    """Return a profile as it is kept, which a search asks for again with every fit."""
+    """Return a profile as it is stored; cached, since a search requests it for every fit."""
     return json.dumps(profile.to_dict([delta]), allow_nan=False, sort_keys=True)

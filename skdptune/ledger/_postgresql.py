@@ -1,4 +1,4 @@
-"""Ledgers on a server of PostgreSQL, through SQLAlchemy, for teams and for several machines."""
+"""Ledgers in a PostgreSQL database, through SQLAlchemy, for teams and for several machines."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from skdptune.ledger._storage import Execute, LedgerError, Transaction, damaged,
 
 T = TypeVar("T")
 
-# Since version 2 entries say who recorded them.
+# Since version 2, entries state who recorded them.
 VERSION = 2
 _DRIVER = "postgresql+psycopg"
 _SCHEMES = ("postgres", "postgresql", _DRIVER)
-# Options of a URL that hold a secret, which would be kept with the URL.
+# URL options that contain a secret, which would be stored with the URL.
 _SECRETS = ("password", "sslpassword")
-# How long a process waits for others that write, and how long the server waits for one that
-# writes but was stopped or lost, before it undoes what that one began.
+# How long a process waits for other writers, and how long the server waits for a writer that
+# stopped or was lost before it rolls back its transaction.
 _PATIENCE_S, _IDLE_S = 60.0, 30.0
-# A server that cannot be reached is noticed, before the transaction and within it.
+# Detects an unreachable server, before and during the transaction.
 _CONNECTION = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
-    # Prepared statements are kept by a server, and poolers between change servers.
+    # Prepared statements are stored on a server, and poolers switch between servers.
     "prepare_threshold": None,
 }
 _SCHEMA = "skdptune."
 _TABLES = (
-    # One row, which is locked by who writes.
+    # A single row, which the writer locks.
     "CREATE TABLE skdptune.ledger (one BOOLEAN PRIMARY KEY CHECK (one), version INTEGER NOT NULL)",
     """CREATE TABLE skdptune.accounts (
     dataset TEXT COLLATE "C" PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL,
@@ -48,13 +48,13 @@ _TABLES = (
     'CREATE TABLE skdptune.profiles (key TEXT COLLATE "C" PRIMARY KEY, content TEXT NOT NULL)',
 )
 _N_TABLES = 4
-# From a version to the next: statements that bring an older ledger up to date.
+# Statements that migrate an older ledger from each version to the next.
 _MIGRATIONS: dict[int, tuple[str, ...]] = {1: ()}
 _READ = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 _WRITE = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
 _VERSION = "SELECT version FROM skdptune.ledger"
-# Takes the lock for writing. The settings are of this transaction alone: how long is waited, and
-# that a commit is answered when it is on disk, whatever the user's default.
+# Takes the lock for writing. The settings are limited to this transaction: the waiting time, and
+# that a commit returns only when it is on disk, whatever the user's default.
 _LOCK = """
 SELECT version, current_setting('fsync'), set_config('lock_timeout', :patience, true),
     set_config('idle_in_transaction_session_timeout', :idle, true),
@@ -62,7 +62,7 @@ SELECT version, current_setting('fsync'), set_config('lock_timeout', :patience, 
         IN ('off', 'local') THEN 'on' ELSE current_setting('synchronous_commit') END, true)
 FROM skdptune.ledger FOR UPDATE
 """
-# How many of the tables are there and are written ahead, and how many of these have their key.
+# Counts existing tables with write-ahead logging, and those of them that have their key.
 _FOUND = """
 SELECT count(*), count(keys.indexrelid) FROM pg_class AS tables
 LEFT JOIN pg_index AS keys ON keys.indrelid = tables.oid AND keys.indisprimary AND keys.indisvalid
@@ -70,7 +70,7 @@ WHERE tables.relnamespace = to_regnamespace('skdptune') AND tables.relkind = 'r'
     AND tables.relpersistence = 'p'
     AND tables.relname IN ('accounts', 'events', 'ledger', 'profiles')
 """
-# Any two who make a ledger in one data base take turns.
+# Processes that create a ledger in one database take turns.
 _MAKING = 0x736B6470
 _UNKNOWN = "What was being recorded may count or not: see history() before you go on."
 _LOST = "The connection was lost: try again when the server is back."
@@ -79,30 +79,30 @@ _UNREACHABLE = (
     "PGPASSWORD or the option passfile; it is never in a pickle."
 )
 _BUSY = "Another process holds the ledger; try again."
-# What to do, by how the code of an error begins.
+# Advice, by the prefix of the error code.
 _ADVICE = (
     (("55P03", "57014", "40"), _BUSY),
     (("25P03",), "The step took too long for others to wait; try again."),
     (("23505",), "Another process recorded without its turn; try again."),
     (("53",), "Make room on the server and try again."),
-    # The second is said by a standby.
+    # The second code is raised by a standby server.
     (("25006", "0A000"), "The data base must be writable to be spent from."),
     (("42501",), "The user must be allowed to use the schema skdptune and its tables."),
 )
 _NO_TABLE = ("42P01", "3F000")
-# A table or column that was there, a page, a file or a catalogue of the server.
+# A missing table or column that existed before; damaged pages, files or catalogues.
 _DAMAGE = (*_NO_TABLE, "42703", "XX", "58")
-# Passwords of this process, by location: never in a pickle, a message or a record.
+# Passwords in this process, by location; never in a pickle, a message or a record.
 _PASSWORDS: dict[str, str] = {}
 
 
 def is_url(place: str) -> bool:
-    """Return whether a place is the URL of a data base, and no path."""
+    """Return whether a place is the URL of a database rather than a path."""
     return "://" in place
 
 
 def check_url(url: str) -> str:
-    """Return a URL of PostgreSQL, or raise without showing it, as it may hold a password."""
+    """Return a PostgreSQL URL, or raise without showing it, since it may contain a password."""
     if url.partition("://")[0] not in _SCHEMES:
         raise ValueError(
             "path_or_url must be a path, ':memory:' or a URL that begins as "
@@ -120,16 +120,17 @@ def check_url(url: str) -> str:
 
 
 class PostgresqlServer:
-    """A data base of PostgreSQL, whose schema "skdptune" holds a ledger.
+    """A PostgreSQL database with a ledger in its schema "skdptune".
 
-    Who writes holds the lock of one row from the start of a transaction to its end. Two that wrote
-    without it would add an event of the same number, which the key of the table forbids, so that
-    none can overspend even then. A process keeps one connection open; a fork makes its own.
+    A writer holds the lock of one row during its whole transaction. Two writers without the lock
+    would add events with the same number, which the key of the table forbids. So even then,
+    overspending is impossible. A process keeps one connection open; a forked process opens its
+    own.
 
     Parameters
     ----------
     url : str
-        As `check_url` allows. A password in it stays in this process.
+        URL as allowed by `check_url`. A password in it stays in this process.
 
     Notes
     -----
@@ -154,7 +155,7 @@ class PostgresqlServer:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """Return a transaction that ends with its context: kept, or undone on an exception."""
+        """Return a transaction as a context: committed, or rolled back after an exception."""
         with self._began(write, self._lock if write else self._version) as (execute, version):
             if write:
                 self._bring_up_to_date(execute, version)
@@ -168,7 +169,7 @@ class PostgresqlServer:
                 yield transaction
 
     def create(self, first: Callable[[Transaction], None]) -> None:
-        """Make the tables if there are none, and run `first` in a transaction."""
+        """Create missing tables, and run `first` in a transaction."""
         with self._began(True, _take_turns) as (execute, n_tables):
             if n_tables == 0:
                 _make(execute)
@@ -179,17 +180,17 @@ class PostgresqlServer:
                 first(transaction)
 
     def verify(self) -> None:
-        """Raise unless every table is there, outlasts a crash of the server, and has its key."""
+        """Raise unless every table exists, survives a crash of the server, and has its key."""
         with self._began(False, _found) as (_, found):
             if found != (_N_TABLES, _N_TABLES):
                 raise damaged(self._location, "a table or the key of one is lost")
 
     @contextmanager
     def _began(self, write: bool, start: Callable[[Execute], T]) -> Iterator[tuple[Execute, T]]:
-        """Run a transaction whose first statements are those of `start`; give what it returns.
+        """Run a transaction that starts with the statements of `start`; yield its result.
 
-        One that only reads sees one snapshot. One that writes sees what is committed, so that who
-        has waited for the lock sees what was written in the meantime.
+        A reading transaction sees a single snapshot. A writing transaction sees committed data:
+        after waiting for the lock, it sees everything written in the meantime.
         """
         package = _sqlalchemy()
         is_committing = False
@@ -207,7 +208,7 @@ class PostgresqlServer:
     def _connected(
         self, write: bool, start: Callable[[Execute], T]
     ) -> Iterator[tuple[Any, Execute, T]]:
-        """Begin on a connection; on a new one if the one that was kept is found to be lost."""
+        """Start on the open connection, or on a new one if the open connection was lost."""
         package = _sqlalchemy()
         options = _WRITE if write else _READ
         for is_last in (False, True):
@@ -222,7 +223,7 @@ class PostgresqlServer:
                 try:
                     found = start(execute)
                 except package.exc.DBAPIError as error:
-                    # Nothing was written yet.
+                    # Nothing has been written yet.
                     if is_last or not error.connection_invalidated:
                         raise
                     continue
@@ -246,7 +247,7 @@ class PostgresqlServer:
         return int(self._row(execute, _VERSION, {})[0])
 
     def _row(self, execute: Execute, statement: str, values: dict[str, Any]) -> Any:
-        """Return the one row about the ledger, which must be there and of a known version."""
+        """Return the single row about the ledger, which must exist and have a known version."""
         try:
             row = execute(statement, values).fetchone()
         except _sqlalchemy().exc.ProgrammingError as error:
@@ -260,7 +261,7 @@ class PostgresqlServer:
         return row
 
     def _bring_up_to_date(self, execute: Execute, version: int) -> None:
-        """Take a ledger that is locked from version to version, up to this one."""
+        """Migrate a locked ledger, one version after another, to the current version."""
         for step in range(version, VERSION):
             if step not in _MIGRATIONS:
                 raise damaged(self._location, f"there is no version {step}")
@@ -270,19 +271,19 @@ class PostgresqlServer:
 
 
 def _found(execute: Execute) -> tuple[int, int]:
-    """Return how many of the tables there are, and how many of these have their key."""
+    """Return the number of existing tables, and how many of these have their key."""
     tables, keys = execute(_FOUND, {}).fetchone()
     return tables, keys
 
 
 def _take_turns(execute: Execute) -> int:
-    """Wait for others who make a ledger in this data base; return how many tables there are."""
+    """Wait for others that create a ledger in this database; return the number of tables."""
     execute("SELECT pg_advisory_xact_lock(:making)", {"making": _MAKING})
     return _found(execute)[0]
 
 
 def _make(execute: Execute) -> None:
-    """Make the tables of a new ledger, and their schema unless it was made for them."""
+    """Create the tables of a new ledger, and their schema unless it already exists."""
     if execute("SELECT to_regnamespace('skdptune')", {}).scalar() is None:
         execute("CREATE SCHEMA skdptune", {})
     for statement in _TABLES:
@@ -291,7 +292,7 @@ def _make(execute: Execute) -> None:
 
 
 def _sqlalchemy() -> Any:
-    """Return SQLAlchemy, or raise naming the extra that brings it and the driver."""
+    """Return SQLAlchemy, or raise an error that names the extra for it and the driver."""
     try:
         import psycopg  # noqa: F401
         import sqlalchemy
@@ -318,7 +319,7 @@ def _parsed(url: str) -> Any:
 
 @functools.cache
 def _engine(location: str, password: str | None, process: int) -> Any:
-    """Return what keeps one open connection of a process; a fork has another `process`."""
+    """Return the engine with one open connection per process; a fork has another `process`."""
     package = _sqlalchemy()
     url = package.make_url(location).set(password=password)
     return package.create_engine(
@@ -331,7 +332,7 @@ def _engine(location: str, password: str | None, process: int) -> Any:
 
 
 def _explained(location: str, error: Any, is_committing: bool) -> LedgerError:
-    """Return the error of a ledger for one of the data base."""
+    """Convert an error of the database into one of the ledger."""
     cause = getattr(error, "orig", None) or error
     words = str(cause).strip().split("\n")[0].rstrip(".")
     if is_committing:

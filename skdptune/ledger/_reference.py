@@ -1,6 +1,6 @@
-"""A reference to a registered budget: checks of what is handed in, and where it is kept.
+"""A reference to a registered budget: validation of arguments, and the place of the ledger.
 
-It stays the same budget when the reference is copied or pickled.
+Copies and pickles of a reference refer to the same budget.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from skdptune.ledger._report import LedgerRecord
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
 from skdptune.ledger._storage import MEMORY, LedgerError, Storage, Transaction
 
-# Beyond, no profile has an epsilon.
+# No profile has an epsilon above this.
 _LARGEST_EPSILON = 600.0
 
 
 def now() -> str:
-    """Return the time by the clock of this machine, in UTC."""
+    """Return the current time of this machine's clock, in UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -41,13 +41,13 @@ def who_records(given: str | None) -> str:
     try:
         user = getpass.getuser()
     except (KeyError, OSError, ImportError):
-        # A user without a name, as in a container.
+        # The user may have no name, for example in a container.
         user = f"user {os.getuid()}" if hasattr(os, "getuid") else "a user"
     return "".join(each if each.isprintable() else "?" for each in f"{user}@{platform.node()}")
 
 
 def check_path(path: Any) -> str:
-    """Return the absolute path of a file, a URL, or what stands for memory, or raise."""
+    """Return the absolute path of a file, a URL or the name for memory, or raise."""
     domain = "a path, a URL or ':memory:'"
     check_kind(path, name="path_or_url", kind=(str, os.PathLike), domain=domain)
     text = os.fspath(path)
@@ -59,7 +59,7 @@ def check_path(path: Any) -> str:
 
 
 def check_words(value: Any, *, name: str) -> str:
-    """Return a text with something to show, or raise."""
+    """Return a string with visible characters, or raise."""
     text: str = check_kind(value, name=name, kind=str, domain="a str")
     if not text.strip() or not text.isprintable():
         raise ValueError(f"{name} must be a str of visible characters; got {shown(text)}.")
@@ -76,7 +76,7 @@ def check_sentences(values: Any) -> list[str]:
 
 
 def check_details(details: Any) -> dict[str, Any]:
-    """Return details as plain values of strict JSON, or raise."""
+    """Return details as plain values for strict JSON, or raise."""
     if details is None:
         return {}
     check_kind(details, name="details", kind=Mapping, domain="a mapping from str")
@@ -90,7 +90,7 @@ def check_details(details: Any) -> dict[str, Any]:
 
 
 def new_terms(dataset: str, epsilon: Any, delta: Any, unit: Any) -> Terms:
-    """Return what is registered for a data set, after checks."""
+    """Return the validated terms to be registered for a data set."""
     epsilon = check_real(
         epsilon, name="epsilon", lower=0.0, lower_open=True, upper=_LARGEST_EPSILON
     )
@@ -100,7 +100,7 @@ def new_terms(dataset: str, epsilon: Any, delta: Any, unit: Any) -> Terms:
 
 
 def check_agreement(terms: Terms, asked: Mapping[str, Any]) -> None:
-    """Raise if something was asked for that is not what was registered; None asks for nothing."""
+    """Raise if a requested value differs from the registered one; None requests nothing."""
     for name, value in asked.items():
         registered = getattr(terms, name)
         if value is not None and value != registered:
@@ -112,21 +112,21 @@ def check_agreement(terms: Terms, asked: Mapping[str, Any]) -> None:
 
 
 def storage_at(path_or_url: Any) -> Storage:
-    """Return the storage at a place, which need not be there yet, or raise for what is none."""
+    """Return the storage at a place, which may not exist yet, or raise for invalid places."""
     place = check_path(path_or_url)
     if place == MEMORY:
         return SqliteMemory()
     return PostgresqlServer(place) if is_url(place) else SqliteFile(place)
 
 
-# Ledgers in memory, for pickles within the process.
+# Ledgers in memory, for unpickling within the process.
 _IN_MEMORY: weakref.WeakValueDictionary[str, LedgerReference] = weakref.WeakValueDictionary()
 
 
 class LedgerReference:
-    """Where a ledger is kept and what was registered; all else is read when it is asked for.
+    """The place of a ledger and its registered terms; everything else is read when needed.
 
-    A copy, and what a pickle gives in whichever process, draws from the same budget.
+    Copies, and unpickled references in any process, use the same budget.
     """
 
     def _bind(
@@ -134,13 +134,13 @@ class LedgerReference:
     ) -> None:
         self._storage, self._terms = storage, terms
         self._who, self._note = who, note
-        # The last event that was seen, with its digest, and how costs are added up once that is
+        # The last event that was seen, with its digest; and how costs are added up, once this is
         # settled.
         self._seen = (0, "")
         self._ways: Ways | None = None
-        # Events that were checked, with the records of their reservations; or nothing.
+        # Events that were verified, with the records of their reservations; or empty.
         self._replayed: list[tuple[Replay, dict[str, LedgerRecord]]] = []
-        # The composition of what is spent, with the digest of the last event that is in it.
+        # The composition of spent releases, with the digest of the last event in it.
         self._composed: tuple[str, PrivacyProfile] | None = None
         if isinstance(storage, SqliteMemory):
             _IN_MEMORY[terms.identity] = self
@@ -157,32 +157,32 @@ class LedgerReference:
 
     @property
     def epsilon(self) -> float:
-        """Lifetime budget."""
+        """Epsilon of the lifetime budget."""
         return self._terms.epsilon
 
     @property
     def delta(self) -> float:
-        """Delta of the budget."""
+        """Delta of the lifetime budget."""
         return self._terms.delta
 
     @property
     def unit(self) -> str:
-        """What neighbouring data sets differ by."""
+        """How neighbouring data sets differ."""
         return self._terms.unit
 
     @property
     def who(self) -> str | None:
-        """Who releases, None for the user and the machine that record."""
+        """Name stored with each entry; None means the user and the machine that record it."""
         return self._who
 
     @property
     def note(self) -> str | None:
-        """A text of the user's, kept with each entry."""
+        """The user's own text, stored with each entry."""
         return self._note
 
     @contextmanager
     def _books(self, *, write: bool) -> Iterator[tuple[Transaction, Books]]:
-        """Open the books in a transaction; they must go on from what was seen of them before."""
+        """Open the books in a transaction; they must continue what was seen before."""
         seen = self._seen
         with self._storage.transaction(write=write) as transaction:
             books = Books(transaction, self.dataset, self.path)
@@ -195,7 +195,7 @@ class LedgerReference:
         self._seen = max(self._seen, (books.state.n_events, books.state.last_digest))
 
     def __copy__(self) -> Self:
-        """Return the ledger itself: a copy of an estimator draws from the same budget."""
+        """Return the ledger itself: a copy of an estimator uses the same budget."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -203,21 +203,21 @@ class LedgerReference:
         return self
 
     def __reduce__(self) -> tuple[Callable[..., LedgerReference], tuple[Any, ...]]:
-        """Pickle a reference to the ledger, not what is in it."""
+        """Pickle a reference to the ledger, not its content."""
         return _referred, (type(self), self.path, self._terms, self._who, self._note)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both are of the same registered data set."""
+        """Return whether both refer to the same registered data set."""
         if not isinstance(other, LedgerReference):
             return NotImplemented
         return self._terms == other._terms
 
     def __hash__(self) -> int:
-        """Hash what was registered."""
+        """Return a hash of the registered terms."""
         return hash(self._terms)
 
     def __repr__(self) -> str:
-        """Show what was registered."""
+        """Return the registered terms as text."""
         return (
             f"PrivacyLedger({self.path!r}, {self.dataset!r}, epsilon={self.epsilon!r}, "
             f"delta={self.delta!r}, unit={self.unit!r})"
@@ -231,7 +231,7 @@ def _referred(
     who: str | None = None,
     note: str | None = None,
 ) -> LedgerReference:
-    """Return the ledger that a pickle refers to."""
+    """Return the ledger to which a pickle refers."""
     if path == MEMORY:
         found = _IN_MEMORY.get(terms.identity)
         if found is not None:
@@ -243,21 +243,21 @@ def _referred(
 
 
 class _MemoryElsewhere:
-    """Stands for the memory of another process, so that what refers to it can be loaded here."""
+    """Placeholder for the memory of another process, so that references can be unpickled here."""
 
     location = MEMORY
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
-        """Refuse: it cannot be reached."""
+        """Raise: the memory of another process cannot be reached."""
         raise LedgerError(
             "a ledger in memory must be used in the process that made it; got it in another. "
             "Keep it in a file for workers and for later: PrivacyLedger.create(path, ...)."
         )
 
     def create(self, first: Callable[[Transaction], None]) -> None:
-        """Refuse: it cannot be reached."""
+        """Raise: the memory of another process cannot be reached."""
         self.transaction(write=True)
 
     def verify(self) -> None:
-        """Refuse: it cannot be reached."""
+        """Raise: the memory of another process cannot be reached."""
         self.transaction(write=False)

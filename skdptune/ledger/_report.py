@@ -1,4 +1,4 @@
-"""What a ledger shows: its records, what is spent and left, and a statement for auditors."""
+"""The output of a ledger: records, what is spent and left, and a statement for auditors."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ from skdptune.ledger._books import Terms
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """One reservation of a ledger: what was asked for, when, at which cost, and what became of it.
+    """One reservation of a ledger: its purpose, its time, its cost and its status.
 
     Parameters
     ----------
     sequence : int
-        Number of the reservation's event. Records are in this order, whatever clocks said.
+        Number of the reservation's event. Records are in this order, whatever the clocks said.
     reservation : str
         Identifier.
     name : str
         What it is for, such as the estimator's name.
     status : {"reserved", "read", "confirmed", "cancelled"}
-        All but "cancelled" count as spent.
+        All reservations except "cancelled" ones count as spent.
     epsilon : float
-        What the release costs by itself, at the delta of the ledger; may be infinite.
+        Epsilon of the release considered separately, at the delta of the ledger; may be infinite.
     delta : float
         Delta of the ledger.
     share : float
-        Part of the budget that it takes if shares are added up (Theorem H1).
+        Part of the budget that it needs if shares are added up (Theorem H1).
     profile : str
-        Key of its profile, equal for equal profiles.
+        Key of its profile; equal profiles have equal keys.
     time, changed : str
         When it was reserved, and when its status last changed, by the clock of the machine, in
         UTC.
     version : str
         Version of skdptune that reserved it.
     assumptions : tuple of str
-        What must hold for its cost.
+        Assumptions of its cost.
     details : dict
         Public facts, as given.
     who : str
-        Who reserved it, as "ana@server"; empty in entries of older versions.
+        Who reserved it, such as "ana@server"; empty in entries of older versions.
     note : str
-        A text of the user's, maybe empty.
+        The user's own text; may be empty.
     reason : str
         Why it was cancelled.
     neighbouring : str
-        How the neighbouring data sets differ that the cost is about.
+        The neighbouring relation of the cost.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class LedgerRecord:
         return self.status != "cancelled"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, fit for strict JSON: an infinite epsilon is "inf"."""
+        """Return plain values for strict JSON: an infinite epsilon becomes "inf"."""
         content = asdict(self)
         content["assumptions"] = list(self.assumptions)
         content["epsilon"] = "inf" if self.epsilon == float("inf") else self.epsilon
@@ -106,7 +106,7 @@ class LedgerRecord:
 
 
 def who_of(content: dict[str, Any]) -> str:
-    """Return who recorded an event; of an older version the machine, if it was kept."""
+    """Return who recorded an event; for older versions, the machine if it was stored."""
     return str(content.get("who") or content.get("host") or "")
 
 
@@ -115,7 +115,7 @@ def add_records(
     events: Iterable[tuple[int, str, dict[str, Any]]],
     delta: float,
 ) -> None:
-    """Add what later events say to the records of reservations, in the order of these."""
+    """Update the records of reservations by later events, in the order of these events."""
     found: dict[str, dict[str, Any]] = {}
     for sequence, reservation, content in events:
         values = found.setdefault(reservation, {})
@@ -144,13 +144,13 @@ _FLOOR = Context(prec=3, rounding=ROUND_FLOOR)
 
 @dataclass(frozen=True)
 class LedgerView(ReportView):
-    """What is shown of a ledger."""
+    """The content that is shown of a ledger."""
 
     left: str = ""
 
     @property
     def caption(self) -> str:
-        """What the figures mean."""
+        """Explanation of the figures."""
         return (
             f"{self.left} Each release's ε is its own cost at δ = {self.delta}. The ledger "
             "guarantees the whole budget, however costs were chosen; what is spent so far is a "
@@ -159,9 +159,9 @@ class LedgerView(ReportView):
 
 
 class LedgerReport:
-    """What was spent of a ledger and what is left: printed as a tree, and shown as HTML.
+    """What was spent of a ledger and what is left: prints as a tree, and as HTML in notebooks.
 
-    Made by `PrivacyLedger.report`.
+    It is created by `PrivacyLedger.report`.
 
     Examples
     --------
@@ -203,20 +203,20 @@ class LedgerReport:
         )
 
     def __str__(self) -> str:
-        """Draw the tree of records."""
+        """Return the tree of records as text."""
         return to_text(self._view)
 
     def __repr__(self) -> str:
-        """Show what it is about in one line."""
+        """Return a one-line description."""
         return f"LedgerReport({self._view.top.name!r}, spent={self._view.spent})"
 
     def _repr_html_(self) -> str:
-        """Draw the tree of records for a notebook."""
+        """Return the tree of records as HTML for notebooks."""
         return to_html(self._view)
 
 
 def refusal(terms: Terms, name: str, asked: float, gaussian: float, pure: float) -> str:
-    """Return what is said of a release that does not fit, and of what would."""
+    """Return the message for a release that does not fit, which states what would fit."""
     delta = shown_delta(terms.delta)
     fits = f"A pure release of up to ε = {shown_below(pure)} still fits"
     if terms.delta > 0.0:
@@ -239,7 +239,7 @@ def refusal(terms: Terms, name: str, asked: float, gaussian: float, pure: float)
 
 
 def shown_below(value: float) -> str:
-    """Show what is left with three digits, never above the exact value."""
+    """Format a remaining amount with three digits, never above the exact value."""
     if value <= 0.0:
         return "0"
     rounded = _FLOOR.plus(Decimal(repr(value)))
@@ -255,7 +255,7 @@ def _row(record: LedgerRecord) -> Row:
 
 
 def _earlier(records: Sequence[LedgerRecord]) -> Row:
-    """Return the line that stands for records which are not listed."""
+    """Return the line that summarises records that are not listed."""
     costs = [record.epsilon for record in records if record.is_spent]
     largest = max(costs, default=0.0)
     words = "not listed" if math.isinf(largest) else f"up to {shown_epsilon(largest)} each"
@@ -272,7 +272,7 @@ def _assumptions(records: Sequence[LedgerRecord]) -> list[str]:
 
 
 def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport) -> ReleaseFacts:
-    """Return what is known of all releases: they stay within the budget, also those to come."""
+    """Return the facts about all releases, past and future: they stay within the budget."""
     spent = [record for record in records if record.is_spent]
     sentences = (one_line(sentence) for record in spent for sentence in record.assumptions)
     return ReleaseFacts(
@@ -305,7 +305,7 @@ def _neighbouring(records: Sequence[LedgerRecord]) -> str:
 
 
 def _tuning(records: Sequence[LedgerRecord]) -> str:
-    """Say which of the releases tune within their cost, by their names."""
+    """Return a sentence that names the releases that include tuning in their cost."""
     searches = sorted({one_line(r.name) for r in records if includes_tuning([r.name])})
     beyond = (
         "Every fit that the ledger records counts, also one that was made to try parameters out; "

@@ -1,4 +1,4 @@
-"""What other folders use of this one, beside its public names."""
+"""Names of this folder that other folders use, in addition to its public ones."""
 
 from skdptune.ledger._books import ADD_OR_REMOVE, RELATIONS, REPLACE, ZERO_OUT, common_relation
 from skdptune.ledger._context import (

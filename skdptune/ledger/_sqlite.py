@@ -1,4 +1,4 @@
-"""Ledgers in SQLite: a file that processes share, or the memory of one process."""
+"""Ledgers in SQLite: in a file shared by processes, or in the memory of one process."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from pathlib import Path
 from skdptune._formatting import shown_path
 from skdptune.ledger._storage import MEMORY, LedgerError, Transaction, damaged, missing, newer
 
-# Since version 2 entries say who recorded them, and files have no write-ahead log.
+# Since version 2, entries state who recorded them, and files have no write-ahead log.
 VERSION = 2
-# "skdp": tells a ledger from any other data base, and from an empty file.
+# "skdp": distinguishes a ledger from other databases, and from an empty file.
 _APPLICATION = 0x736B6470
-# How long a process waits for others that write.
+# How long a process waits for other writers.
 _PATIENCE_S = 60.0
-# How long it sleeps before it looks again whether the lock is free: at random, so that all who
-# wait have the same chance.
+# How long it sleeps before it tries to get the lock again. The time is random, so that all waiting
+# processes have the same chance.
 _STEPS_S = (0.0005, 0.003)
-# The same for a file that is to be converted, which nobody else may have open.
+# The same for a file to be converted, which no other process may have open.
 _LONG_STEPS_S = (0.0, 0.1)
-# Not Python's own generator, whose numbers are its user's; and another one after a fork.
+# Not Python's global generator, which belongs to the user. It is different after a fork.
 _RANDOM = secrets.SystemRandom()
-# Read and write, but do not make a file that is missing.
+# Open for reading and writing, but do not create a missing file.
 _MODE = "rw"
-# What was recorded lasts if the machine stops, and not only if the process does: after a commit
-# the folder is synchronised, too, lest the journal come back and undo it.
+# Commits survive a stop of the machine, not only of the process. After a commit, the folder is
+# synchronised as well, so that the journal cannot reappear and undo it.
 _SYNCHRONOUS = "EXTRA"
-# Not a write-ahead log: names of one file would each have a log of their own, and processes that
-# use different names would spend the same budget. Locks of a journal are those of the file.
+# Not a write-ahead log: each name of one file would have its own log, and processes that use
+# different names would spend the same budget. A rollback journal uses the locks of the file.
 _JOURNAL = "delete"
-# What a new file is called until it is complete.
+# The name of a new file until it is complete.
 _DRAFT, _DRAFT_END = ".skdptune-", ".new"
 _SCHEMA = """
 CREATE TABLE accounts (
@@ -50,36 +50,36 @@ CREATE TABLE events (
 CREATE INDEX events_of_reservation ON events (dataset, reservation, sequence);
 CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
-# From a version to the next: statements that bring an older ledger up to date.
+# Statements that migrate an older ledger from each version to the next.
 _MIGRATIONS: dict[int, str] = {1: ""}
 
 
 class SqliteTransaction(Transaction):
-    """A transaction of one connection to SQLite."""
+    """A transaction on one SQLite connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__(connection.execute)
 
     def damage(self) -> str:
-        """Return the first damage that SQLite finds in its pages, rows and indices, or nothing."""
+        """Return the first damage that SQLite finds in pages, rows and indices, or ""."""
         (found,) = self._execute("PRAGMA integrity_check(1)", {}).fetchone()
         return "" if found == "ok" else str(found)
 
 
 class SqliteFile:
-    """A file of SQLite with a rollback journal, which its user alone may read.
+    """An SQLite file with a rollback journal, which only its user may read.
 
-    A file of an older version, with a write-ahead log, is converted by its first transaction. One
-    that has several names (hard links) is refused: a transaction that was broken off under one
-    name could not be undone under another. Symbolic links are followed.
+    A file of an older version, with a write-ahead log, is converted by its first transaction. A
+    file with several names (hard links) is refused: an interrupted transaction under one name
+    could not be rolled back under another. Symbolic links are followed.
 
-    Each transaction has a connection of its own: nothing is shared between threads, and a process
-    that is forked, pickled for, or killed leaves nothing half open.
+    Each transaction has its own connection. So threads share nothing, and processes that are
+    forked, started with a pickle, or killed leave nothing half open.
 
     Parameters
     ----------
     path : str
-        An existing ledger; `create_file` makes one.
+        An existing ledger; `create_file` creates one.
     """
 
     def __init__(self, path: str) -> None:
@@ -92,12 +92,13 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
-        """Return a transaction that ends with its context: kept, or undone on an exception."""
+        """Return a transaction as a context: committed, or rolled back after an exception."""
         file = _only_name(self._path)
         limit = time.monotonic() + _PATIENCE_S
         with _Advice(self._path):
             while True:
-                # Another one each time: one that is open keeps others from converting a file.
+                # Use a new connection each time: an open one would prevent others from converting
+                # the file.
                 with closing(_connected(file)) as connection:
                     with _began(connection, write):
                         if _is_current(connection, self._path):
@@ -107,7 +108,7 @@ class SqliteFile:
                 time.sleep(_RANDOM.uniform(*_LONG_STEPS_S))
 
     def create(self, first: Callable[[Transaction], None]) -> None:
-        """Run `first` in a transaction, of a new file if there is none."""
+        """Run `first` in a transaction; create the file if it does not exist."""
         if not os.path.lexists(self._path):
             create_file(self._path, first)
             return
@@ -124,7 +125,7 @@ class SqliteFile:
 
 
 class SqliteMemory:
-    """A data base in the memory of this process, for notebooks: it is gone when they are."""
+    """A database in the memory of this process, for notebooks; it disappears with the process."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
@@ -135,14 +136,14 @@ class SqliteMemory:
 
     @property
     def location(self) -> str:
-        """What stands for a path."""
+        """The name used instead of a path."""
         return MEMORY
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
-        """Return a transaction that ends with its context: kept, or undone on an exception."""
+        """Return a transaction as a context: committed, or rolled back after an exception."""
         if os.getpid() != self._process:
-            # A forked process has a copy, whose spends nobody else would see.
+            # A forked process has a copy, in which nobody else would see its spending.
             raise LedgerError(
                 "a ledger in memory must be used in the process that made it; got it in one that "
                 "was forked. Keep it in a file for workers: PrivacyLedger.create(path, ...)."
@@ -151,29 +152,29 @@ class SqliteMemory:
             yield SqliteTransaction(self._connection)
 
     def create(self, first: Callable[[Transaction], None]) -> None:
-        """Run `first` in a transaction: what is in memory was made with the object."""
+        """Run `first` in a transaction; the database was created with the object."""
         with self.transaction(write=True) as transaction:
             first(transaction)
 
     def verify(self) -> None:
-        """Do nothing: what is in memory has no file to be damaged."""
+        """Do nothing: a database in memory has no file that could be damaged."""
 
 
 def create_file(path: str, first: Callable[[Transaction], None]) -> None:
-    """Make a ledger with what `first` writes, at once and whole, or raise if there is a file.
+    """Create a ledger with the content that `first` writes, or raise if the file exists.
 
-    It is written beside its place and linked there when it is complete, so that no process ever
-    sees an unfinished one and a truncated ledger is never taken for a new one.
+    The file is written under another name and linked to its place when complete. So no process
+    ever sees an unfinished ledger, and a truncated ledger is never mistaken for a new one.
     """
     place = Path(path)
     if not os.path.isdir(place.parent):
         raise LedgerError(f"path_or_url must be in a folder that exists; got {shown_path(path)}.")
     draft = place.with_name(f"{_DRAFT}{secrets.token_hex(8)}{_DRAFT_END}")
     try:
-        # The longest name that is needed; where it is too long, that is found here.
+        # The longest name that is needed; this fails here if it is too long.
         with suppress(FileNotFoundError):
             os.lstat(f"{path}-journal")
-        # Before SQLite opens it, and whatever the umask: nobody else may ever read it.
+        # Before SQLite opens it, and whatever the umask is: nobody else may ever read it.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with _Advice(path), closing(_connected(str(draft))) as connection:
             _set_up(connection)
@@ -193,13 +194,13 @@ def create_file(path: str, first: Callable[[Transaction], None]) -> None:
         ) from error
     finally:
         for left in (draft, Path(f"{draft}-journal")):
-            # Where the folder may not be written there is nothing to remove.
+            # If the folder is not writable, there is nothing to remove.
             with suppress(OSError):
                 left.unlink(missing_ok=True)
 
 
 def _only_name(path: str) -> str:
-    """Return the real path of a ledger's file, or raise unless it is a file of that one name."""
+    """Return the real path of a ledger's file, or raise unless the file has only this name."""
     try:
         real = os.path.realpath(path)
         state = os.stat(real)
@@ -226,9 +227,9 @@ def _only_name(path: str) -> str:
 
 
 def _remove_drafts(file: Path, state: os.stat_result) -> None:
-    """Remove the name under which a file was written, where its maker has not yet, or never can.
+    """Remove the temporary name of a file, if its creator did not or can no longer do so.
 
-    A maker links the complete file to its place before it removes this name.
+    A creator links the complete file to its place before it removes this name.
     """
     for other in file.parent.iterdir():
         if other.name.startswith(_DRAFT) and other.name.endswith(_DRAFT_END):
@@ -238,12 +239,12 @@ def _remove_drafts(file: Path, state: os.stat_result) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return why a path cannot be used, without the path."""
+    """Return why a path cannot be used, without showing the path."""
     return (error.strerror if isinstance(error, OSError) else None) or "it is no path here"
 
 
 def _last(folder: Path) -> None:
-    """Make the name of a new file last if the machine stops, where folders can be opened."""
+    """Make the name of a new file survive a stop of the machine, where folders can be opened."""
     if os.name == "posix":
         number = os.open(folder, os.O_RDONLY)
         try:
@@ -253,7 +254,7 @@ def _last(folder: Path) -> None:
 
 
 def _connected(path: str) -> sqlite3.Connection:
-    """Return a connection to an existing file; a missing one is not made."""
+    """Return a connection to an existing file; a missing file is not created."""
     uri = Path(path).absolute().as_uri()
     connection = sqlite3.connect(
         f"{uri}?mode={_MODE}", uri=True, timeout=0.0, isolation_level=None
@@ -270,7 +271,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
 
 
 def _is_current(connection: sqlite3.Connection, path: str) -> bool:
-    """Return whether a file is a ledger as this version makes it; raise if it can never be."""
+    """Return whether a file is a ledger of the current version; raise if it can never be."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise damaged(path, "it is not a ledger, or its first page is lost")
@@ -286,9 +287,9 @@ def _journal_of(connection: sqlite3.Connection) -> str:
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: str, limit: float) -> None:
-    """Give a ledger of an older version the journal of this one, and take it one version up.
+    """Convert the journal of an older ledger, or migrate it by one version.
 
-    Nothing is done where others use it, unless that has taken until the limit, which raises.
+    If other processes use the ledger, nothing is done; after the time limit, an error is raised.
     """
     if _journal_of(connection) != _JOURNAL:
         try:
@@ -298,7 +299,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str, limit: float) -
                 raise
         return
     with _began(connection, write=True):
-        # Another process may just have done it.
+        # Another process may have done this just before.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version < VERSION:
             if version not in _MIGRATIONS:
@@ -309,9 +310,9 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str, limit: float) -
 
 
 def _run(connection: sqlite3.Connection, statement: str) -> None:
-    """Run a statement, once others have freed the lock that it needs; raise if they keep it long.
+    """Run a statement when its lock becomes free; raise if others hold the lock too long.
 
-    SQLite itself would wait in steps of up to 100 ms, at most of which the lock is free.
+    SQLite itself would wait in steps of up to 100 ms, and usually find the lock taken again.
     """
     limit = time.monotonic() + _PATIENCE_S
     while True:
@@ -330,23 +331,23 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 
 @contextmanager
 def _began(connection: sqlite3.Connection, write: bool) -> Iterator[None]:
-    """Run a transaction, which holds its lock from its start: to write, the only one."""
+    """Run a transaction that holds its lock from the start; a writer is the only one."""
     try:
         _run(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
-        # A reader has its lock from its first look on.
+        # A reader gets its lock only with its first read.
         _run(connection, "PRAGMA schema_version")
         yield
-        # Where others still read, once they have ended.
+        # If others are still reading, this waits for them.
         _run(connection, "COMMIT")
     except BaseException:
-        # SQLite may have undone it already, as when the disk is full.
+        # SQLite may have rolled back already, for example if the disk is full.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
 class _Advice:
-    """Turns SQLite's errors into errors that say what to do."""
+    """Converts SQLite's errors into errors that say what to do."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -358,12 +359,12 @@ class _Advice:
         if isinstance(error, sqlite3.Error):
             raise _explained(self._path, error) from error
         if isinstance(error, UnicodeDecodeError):
-            # As where SQLite names a table whose name is damaged.
+            # For example, if SQLite names a table whose name is damaged.
             raise damaged(self._path, "a text cannot be read") from error
 
 
 def _explained(path: str, error: sqlite3.Error) -> LedgerError:
-    """Return the error of a ledger for one of SQLite's."""
+    """Convert an error of SQLite into one of the ledger."""
     words = str(error)
     for part, advice in (
         ("lock", "Nothing was recorded. Another process holds the ledger; try again."),

@@ -1,4 +1,4 @@
-"""What a ledger asks of the data base that it is kept in, and the SQL that all of them share."""
+"""The interface between a ledger and its database, and the SQL shared by all databases."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-# Where a ledger of this process alone is, which no other process can ask.
+# The place of a ledger in the memory of this process, which other processes cannot reach.
 MEMORY = ":memory:"
 
 
 class LedgerError(RuntimeError):
-    """A ledger is missing, damaged, busy, or was asked for what it does not allow.
+    """A ledger is missing, damaged or busy, or does not allow a request.
 
-    Whatever was asked for did not happen: nothing may be read from the data on the strength of it.
+    The request was not carried out: nothing may be read from the data on the assumption that it
+    was.
     """
 
 
 def damaged(path: str, words: str) -> LedgerError:
-    """Return the error that says what to do with a damaged ledger."""
+    """Return the error for a damaged ledger, which says what to do."""
     return LedgerError(
         f"ledger {path!r} is damaged: {words}. A damaged ledger is not an empty one: restore the "
         "latest copy, and record by hand what was released since, before you release more."
@@ -28,16 +29,16 @@ def damaged(path: str, words: str) -> LedgerError:
 
 @dataclass(frozen=True)
 class Account:
-    """What is kept of a data set beside its events: texts, and a digest over them.
+    """The stored facts about a data set in addition to its events: texts and their digest.
 
     Parameters
     ----------
     terms : str
-        What was registered and never changes, as JSON.
+        The registered terms, which never change, as JSON.
     state : str
-        What all events so far come to, as JSON.
+        The state after all events so far, as JSON.
     digest : str
-        Of both, so that a change from outside is seen.
+        Digest of both, which detects changes from outside.
     """
 
     terms: str
@@ -47,7 +48,7 @@ class Account:
 
 @dataclass(frozen=True)
 class StoredEvent:
-    """One event of a data set, as JSON, with a digest that continues that of the one before."""
+    """One event of a data set, as JSON, with a digest that includes the previous one."""
 
     sequence: int
     reservation: str
@@ -56,25 +57,25 @@ class StoredEvent:
 
 
 class Storage(Protocol):
-    """Where ledgers are kept.
+    """A database in which ledgers are stored.
 
-    A writing transaction sees all that were written before it began, and no other writes until it
-    ends. What it wrote lasts once it has ended, also if the machine stops. Every failure is a
-    `LedgerError`.
+    A writing transaction sees everything written before it started, and excludes other writers
+    until it ends. Its changes are durable when it has ended, even if the machine stops. Every
+    failure is a `LedgerError`.
     """
 
     @property
     def location(self) -> str:
-        """Where it is, for messages and for those who open it elsewhere."""
+        """Its place, for messages and for opening it elsewhere."""
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
-        """Return a transaction that ends with its context: kept, or undone on an exception."""
+        """Return a transaction as a context: committed, or rolled back after an exception."""
 
     def create(self, first: Callable[[Transaction], None]) -> None:
-        """Make the storage if there is none, and run `first` in a transaction of it."""
+        """Create the storage if it does not exist, and run `first` in a transaction."""
 
     def verify(self) -> None:
-        """Raise if anything is found to be damaged."""
+        """Raise if any damage is found."""
 
 
 # Runs a statement with named values, and returns its rows.
@@ -82,14 +83,14 @@ Execute = Callable[[str, dict[str, Any]], Any]
 
 
 class Transaction:
-    """A transaction of one connection to a data base: all of it happens, and lasts, or nothing.
+    """A transaction on one connection to a database, which is atomic and durable.
 
     Parameters
     ----------
     execute : callable
         Runs a statement with named values.
     schema : str
-        What stands before the name of each table: "" or "schema.".
+        Prefix of each table's name: "" or "schema.".
     """
 
     def __init__(self, execute: Execute, schema: str = "") -> None:
@@ -103,14 +104,14 @@ class Transaction:
         return [name for (name,) in self._execute(query, {})]
 
     def account(self, dataset: str) -> Account | None:
-        """Return what is kept of a data set, None if it is not registered."""
+        """Return the account of a data set, or None if it is not registered."""
         query = f"SELECT terms, state, digest FROM {self._accounts} WHERE dataset = :dataset"
         row = self._execute(query, {"dataset": dataset}).fetchone()
-        # A damaged row may hold anything: its digest says so.
+        # A damaged row may contain anything; its digest reveals this.
         return None if row is None else Account(*map(str, row))
 
     def save(self, dataset: str, account: Account) -> None:
-        """Keep an account, in place of the one before."""
+        """Store an account, replacing the previous one."""
         self._execute(
             f"INSERT INTO {self._accounts} VALUES (:dataset, :terms, :state, :digest) "
             "ON CONFLICT (dataset) DO UPDATE SET "
@@ -119,7 +120,7 @@ class Transaction:
         )
 
     def append(self, dataset: str, event: StoredEvent) -> None:
-        """Add an event, which no later one changes."""
+        """Append an event, which is never changed later."""
         self._execute(
             f"INSERT INTO {self._events} "
             "VALUES (:dataset, :sequence, :reservation, :content, :digest)",
@@ -129,7 +130,7 @@ class Transaction:
     def events(
         self, dataset: str, reservation: str | None = None, *, after: int = 0
     ) -> Iterator[StoredEvent]:
-        """Yield the later events of a data set, or of one reservation, in their order."""
+        """Yield the later events of a data set, or of one reservation, in order."""
         values: dict[str, Any] = {"dataset": dataset, "after": after}
         rest = "AND sequence > :after ORDER BY sequence"
         if reservation is not None:
@@ -138,7 +139,7 @@ class Transaction:
             yield StoredEvent(row[0], *map(str, row[1:]))
 
     def last_event(self, dataset: str) -> StoredEvent | None:
-        """Return the latest event of a data set, None if there is none."""
+        """Return the latest event of a data set, or None if there is none."""
         query = self._event("ORDER BY sequence DESC LIMIT 1")
         row = self._execute(query, {"dataset": dataset}).fetchone()
         return None if row is None else StoredEvent(row[0], *map(str, row[1:]))
@@ -148,21 +149,21 @@ class Transaction:
         return f"SELECT {columns} FROM {self._events} WHERE dataset = :dataset {rest}"
 
     def keep_profile(self, key: str, content: str) -> None:
-        """Keep a profile, once for all that are equal."""
+        """Store a profile, once for all equal profiles."""
         self._execute(
             f"INSERT INTO {self._profiles} VALUES (:key, :content) ON CONFLICT (key) DO NOTHING",
             {"key": key, "content": content},
         )
 
     def profile(self, key: str) -> str | None:
-        """Return a profile, None if there is none of this key."""
+        """Return the profile with a key, or None if there is none."""
         query = f"SELECT content FROM {self._profiles} WHERE key = :key"
         row = self._execute(query, {"key": key}).fetchone()
         return None if row is None else str(row[0])
 
 
 def missing(location: str) -> LedgerError:
-    """Return the error that there is no ledger where one is looked for."""
+    """Return the error for a missing ledger."""
     return LedgerError(
         f"path_or_url must be that of a ledger; there is none at {location!r}. A missing ledger "
         "is not an empty one: find or restore it. PrivacyLedger.create makes a new one, for data "
@@ -171,7 +172,7 @@ def missing(location: str) -> LedgerError:
 
 
 def newer(location: str, version: int, known: int) -> LedgerError:
-    """Return the error that a later version of this package wrote a ledger."""
+    """Return the error for a ledger written by a newer version of this package."""
     return LedgerError(
         f"path_or_url must be that of a ledger of version {known} or less; got version {version} "
         f"at {location!r}. A newer version of skdptune wrote it, and can read it."

@@ -1,9 +1,9 @@
-"""Mechanisms that draw noise: each takes a value and its sensitivity, and returns a release.
+"""Mechanisms that add noise: each has a value and its sensitivity as input, and returns a release.
 
-Without a seed they draw from a cryptographic source with a key of the operating system; with a
-seed or a generator they repeat, for research. Numbers are released as sums with real noise that
-are rounded to a grid which no data choose.
-Every release has a function that returns what it costs, as a profile from `skdptune.accounting`.
+Without a seed, noise comes from a cryptographic source with a key from the operating system. With
+a seed or a generator, it is reproducible, for research. Releases are the exact sum of the value
+and real-valued noise, rounded to a grid that does not depend on data. For every release, there is
+a function that returns its privacy cost as a profile from `skdptune.accounting`.
 """
 
 from skdptune.mechanisms._doubling import (

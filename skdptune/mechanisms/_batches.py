@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Indices drawn at once: enough to spread the cost of a call, small beside any data.
+# Number of indices drawn at once: enough to amortise a call, and small compared to any data.
 _INDICES_AT_ONCE = 1 << 16
 
 Batch = np.ndarray | slice
@@ -15,7 +15,7 @@ Batch = np.ndarray | slice
 def poisson_batches(
     n_samples: int, rate: float, steps: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Yield, for each step, a Poisson sample: each record independently with probability `rate`.
+    """Yield a Poisson sample for each step: every record independently with probability `rate`.
 
     Parameters
     ----------
@@ -26,21 +26,21 @@ def poisson_batches(
     steps : int
         Number of batches.
     rng : numpy.random.Generator
-        Source of the draws.
+        Generator of the draws.
 
     Yields
     ------
     ndarray of int or slice
-        Increasing indices; ``slice(None)`` where the rate is 1.
+        Increasing indices; ``slice(None)`` if the rate is 1.
 
     Notes
     -----
     Theorem M5.
 
-    The draws of a block of steps form one row of ``steps * n_samples`` independent trials, and the
-    distance from one success to the next is geometric, independently of the past: summing
-    geometric gaps finds the successes without drawing the failures. What remains of the last gap
-    of a block is dropped, since trials beyond the block's end are independent of those before.
+    The draws for a block of steps form a sequence of ``steps * n_samples`` independent trials. The
+    distance between successes is geometric and independent of the past. So sums of geometric
+    distances give the successes without drawing the failures. The rest of a block's last distance
+    is dropped, since trials after the block are independent of those in it.
 
     Examples
     --------
@@ -70,13 +70,13 @@ def _poisson_block(
 
 
 def _successes(trials: int, rate: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the positions of the successes among a number of independent trials."""
+    """Return the positions of the successes in a sequence of independent trials."""
     expected = trials * rate
     count = int(expected + 5.0 * np.sqrt(expected)) + 16
     positions = np.empty(0, dtype=np.int64)
     last = -1
     while last < trials:
-        # An exponential draw of exactly zero would become a gap of 0, the same record twice.
+        # A geometric draw of 0, from an exponential draw of exactly 0, would repeat a record.
         gaps = np.maximum(rng.geometric(rate, count), 1)
         gaps[0] += last
         positions = np.concatenate([positions, np.cumsum(gaps)])
@@ -87,9 +87,9 @@ def _successes(trials: int, rate: float, rng: np.random.Generator) -> np.ndarray
 def fixed_batches(
     n_samples: int, batch_size: int, steps: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Yield, for each step, `batch_size` records drawn uniformly without replacement.
+    """Yield `batch_size` records for each step, drawn uniformly without replacement.
 
-    Where there are no more than `batch_size` records, all are taken.
+    If there are at most `batch_size` records, all are used.
 
     Examples
     --------
@@ -114,10 +114,10 @@ def fixed_batches(
 def _small_fixed_batches(
     n_samples: int, batch_size: int, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return batches as sorted rows, each redrawn until all of its records differ.
+    """Return batches as sorted rows; each row is redrawn until all of its records differ.
 
-    Independent uniform draws that happen to differ are a uniform set. Where the batch's square is
-    below twice the number of records, more than one row in three comes out so.
+    Independent uniform draws, given that they differ, form a uniform set. If the square of the
+    batch size is below twice the number of records, more than one in three rows has no repetition.
     """
     batches = np.empty((count, batch_size), dtype=np.int64)
     missing = np.arange(count)
@@ -131,31 +131,31 @@ def _small_fixed_batches(
 def allocation_batches(
     n_samples: int, n_batches: int, steps: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Yield batches in rounds of `n_batches`, each record in exactly one batch of a round.
+    """Yield batches in rounds of `n_batches`; each record is in exactly one batch of a round.
 
     Parameters
     ----------
     n_samples : int
         Number of records.
     n_batches : int
-        Number of batches of a round. Some are empty where records are few.
+        Number of batches in a round. Some are empty if there are few records.
     steps : int
-        Number of batches in all; the last round may be cut short.
+        Total number of batches; the last round may be incomplete.
     rng : numpy.random.Generator
-        Source of the draws.
+        Generator of the draws.
 
     Yields
     ------
     ndarray of int or slice
-        Increasing indices; ``slice(None)`` where a round has one batch.
+        Increasing indices; ``slice(None)`` if a round has one batch.
 
     Notes
     -----
     Theorem M6.
 
-    Each record's place is a uniform draw of its own in every round, so that the places of the
-    others have the same distribution with and without a record. Shuffling the records and cutting
-    the permutation would not do.
+    Each record's batch is an independent uniform draw in every round. Therefore the batches of the
+    other records have the same distribution with and without a record. Cutting a random
+    permutation of the records into batches does not have this property.
 
     Examples
     --------

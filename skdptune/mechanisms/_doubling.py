@@ -30,98 +30,98 @@ from skdptune.mechanisms._randomness import RandomState, as_generator, standard_
 class DoublingThreshold(RunningBudget):
     r"""Search for a good candidate by a noisy threshold on the utility, raised in doubling steps.
 
-    Each round asks whether any candidate is `step` levels better than what was reached, and
-    publishes the first that is, by noisy comparison. A hit raises what was reached and doubles
-    the step, a miss halves the step. The object holds no candidates: pass their utilities to
-    `propose` while the search is not `finished`, the same ones or others in each round.
+    Each round asks whether any candidate is `step` levels better than the current utility. It
+    publishes the first candidate that is, according to a noisy comparison. A hit raises the
+    current utility and doubles the step; a miss halves the step. The object stores no candidates:
+    pass their utilities to `propose` until the search is `finished`, the same ones or others in
+    each round.
 
-    All that the object shows, over the whole search, is differentially private with `profile`, for
-    data sets that differ in one record, added or removed. The cost depends neither on how many
-    candidates were offered nor on how many rounds were made. Conditions: one record changes no
-    utility by more than `sensitivity`; which candidates a round offers, and their order, is
-    fixed, random, or follows from rounds before, but never from utilities.
+    Everything that the object shows, over the whole search, is differentially private with
+    `profile`, for data sets that differ in one record, added or removed. The cost depends neither
+    on the number of candidates nor on the number of rounds. There are two conditions. One record
+    changes no utility by more than `sensitivity`. The candidates of a round, and their order, are
+    fixed, random, or determined by earlier rounds, but never by utilities.
 
     Parameters
     ----------
     sensitivity : float
-        Most by which one record, added or removed, changes any one utility.
+        Largest change of a single utility when one record is added or removed.
     granularity : float, default=0.01
-        Height of a level; the least gain that counts.
+        Height of a level, which is the smallest gain that counts.
     initial_utility : float, default=0.0
-        Where the search starts, in [0, 1); must be known without looking at the data.
+        Start of the search, in [0, 1); must be known without looking at the data.
     noise : {"sparse", "per-round"} or None, default="sparse"
         "sparse" draws the threshold's noise once and stops after `max_hits` hits; misses are free.
-        "per-round" draws all noise afresh each round, as in the papers; each round is charged.
-        None adds no noise and protects nothing: for research.
+        "per-round" draws all noise again in each round, as in the papers; each round is charged.
+        None adds no noise and gives no privacy: for research.
     epsilon : float
-        Budget of the whole search, in (0, 600]. Unused without noise.
+        Budget of the whole search, in (0, 600]. Not used without noise.
     delta : float, default=0.0
         Failure probability of the budget. "sparse" does not need it.
     max_rounds : int, optional
-        Most rounds. For "per-round" noise fewer rounds mean less noise, and None stands for
-        as many as the search can take without noise.
+        Largest number of rounds. For "per-round" noise, fewer rounds need less noise. None means
+        the largest number of rounds that the search can take without noise.
     max_hits : int, optional
-        Most hits. For "sparse" noise fewer hits mean less noise, and None stands for as
-        many as the search can have without noise.
+        Largest number of hits. For "sparse" noise, fewer hits need less noise. None means the
+        largest number of hits that the search can have without noise.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None draws from the operating system's entropy; a seed draws reproducible noise.
+        None uses the operating system's entropy; a seed makes the noise reproducible.
 
     Attributes
     ----------
     finished : bool
-        Whether the search is over: the step is 0, the utility has reached 1, a limit of rounds or
-        hits is attained, or the next round might not fit the budget.
+        Whether the search is over: the step is 0, the utility has reached 1, the limit of rounds
+        or hits is reached, or the next round might not fit into the budget.
     utility, step : float, int
         State of the search.
     threshold : float
-        What the next round asks for, without its noise.
+        Threshold of the next round, without its noise.
     trace : tuple of ThresholdRound
         The rounds so far.
     winner : tuple of int, or None
-        Round and index of the last hit; rounds count from 0.
+        Round and index of the last hit; rounds are counted from 0.
     profile : PrivacyProfile
-        Cost of the whole search, known beforehand.
+        Privacy cost of the whole search, known beforehand.
     max_rounds, max_hits : int or None
-        The limits in force.
+        The limits that apply.
     threshold_scale, candidate_scale : float
-        Parameters of the Laplace noises.
+        Scales of the Laplace noises.
 
     See Also
     --------
-    skdptune.accounting.doubling_threshold : The cost of "per-round" noise, and why.
-    skdptune.accounting.sparse_vector : The cost of "sparse" noise, and why.
+    skdptune.accounting.doubling_threshold : Computes the cost of "per-round" noise.
+    skdptune.accounting.sparse_vector : Computes the cost of "sparse" noise.
 
     Notes
     -----
     Theorem D0.
 
     Algorithm 1 of Ding, Wu, Xu and Pan (*Constant-overhead Differentially Private Hyperparameter
-    Tuning*) and of Ding and Wu (*Revisiting Hyperparameter Tuning with Differential Privacy*):
-    ``u = u_0``, ``step = 1``; a round compares ``u + step * g`` plus threshold noise with the
-    utilities plus noise of their own; at the first that reaches it, ``u += step * g`` and
-    ``step *= 2``; if none does, ``step //= 2``. The papers' search ends at step 0; this one also
-    at ``u >= 1``, as the second paper's proof supposes. They charge the rounds that were made,
-    whose number depends on the data; here the cost is fixed beforehand.
+    Tuning*) and of Ding and Wu (*Revisiting Hyperparameter Tuning with Differential Privacy*). It
+    starts with ``u = u_0`` and ``step = 1``. A round compares ``u + step * g`` plus threshold
+    noise with each utility plus separate noise. At the first utility that reaches it, ``u += step
+    * g`` and ``step *= 2``; if there is none, ``step //= 2``. The papers' search ends at step 0;
+    this one also ends at ``u >= 1``, as the second paper's proof assumes. The papers charge the
+    actual rounds, whose number depends on the data. Here, the cost is fixed beforehand.
 
     With "per-round" noise and cost ``e`` of a round, the scales are ``2 * sensitivity / e`` for
     the threshold and ``4 * sensitivity / e`` for candidates; a `BudgetFilter` stops the search.
-    The cost of a round is the largest for which no search that would end by itself within
-    `max_rounds` rounds is cut short; without delta it is
-    ``2 epsilon / (2 + ceil(3 (max_rounds - 1) / 2))``. With "sparse" noise the scales are
-    ``sensitivity / a`` and ``2 * max_hits * sensitivity / b``,
-    ``(a, b) = sparse_vector_split(epsilon, max_hits)``.
+    The cost of a round is the largest one with which no search is cut short that would end within
+    `max_rounds` rounds without the filter. Without delta, it is ``2 epsilon / (2 + ceil(3
+    (max_rounds - 1) / 2))``. With "sparse" noise, the scales are ``sensitivity / a`` and ``2 *
+    max_hits * sensitivity / b``, with ``(a, b) = sparse_vector_split(epsilon, max_hits)``.
 
-    *Floating point.* Noise that is published as a float reveals low bits of the value beneath it
-    (Mironov 2012). Here nothing is published but the outcomes of comparisons, so only their
-    probabilities count. Noise from the operating system's entropy is drawn such that every tail
-    probability, and its complement, has a relative error of some 1e-15, also far out; rounding the
-    sums adds some ``1e-16 / scale``. Over ``n`` comparisons this changes no outcome's
-    probability by more than a factor ``1 +- n * 1e-15 * (1 + 1 / scale)`` or so: 1e-9 of epsilon
-    at a million comparisons with ordinary scales. The profile leaves this out. Seeded
-    noise is NumPy's, and makes no such claim.
+    *Floating point.* Noise that is published as a float reveals low bits of the value to which it
+    is added (Mironov 2012). Here, only the outcomes of comparisons are published, so only their
+    probabilities matter. With noise from the operating system's entropy, every tail probability
+    and its complement have a relative error of about 1e-15, also far out; rounding the sums adds
+    about ``1e-16 / scale``. Over ``n`` comparisons, the probability of any outcome changes by at
+    most a factor of about ``1 +- n * 1e-15 * (1 + 1 / scale)``: 1e-9 of epsilon at a million
+    comparisons with ordinary scales. The profile does not include this. Seeded noise is NumPy's,
+    and has no such guarantee.
 
-    The threshold's noise is secret while the search goes on, and what is left of the budget is
-    spent once. So the object can be neither copied nor pickled, nor used in a forked process.
+    The threshold's noise is secret during the search, and the remaining budget can only be spent
+    once. So the object cannot be copied, pickled, or used in a forked process.
 
     Examples
     --------
@@ -176,15 +176,15 @@ class DoublingThreshold(RunningBudget):
         Parameters
         ----------
         utilities : array-like of shape (n_candidates,)
-            Private true utilities. They are clipped to [0, 1], NaN counts as 0.
+            Private true utilities. They are clipped to [0, 1]; NaN counts as 0.
         order : array-like of shape (n_candidates,), optional
-            Indices in the order in which the candidates are asked; None asks from the first on.
+            Indices in the order in which candidates are compared; None starts with the first one.
             It must not depend on utilities.
 
         Returns
         -------
         int or None
-            Index of the first candidate that passed, None for a miss.
+            Index of the first candidate that passed; None for a miss.
         """
         if self.finished:
             raise RuntimeError(
@@ -200,7 +200,7 @@ class DoublingThreshold(RunningBudget):
         return found
 
     def _candidate_noise(self, count: int) -> NDArray[np.float64]:
-        # Noise of candidates behind the first that passes is drawn and ignored.
+        # Noise of candidates after the first one that passes is drawn and ignored.
         return self._laplace(self._plan.candidate_scale, count)
 
     def _noisy_threshold(self) -> float:
@@ -238,17 +238,17 @@ class DoublingThreshold(RunningBudget):
 
     @property
     def utility(self) -> float:
-        """What has been reached so far, at most 1."""
+        """The utility reached so far; at most 1."""
         return self._state.utility
 
     @property
     def step(self) -> int:
-        """Levels that the next round tries to gain at once; 0 at the end."""
+        """Number of levels that the next round tries to gain at once; 0 at the end."""
         return self._state.step
 
     @property
     def threshold(self) -> float:
-        """What the next round asks for, without its noise."""
+        """Threshold of the next round, without its noise."""
         return self._state.threshold
 
     @property
@@ -258,36 +258,36 @@ class DoublingThreshold(RunningBudget):
 
     @property
     def winner(self) -> tuple[int, int] | None:
-        """Round and index of the last hit, None without any."""
+        """Round and index of the last hit; None without a hit."""
         return self._winner
 
     @property
     def profile(self) -> PrivacyProfile:
-        """Cost of the whole search, whatever happens in it."""
+        """Privacy cost of the whole search, whatever happens in it."""
         return self._plan.profile
 
     @property
     def max_rounds(self) -> int | None:
-        """Most rounds of the search, None where other limits end it."""
+        """Largest number of rounds; None if other limits end the search."""
         return self._plan.max_rounds
 
     @property
     def max_hits(self) -> int | None:
-        """Most hits of the search, None where other limits end it."""
+        """Largest number of hits; None if other limits end the search."""
         return self._plan.max_hits
 
     @property
     def threshold_scale(self) -> float:
-        """Parameter of the threshold's Laplace noise."""
+        """Scale of the threshold's Laplace noise."""
         return self._plan.threshold_scale
 
     @property
     def candidate_scale(self) -> float:
-        """Parameter of the candidates' Laplace noise."""
+        """Scale of the candidates' Laplace noise."""
         return self._plan.candidate_scale
 
     def __repr__(self) -> str:
-        """Show the state of the search, all of which is public."""
+        """Return the state of the search as text; all of it is public."""
         return (
             f"DoublingThreshold(noise={self._noise!r}; rounds={len(self.trace)}, "
             f"utility={self.utility:g}, step={self.step}, finished={self.finished})"
@@ -297,24 +297,24 @@ class DoublingThreshold(RunningBudget):
 def doubling_threshold_release(
     utilities: ArrayLike, *, order: ArrayLike | None = None, **settings: Any
 ) -> tuple[int | None, tuple[ThresholdRound, ...]]:
-    """Return the candidate on which a doubling threshold search ends, and its rounds.
+    """Return the final candidate of a doubling threshold search, and its rounds.
 
-    Differentially private, with the `profile` of a `DoublingThreshold` of the same settings,
-    for data sets that differ in one record, added or removed.
+    The result is differentially private with the `profile` of a `DoublingThreshold` with the same
+    settings, for data sets that differ in one record, added or removed.
 
     Parameters
     ----------
     utilities : array-like of shape (n_candidates,)
-        Private true utilities. They are clipped to [0, 1], NaN counts as 0.
+        Private true utilities. They are clipped to [0, 1]; NaN counts as 0.
     order : array-like of shape (n_candidates,), optional
-        Indices in the order in which the candidates are asked in every round.
+        Indices in the order in which candidates are compared in every round.
     **settings
         Keyword arguments of `DoublingThreshold`.
 
     Returns
     -------
     winner : int or None
-        Index of the last hit, None without any.
+        Index of the last hit; None without a hit.
     trace : tuple of ThresholdRound
 
     Examples
@@ -333,7 +333,7 @@ def doubling_threshold_release(
 
 
 def _bounded(utilities: ArrayLike) -> NDArray[np.float64]:
-    """Return utilities in [0, 1]; the errors show none of them."""
+    """Return utilities in [0, 1]; error messages show none of them."""
     values = check_private_numbers(utilities, name="utilities")
     if values.ndim != 1 or values.size == 0:
         raise ValueError(
@@ -354,22 +354,22 @@ def _checked_order(order: ArrayLike | None, count: int) -> NDArray[np.intp]:
     return ranking.astype(np.intp)
 
 
-# The state, a function of hits and misses alone ------------------------------------------
+# The state, which depends only on hits and misses ----------------------------------------
 
 _FINEST = 1e-9
-# Counts a level that is whole up to rounding as whole: (1 - 0.7) / 0.1 is 3 levels.
+# A level that is complete up to rounding counts as complete: (1 - 0.7) / 0.1 is 3 levels.
 _ROUNDING = 1.0 - 1e-12
 
 
 class ThresholdRound(NamedTuple):
-    """One round of a doubling threshold search, as it may be published.
+    """One round of a doubling threshold search, in the form in which it may be published.
 
     Attributes
     ----------
     utility : float
-        What had been reached before the round.
+        The utility reached before the round.
     step : int
-        Levels that the round tried to gain at once.
+        Number of levels that the round tried to gain at once.
     hit : bool
         Whether a candidate passed the noisy threshold.
 
@@ -387,17 +387,17 @@ class ThresholdRound(NamedTuple):
 
 
 class ThresholdState:
-    """The utility reached and the step, moved by hits and misses.
+    """The current utility and step, which change with hits and misses.
 
     Parameters
     ----------
     granularity, initial_utility : float
-        As for `DoublingThreshold`.
+        See `DoublingThreshold`.
 
     Attributes
     ----------
     levels : int
-        Levels from the start to utility 1.
+        Number of levels from the start to utility 1.
     hits : int
         Number of hits so far.
     trace : tuple of ThresholdRound
@@ -424,7 +424,7 @@ class ThresholdState:
         self.trace: tuple[ThresholdRound, ...] = ()
 
     def record(self, hit: bool) -> None:
-        """Move by the outcome of one round."""
+        """Update the state by the outcome of one round."""
         self.trace = (*self.trace, ThresholdRound(self.utility, self.step, hit))
         if hit:
             self.hits += 1
@@ -435,46 +435,46 @@ class ThresholdState:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether there is nothing to gain: the step is 0, or the utility has reached 1."""
+        """Whether nothing more can be gained: the step is 0, or the utility has reached 1."""
         return self.step == 0 or self._level >= self.levels
 
     @property
     def utility(self) -> float:
-        """What has been reached, at most 1."""
-        # One product of a whole number: levels do not add up their roundings.
+        """The current utility; at most 1."""
+        # A product with an integer, so that rounding errors of levels do not accumulate.
         return min(self._start + self._level * self._height, 1.0)
 
     @property
     def threshold(self) -> float:
-        """What the next round asks for, without its noise."""
+        """Threshold of the next round, without its noise."""
         return self._start + (self._level + self.step) * self._height
 
 
-# How much noise a budget needs, and when the search must stop ----------------------------
+# The noise for a budget, and when the search must stop -----------------------------------
 
-# Everything here follows from public settings, before the search.
+# Everything here depends only on public settings, before the search.
 
-# Keeps calibration clear of both ends, where rounding could refuse what is known to fit.
+# Keeps calibration away from both ends, where rounding might reject values that fit.
 _MARGIN = 1.0 - 1e-6
 _LEAST_EPSILON = 1e-100
 
 
 @dataclass(frozen=True)
 class ThresholdPlan:
-    """Noise, limits and cost of a doubling threshold search.
+    """Noise, limits and privacy cost of a doubling threshold search.
 
     Attributes
     ----------
     threshold_scale, candidate_scale : float
         Scales of the Laplace noises.
     redraws : bool
-        Whether every round has a threshold noise of its own.
+        Whether the threshold noise is drawn again in every round.
     max_rounds, max_hits : int or None
-        Where the search stops at the latest.
+        Limits after which the search stops.
     round_epsilon, budget : Fraction or None
         Settings of the filter, if the noise is drawn per round.
     profile : PrivacyProfile
-        What the search costs, whatever happens in it.
+        Privacy cost of the search, whatever happens in it.
     """
 
     threshold_scale: float
@@ -487,7 +487,7 @@ class ThresholdPlan:
     profile: PrivacyProfile
 
     def new_filter(self) -> BudgetFilter | None:
-        """Return the filter that a search must ask before each round, if it needs one."""
+        """Return the filter that a search must query before each round, or None if not needed."""
         if self.round_epsilon is None:
             return None
         return BudgetFilter(self.round_epsilon, self.budget, self.max_rounds)
@@ -503,8 +503,8 @@ def plan_threshold_search(
     max_rounds: int | None,
     max_hits: int | None,
 ) -> ThresholdPlan:
-    """Return the plan of a search over so many levels of utility; see `DoublingThreshold`."""
-    # Theorem D0: it is charged beforehand, by its plan.
+    """Return the plan of a search over a number of utility levels; see `DoublingThreshold`."""
+    # Theorem D0: the search is charged beforehand, by its plan.
     if noise is not None:
         check_option(noise, name="noise", options=("sparse", "per-round"))
     influence = check_real(
@@ -522,7 +522,7 @@ def plan_threshold_search(
     )
     if noise is None:
         return ThresholdPlan(0.0, 0.0, False, rounds, hits, None, None, nonprivate_profile())
-    # Its parts must not vanish in rounding.
+    # Parts of epsilon must not be rounded to zero.
     budget = check_real(epsilon, name="epsilon", lower=_LEAST_EPSILON, upper=LARGEST_LOSS)
     if noise == "sparse":
         return _sparse(influence, budget, rounds, hits or most_hits(levels))
@@ -530,18 +530,19 @@ def plan_threshold_search(
 
 
 def most_hits(levels: int) -> int:
-    """Return the most hits of a search without noise that ends within so many levels.
+    """Return the largest number of hits of a search without noise over a number of levels.
 
     Notes
     -----
-    Ding, Wu, Xu and Pan, Lemma 1: if the best utility lies ``n = 2**k - 1 + r`` levels up,
-    ``r < 2**k``, the search hits ``k`` times, and then once for every one in the binary digits of
-    ``r``. It misses once more than it hits, so it makes twice the number plus one rounds (the
-    lemma counts one miss less). Up to ``n`` levels the most is attained at ``k`` or ``k - 1``.
+    Ding, Wu, Xu and Pan, Lemma 1: let the best utility be ``n = 2**k - 1 + r`` levels up, with ``r
+    < 2**k``. Then the search hits ``k`` times, and once more for every one in the binary digits of
+    ``r``. It misses once more than it hits, so the number of rounds is twice the number of hits
+    plus one (the lemma counts one miss less). Up to ``n`` levels, the maximum is attained at ``k``
+    or ``k - 1``.
     """
     doublings = (levels + 1).bit_length() - 1
     rest = levels + 1 - (1 << doublings)
-    # No number up to r has more ones than the largest 2**j - 1 among them.
+    # No number up to r has more binary ones than the largest 2**j - 1 up to r.
     return max(2 * (doublings - 1), doublings + (rest + 1).bit_length() - 1)
 
 
@@ -561,9 +562,9 @@ def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> T
 
 
 def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
-    """Return the most rounds of a search with noise drawn per round."""
+    """Return the largest number of rounds of a search with noise drawn per round."""
     cap = rounds or 2 * most_hits(levels) + 1
-    # Before its last hit a search that goes on has missed at most as often as it has hit.
+    # If a search continues, misses do not outnumber hits before its last hit.
     return cap if hits is None else min(cap, 2 * hits - 1)
 
 
@@ -586,13 +587,13 @@ def _per_round(
 
 
 def _half_rounds(rounds: int) -> int:
-    """Return the halves of a round's cost that a search of so many rounds may need.
+    """Return how many halves of a round's cost a search may need within a number of rounds.
 
     Notes
     -----
-    A search that ends at step 0 after ``2 h + 1`` rounds has ``h`` hits. Before its last round it
-    has used ``3 h`` halves, and the filter wants two more. With this number the filter cuts
-    short no search that would have ended by itself within the rounds.
+    A search that ends at step 0 after ``2 h + 1`` rounds has ``h`` hits. Before its last round, it
+    has used ``3 h`` halves, and the filter requires two more. With this number, the filter does
+    not cut short any search that would end within the rounds without it.
     """
     return 2 + math.ceil(3 * (rounds - 1) / 2)
 
@@ -600,7 +601,7 @@ def _half_rounds(rounds: int) -> int:
 def _round_epsilon(budget: float, failure: float, rounds: int) -> Fraction:
     """Return the largest cost of a round that keeps the search within the budget."""
     halves = _half_rounds(rounds)
-    # Numbers count as they are written, as in the filter.
+    # Numbers are read as decimals, as in the filter.
     pure = 2 * Fraction(repr(budget)) / halves
     largest = 2.0 * LARGEST_LOSS / halves * _MARGIN
     if failure == 0.0 or float(pure) >= largest:

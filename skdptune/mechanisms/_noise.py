@@ -1,4 +1,4 @@
-"""Values released with Gaussian or Laplace noise, and what that costs."""
+"""Values released with Gaussian or Laplace noise, and their privacy cost."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from skdptune.accounting._shared import LARGEST_LOSS, gaussian_delta
 from skdptune.mechanisms._exact_noise import add_gaussian, add_laplace
 from skdptune.mechanisms._randomness import RandomState, as_generator
 
-# Beyond this shift the accounting counts every loss as infinite.
+# For larger shifts, the accounting treats every loss as infinite.
 _LARGEST_SHIFT = 30.0
 _LEAST_SHIFT = 1e-6
-# So that a quotient, and its product with a sensitivity, are not rounded below what is needed.
+# Ensures that a quotient, and its product with a sensitivity, are not rounded below the need.
 _ROUNDED_UP = 1.0 + 2.0**-50
 
 
@@ -34,19 +34,19 @@ def gaussian_release(
     value : float or array-like
         Finite numbers.
     sensitivity : float
-        Most by which one record, added or removed, moves the value in Euclidean norm. It
-        decides the cost, see `gaussian_profile`, and not the noise.
+        Largest change of the value in Euclidean norm, when one record is added or removed. It
+        determines the cost, see `gaussian_profile`, but not the noise.
     scale : float
-        Standard deviation of the noise; 0 adds none, which is only free at sensitivity 0.
+        Standard deviation of the noise; 0 adds none, which is only free if the sensitivity is 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None draws from a cryptographic source with a key of the operating system; a seed draws
-        reproducible noise, which whoever knows the seed can subtract.
+        None uses a cryptographic source with a key from the operating system. A seed makes the
+        noise reproducible, and anyone who knows the seed can subtract it.
 
     Returns
     -------
     float or ndarray of the value's shape
-        Multiples of a power of two that follows from the scale alone, some millionth of it: the
-        sum of the value and of real noise, rounded to such multiples exactly.
+        Multiples of a power of two, which depends only on the scale and is about a millionth of
+        it. They are the sum of the value and of real noise, rounded exactly.
 
     Notes
     -----
@@ -71,17 +71,17 @@ def laplace_release(
     value : float or array-like
         Finite numbers.
     sensitivity : float
-        Most by which one record, added or removed, moves the value in sum of absolute
-        changes. It decides the cost, see `laplace_profile`, and not the noise.
+        Largest change of the value in L1 norm, when one record is added or removed. It determines
+        the cost, see `laplace_profile`, but not the noise.
     scale : float
         Parameter ``b`` of the density ``exp(-abs(x) / b) / (2 b)``; 0 adds no noise.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        As for `gaussian_release`.
+        See `gaussian_release`.
 
     Returns
     -------
     float or ndarray of the value's shape
-        On a grid as that of `gaussian_release`.
+        On a grid like that of `gaussian_release`.
 
     Notes
     -----
@@ -97,12 +97,12 @@ def laplace_release(
 
 
 def gaussian_profile(sensitivity: float, scale: float) -> PrivacyProfile:
-    """Return what `gaussian_release` costs, for neighbours by one record, added or removed.
+    """Return the cost of `gaussian_release`, for neighbours by one record, added or removed.
 
     Parameters
     ----------
     sensitivity, scale : float
-        As for `gaussian_release`.
+        See `gaussian_release`.
 
     Examples
     --------
@@ -115,16 +115,17 @@ def gaussian_profile(sensitivity: float, scale: float) -> PrivacyProfile:
 
 
 def laplace_profile(sensitivity: float, scale: float) -> PrivacyProfile:
-    """Return what `laplace_release` costs, for neighbours by one record, added or removed.
+    """Return the cost of `laplace_release`, for neighbours by one record, added or removed.
 
     Parameters
     ----------
     sensitivity, scale : float
-        As for `laplace_release`.
+        See `laplace_release`.
 
     Notes
     -----
-    Pure, ``sensitivity / scale`` (Dwork and Roth 2014, Theorem 3.6), for any number of values.
+    It is pure, with ``sensitivity / scale`` (Dwork and Roth 2014, Theorem 3.6), for any number of
+    values.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def laplace_profile(sensitivity: float, scale: float) -> PrivacyProfile:
 
 
 def noise_for_budget(epsilon: float, delta: float) -> tuple[float, PrivacyProfile]:
-    """Return the least noise that meets a budget, in units of the sensitivity, and its cost.
+    """Return the smallest noise for a budget, in units of the sensitivity, and its cost.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def noise_for_budget(epsilon: float, delta: float) -> tuple[float, PrivacyProfil
     Returns
     -------
     scale, profile : float, PrivacyProfile
-        Multiply `scale` by the sensitivity.
+        Multiply `scale` by the sensitivity to get the scale of the noise.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def _calibrated_gaussian(epsilon: float, delta: float) -> tuple[float, PrivacyPr
 
 
 def _closed_form_ratio(epsilon: float, delta: float) -> float:
-    """Return the noise by the closed form (Theorem P6), a touch more than its least."""
+    """Return the noise by the closed form (Theorem P6), slightly above the smallest one."""
     low, high = math.log(_LEAST_SHIFT), math.log(_LARGEST_SHIFT)
 
     def excess(log_shift: float) -> float:
@@ -190,17 +191,17 @@ def _closed_form_ratio(epsilon: float, delta: float) -> float:
     if excess(low) >= 0.0 or excess(high) <= 0.0:
         return 1.0
     shift = math.exp(optimize.brentq(excess, low, high, xtol=1e-9))
-    # What a grid adds to the closed form.
+    # The grid adds up to this to the closed form.
     return min((1.0 + 5e-5) / shift, 1e6)
 
 
 def pure_profile(epsilon: float) -> PrivacyProfile:
-    """Return a pure profile; beyond the largest epsilon of the accounting, one of no privacy."""
+    """Return a pure profile, or one of no privacy above the accounting's largest epsilon."""
     return PrivacyProfile.pure(epsilon) if epsilon <= LARGEST_LOSS else nonprivate_profile()
 
 
 def nonprivate_profile() -> PrivacyProfile:
-    """Return the profile of a release that protects nothing."""
+    """Return the profile of a release without privacy."""
     return PrivacyProfile.approximate(0.0, 1.0)
 
 
@@ -224,7 +225,7 @@ def _released(
     _, spread = _checked(sensitivity, scale)
     array = check_private_numbers(value, name="value")
     if not np.isfinite(array).all():
-        # An infinite value would be released exactly, noise or not; the message shows no value.
+        # An infinite value would be released exactly, even with noise; the message shows no value.
         raise ValueError("value must be finite; got infinities or NaN. Clip what goes into it.")
     if spread == 0.0:
         noisy = array.copy()
@@ -234,21 +235,21 @@ def _released(
     return float(noisy) if array.ndim == 0 else noisy
 
 
-# Sums whose sensitivity is what it says, to the last bit ---------------------------------
+# Sums whose sensitivity is exact to the last bit -----------------------------------------
 
-# 2^27 records of units 2^-26 still sum below 2^53, where integers are exact as doubles.
+# Sums of 2^27 records in units of 2^-26 are below 2^53, where integers are exact as doubles.
 UNIT = 2.0**-26
 _LARGEST = 2**53
 _ROWS = 1 << 16
 
 
 def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the sum over records of numbers in [-1, 1], cut to multiples of 2^-26 first.
+    """Return the sum of numbers in [-1, 1] over records, after truncation to multiples of 2^-26.
 
     Parameters
     ----------
     units : ndarray of shape (n_samples,) or (n_samples, n_values)
-        Numbers beyond [-1, 1] are clipped; NaN counts as -1.
+        Numbers outside of [-1, 1] are clipped; NaN counts as -1.
 
     Returns
     -------
@@ -258,13 +259,13 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     -----
     Theorem R1.
 
-    A float sum is rounded at every addition, and one record more can change the roundings of all
-    others: its influence exceeds the largest summand (Casacuberta, Shoemate, Vadhan and
-    Wagaman 2022). Rounding each record's numbers by themselves, and adding integers, has no
-    such effect. They are rounded towards 0, so that no norm of a record's numbers grows: one
-    record changes the result by its own numbers at most, however many records there are: a sum
-    that more than 2^27 of them may have is cut to [-2^27, 2^27], where doubles tell all multiples
-    apart. Cutting brings two sums no farther apart.
+    A float sum is rounded at every addition, and adding a record can change the roundings of all
+    others. Its influence may then exceed the largest summand (Casacuberta, Shoemate, Vadhan and
+    Wagaman 2022). Rounding each record's numbers separately, and adding integers, avoids this
+    effect. The numbers are rounded towards 0, so that no norm of a record's numbers grows.
+    Therefore one record changes the result by at most its own numbers, for any number of records.
+    A larger sum, which is possible for more than 2^27 records, is clipped to [-2^27, 2^27], where
+    all multiples are exact as doubles. Clipping does not move two sums further apart.
 
     Examples
     --------

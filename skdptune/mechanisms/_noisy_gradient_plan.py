@@ -1,4 +1,4 @@
-"""The plan of DP-SGD: sampling, number of steps, noise and cost, from public numbers alone."""
+"""The plan of DP-SGD: sampling, number of steps, noise and cost, from public numbers only."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from skdptune.accounting._shared import gaussian_delta
 from skdptune.mechanisms._batches import Batch, allocation_batches, fixed_batches, poisson_batches
 
 SAMPLINGS = ("poisson", "fixed", "allocation")
-# In place of a number of epochs: as many steps as the budget pays for.
+# Instead of a number of epochs: the largest number of steps that the budget allows.
 MAX_EPOCHS = "max"
-# A profile holds no losses beyond 600, and no guarantee is left long before.
+# Profiles contain no losses beyond 600, and the guarantee is meaningless long before.
 _LARGEST_EPSILON = 500.0
-# Less noise promises nothing, and its losses would fill any memory.
+# Less noise guarantees nothing, and its losses would need too much memory.
 _LEAST_NOISE = 1.0 / 30.0
-# Share of epsilon that may be left over: less is not worth another evaluation.
+# Share of epsilon that may remain unused: a smaller one is not worth another evaluation.
 _TOLERANCE = 2e-3
-# Least share of the records in a batch of an allocation.
+# Smallest share of the records in a batch of an allocation.
 _LEAST_SHARE = 1e-9
 
 
@@ -48,13 +48,13 @@ class NoisyGradientPlan:
     sampling : {"poisson", "fixed", "allocation"}
         How batches are drawn.
     rate : float
-        ``batch_size / n_samples``; for "allocation", 1 over the number of batches of a round.
+        ``batch_size / n_samples``; for "allocation", 1 over the number of batches in a round.
     steps : int
-        Number of steps, ``ceil(epochs / rate)``, or as many as the budget pays for.
+        Number of steps: ``ceil(epochs / rate)``, or as many as the budget pays for.
     noise_multiplier : float
         Standard deviation of the noise on a clipped sum, in units of the clipping norm.
     profile : PrivacyProfile
-        What all steps together cost.
+        The privacy cost of all steps together.
     """
 
     n_samples: int
@@ -67,19 +67,19 @@ class NoisyGradientPlan:
 
     @property
     def epochs(self) -> float:
-        """Expected number of times that a record is looked at, in all steps."""
-        # Without the last digits, in which the rate is rounded, so that it is whole where it is.
+        """Expected number of times that a record is used, over all steps."""
+        # Remove the last digits, which come from rounding the rate, so that integers are exact.
         return float(f"{self.steps * self.rate:.14g}")
 
     def batches(self, n_samples: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """Return the batches of all steps, drawn from the records that there really are.
+        """Return the batches of all steps, drawn from the actual records.
 
         Parameters
         ----------
         n_samples : int
-            Their number, which may differ from the public one.
+            Actual number of records, which may differ from the public one.
         rng : numpy.random.Generator
-            Source of the draws.
+            Generator of the draws.
 
         Returns
         -------
@@ -103,56 +103,56 @@ def plan_noisy_gradient(
     noise_multiplier: float | None = None,
     sampling: str = "poisson",
 ) -> NoisyGradientPlan:
-    r"""Return the plan of a DP-SGD training that keeps within a budget.
+    r"""Return the plan of a DP-SGD training within a budget.
 
     Parameters
     ----------
     n_samples : int
         The public number of records.
     epochs : float or "max"
-        Expected number of times that a record is looked at; the number of steps is
-        ``epochs * n_samples / batch_size``, rounded up. "max" stands for as many steps of noise
-        `noise_multiplier` as the budget pays for.
+        Expected number of times that a record is used; the number of steps is ``epochs * n_samples
+        / batch_size``, rounded up. "max" means the largest number of steps with
+        `noise_multiplier` that the budget allows.
     batch_size : int
-        Expected number of records of a batch, at most `n_samples`.
+        Expected number of records in a batch, at most `n_samples`.
     epsilon, delta : float
-        The budget. Infinite epsilon stands for no noise; of a finite one above 500 only 500 are
+        The budget. Infinite epsilon means no noise; of a finite epsilon above 500, only 500 are
         used. Ignored if `noise_multiplier` is given, unless `epochs` is "max".
     noise_multiplier : float, optional
-        The noise, in place of a budget; 0 for none. With "max" epochs, beside a budget.
+        The noise, instead of a budget; 0 for none. With "max" epochs, it is given in addition to a
+        budget.
     sampling : {"poisson", "fixed", "allocation"}, default="poisson"
-        "poisson": each record enters each batch independently. "fixed": each batch is a
-        uniform set of `batch_size` records. "allocation": an epoch has ``n_samples / batch_size``
-        batches (rounded), and each record is in one of them, drawn at random; a last epoch may be
-        cut short.
+        "poisson": each record is in each batch independently. "fixed": each batch is a uniform set
+        of `batch_size` records. "allocation": an epoch has ``n_samples / batch_size`` batches
+        (rounded), and each record is in one of them, drawn at random; the last epoch may be
+        incomplete.
 
     Returns
     -------
     NoisyGradientPlan
         Its cost at `delta` never exceeds `epsilon`, and is at least 99 % of it (up to 500). With
-        "max" epochs it is short of it by less than what one step more costs.
+        "max" epochs, the unused budget is less than the cost of one more step.
 
     Notes
     -----
     Theorem M5, Theorem M6.
 
-    The relation is adding or removing one record. Sampling rate, number of steps, divisor and
-    noise are constants: they do not change with the neighbour's size.
+    The neighbouring relation is adding or removing one record. Sampling rate, number of steps,
+    divisor and noise are constants: they do not change with the size of the neighbouring data set.
 
-    *Poisson.* The Poisson-sampled Gaussian of this noise multiplier, composed over the steps
+    *Poisson.* The Poisson-sampled Gaussian with this noise multiplier, composed over the steps
     (Abadi et al. 2016; Zhu, Dong and Wang 2022).
 
-    *Fixed size.* The extra record *replaces* another of the batch, so that the noise counts as
-    half: the Poisson-sampled Gaussian of half the noise multiplier, in both directions. This
-    takes about twice the noise of Poisson batches.
+    *Fixed size.* The additional record *replaces* another one in the batch, so the noise counts as
+    half: the Poisson-sampled Gaussian with half the noise multiplier, in both directions. This
+    needs about twice the noise of Poisson batches.
 
-    *Allocation.* A record is in one batch of an epoch, at a place of its own that is drawn
-    independently of all else, so that batches' sizes are as random as those of Poisson batches.
-    For 20 to 1,000 batches, 1 to 10 epochs and epsilon from 0.5 to 4 it takes 1 to 13 % less noise
-    than those.
+    *Allocation.* A record is in one batch of an epoch, drawn independently of everything else.
+    Therefore the batch sizes are as random as those of Poisson batches. For 20 to 1,000 batches, 1
+    to 10 epochs and epsilon from 0.5 to 4, it needs 1 to 13 % less noise than Poisson batches.
 
-    As everywhere in the field, sums of clipped gradients are those of real numbers: what rounding
-    does to them is not part of the theorem.
+    As usual in the literature, sums of clipped gradients are treated as real numbers: the effect
+    of rounding is not part of the theorem.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def plan_noisy_gradient(
         steps, profile = _most_steps(rate, noise, sampling, *limits)
         return NoisyGradientPlan(n_samples, batch_size, sampling, rate, steps, noise, profile)
     epochs = check_real(epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9)
-    # The factor takes back a rounding error that would cost a step.
+    # The factor compensates for a rounding error that would cost a step.
     steps = max(1, math.ceil(epochs / rate * (1.0 - 1e-12)))
     if noise_multiplier is None:
         budget = _checked_budget(epsilon, delta)
@@ -203,31 +203,32 @@ def steps_for_budget(
     epsilon, delta : float
         The budget, finite and positive.
     sampling : {"poisson", "fixed", "allocation"}, default="poisson"
-        "poisson": each record enters each batch independently. "fixed": batches of fixed size.
-        "allocation": each record is in one batch of an epoch, at random; the rate is rounded to
-        1 over a number of batches.
+        "poisson": each record is in each batch independently. "fixed": batches have a fixed size.
+        "allocation": each record is in one batch of an epoch, at random; the rate is rounded to 1
+        over a number of batches.
 
     Returns
     -------
     int
-        So many steps cost at most `epsilon` at `delta`, and one more would cost more. Beyond
-        10,000 steps four digits are found, and one billion is the most.
+        This many steps cost at most `epsilon` at `delta`, and one more would cost more. Above
+        10,000 steps, the number is accurate to four digits; the maximum is one billion.
 
     Raises
     ------
     UnreachableBudgetError
-        If one step costs more.
+        If a single step costs more than the budget.
 
     See Also
     --------
-    noise_for_budget : The other way round, for a single release.
+    noise_for_budget : Returns the noise for a single release.
 
     Notes
     -----
     Theorem M5, Theorem M6.
 
-    The other way to spend a budget on candidates of any rate and noise (Koskela and Kulkarni 2023,
-    arXiv:2301.11989, appendix D.1). Neighbours differ by one record, added or removed.
+    This is the other way to spend a budget on candidates of any rate and noise (Koskela and
+    Kulkarni 2023, arXiv:2301.11989, appendix D.1). Neighbours differ by one record, added or
+    removed.
 
     Examples
     --------
@@ -268,7 +269,7 @@ def _checked_budget(epsilon: float | None, delta: float | None) -> tuple[float, 
 def check_noise_and_budget(
     noise_multiplier: float | None, epsilon: float | None, delta: float | None
 ) -> tuple[float, float, float]:
-    """Return noise, epsilon and delta if a number of steps follows from them, or raise."""
+    """Return noise, epsilon and delta if they determine a number of steps, or raise."""
     hint = "The number of steps follows from noise_multiplier, epsilon and delta together."
     noise = check_real(
         noise_multiplier, name="noise_multiplier", lower=0.0, lower_open=True, upper=1e9, hint=hint
@@ -290,10 +291,10 @@ def _most_steps(
     epsilon = min(epsilon, _LARGEST_EPSILON)
     shift = gaussian_shift(epsilon, delta) or 1.0
     of_one = _shift_of_steps(rate, 1, noise / (2.0 if sampling == "fixed" else 1.0))
-    # Of the rarest samples it is 0.
+    # For very small sampling rates, it is rounded to 0.
     guess = (shift / max(of_one, 1e-100)) ** 2
 
-    # Most profiles on the way are not wanted again.
+    # Not cached: most intermediate profiles are not needed again.
     def profile_of(steps: int) -> PrivacyProfile:
         return _profile.__wrapped__(rate, steps, sampling, noise)
 
@@ -304,7 +305,7 @@ def _most_steps(
 def _calibrated(
     rate: float, steps: int, sampling: str, epsilon: float, delta: float
 ) -> tuple[float, PrivacyProfile]:
-    """Return the least noise that keeps within the budget, and its profile."""
+    """Return the smallest noise within the budget, and its profile."""
     if math.isinf(epsilon):
         return 0.0, _profile(rate, steps, sampling, 0.0)
     found = calibrate(
@@ -332,19 +333,19 @@ def _profile(rate: float, steps: int, sampling: str, noise: float) -> PrivacyPro
 
 
 def _shift_of_steps(rate: float, steps: int, noise: float) -> float:
-    """Return the shift of the Gaussian release that so many steps are like.
+    """Return the shift of the Gaussian release that approximates a number of steps.
 
-    The central limit theorem of composition (Bu, Dong, Long and Su 2020).
+    This is the central limit theorem of composition (Bu, Dong, Long and Su 2020).
     """
-    # Squares of less are above 50, and may be no doubles.
+    # For smaller noise, the square is above 50 and may exceed all doubles.
     square = noise**-2 if noise > 0.1 else 50.0
     return rate * math.sqrt(steps * math.expm1(min(square, 50.0)))
 
 
 def _noise_guess(rate: float, steps: int, sampling: str, epsilon: float, delta: float) -> float:
-    """Return about the noise of a budget: the inverse of `_shift_of_steps`.
+    """Return the approximate noise for a budget: the inverse of `_shift_of_steps`.
 
-    A single step at rate 1 has the shift ``1/noise`` itself.
+    A single step at rate 1 has exactly the shift ``1/noise``.
     """
     shift = gaussian_shift(epsilon, delta)
     if shift is None:
@@ -356,11 +357,11 @@ def _noise_guess(rate: float, steps: int, sampling: str, epsilon: float, delta: 
 
 # The largest number of equal steps that a budget pays for --------------------------------
 
-# Nobody takes more.
+# More steps are never needed.
 LARGEST_COUNT = 10**9
-# Digits of a large number of steps, as costs of neighbours differ by rounding alone.
+# Relative precision of a large number of steps: closer numbers differ in cost only by rounding.
 _PRECISION = 1e-4
-# Evaluations by interpolation; after that the bracket is halved.
+# Number of evaluations by interpolation; after that, the bracket is bisected.
 _INTERPOLATIONS = 12
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-6, 30.0
 
@@ -373,30 +374,30 @@ def most_steps(
     Parameters
     ----------
     profile_of : callable
-        From a number of steps to what they cost together; more steps cost more.
+        Maps a number of steps to their total cost; more steps cost more.
     epsilon, delta : float
         The budget.
     guess : float
-        About the number; a good one saves evaluations.
+        Approximate number of steps; a good guess saves evaluations.
 
     Returns
     -------
     steps, profile : int, PrivacyProfile
-        At least 1 and at most `LARGEST_COUNT` steps; so many cost at most `epsilon` at `delta`,
-        and one more would cost more (beyond 10,000 steps, a ten-thousandth of them more).
+        At least 1 and at most `LARGEST_COUNT` steps. They cost at most `epsilon` at `delta`, and
+        one more step would cost more (above 10,000 steps, a ten-thousandth more steps).
 
     Raises
     ------
     UnreachableBudgetError
-        If one step costs more than the budget.
+        If a single step costs more than the budget.
 
     Notes
     -----
     Theorem C1.
 
-    Bisection between a number that fits and one that does not, sped up by the central limit
-    theorem: a cost is about that of Gaussian noise whose squared shift grows linearly with
-    the steps. Only a number that fits is ever returned.
+    Bisection between a number that fits and one that does not, accelerated by the central limit
+    theorem: the cost is approximately that of Gaussian noise whose squared shift grows linearly
+    with the steps. Only a number that fits is ever returned.
     """
     target = _squared_shift(epsilon, delta)
     low, high, tried = 0, LARGEST_COUNT + 1, list[tuple[int, float]]()
@@ -421,9 +422,9 @@ def most_steps(
 
 
 def gaussian_shift(epsilon: float, delta: float) -> float | None:
-    """Return the shift of Gaussian noise that costs a budget, by Theorem P6.
+    """Return the shift of Gaussian noise whose cost is a given budget, by Theorem P6.
 
-    None if it is out of a wide range, as it is for a delta of 0.
+    None if it is outside of a wide range, as for a delta of 0.
     """
     if delta == 0.0:
         return None
@@ -440,7 +441,7 @@ def gaussian_shift(epsilon: float, delta: float) -> float | None:
 
 
 def _squared_shift(epsilon: float, delta: float) -> float:
-    """Return the square of `gaussian_shift`; NaN if there is none."""
+    """Return the square of `gaussian_shift`; NaN if it does not exist."""
     shift = gaussian_shift(epsilon, delta) if 0.0 < epsilon < math.inf else None
     return math.nan if shift is None else shift * shift
 
@@ -448,8 +449,8 @@ def _squared_shift(epsilon: float, delta: float) -> float:
 def _next(low: int, high: int, tried: list[tuple[int, float]], target: float) -> int:
     """Return a number of steps between one that fits and one that does not.
 
-    Where the line through two points, or through 0 and one, meets the target; the two are those
-    nearest to it, of either side if both are known.
+    It is where the line through two points meets the target. These are the ends of the bracket if
+    both are known; otherwise, the latest two, or 0 and the latest one.
     """
     known = [point for point in tried if math.isfinite(point[1])]
     if len(tried) > _INTERPOLATIONS or not known or math.isnan(target):
@@ -463,12 +464,12 @@ def _next(low: int, high: int, tried: list[tuple[int, float]], target: float) ->
 
 
 def _middle(low: int, high: int) -> float:
-    """Return the middle of a bracket, by its logarithms where it is wide."""
+    """Return the middle of a bracket, on a logarithmic scale if the bracket is wide."""
     return math.sqrt(max(low, 1) * high) if high > 4 * low else (low + high) / 2
 
 
 def _clipped(value: float, low: int, high: int) -> int:
-    """Return the next smaller integer that lies between two, and not at one of them."""
+    """Return an integer near the value, rounded down and strictly inside the bracket."""
     margin = max(1, math.floor(_PRECISION * low))
-    # A guess from tiny noise or a tiny rate may be infinite.
+    # With tiny noise or a tiny rate, a guess may be infinite.
     return int(min(max(math.floor(min(value, high)), low + margin), max(high - margin, low + 1)))

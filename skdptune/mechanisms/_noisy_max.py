@@ -1,4 +1,4 @@
-"""The best of many candidates, chosen by the permute-and-flip mechanism."""
+"""Selection of the best of many candidates by the permute-and-flip mechanism."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def permute_and_flip_release(
     Parameters
     ----------
     scores : array-like of shape (n_candidates,)
-        The larger the better. NaN counts as minus infinity, which wins only where there is
-        nothing better.
+        Scores, where larger is better. NaN counts as minus infinity, which only wins if all scores
+        are minus infinity.
     sensitivity : float
-        Most by which one record changes any one score.
+        Largest change of any single score by one record.
     epsilon : float
-        At least 0, where a candidate is picked at random; infinite for no privacy.
+        At least 0, where a candidate is selected at random; infinite for no privacy.
     monotone : bool, default=False
-        Whether one record moves all scores the same way: all up (or not at all), or all down.
-        Then half the noise is enough.
+        Whether one record changes all scores in the same direction: all up (or not at all), or all
+        down. Then half the noise is enough.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None draws from the operating system's entropy through OpenDP's noisy maximum, which
-        compares exactly; a seed draws reproducible floats.
+        None uses the operating system's entropy through OpenDP's noisy maximum, which compares
+        exactly; a seed draws reproducible floats.
 
     Returns
     -------
@@ -52,20 +52,20 @@ def permute_and_flip_release(
 
     See Also
     --------
-    skdptune.accounting.permute_and_flip : What it costs, and why.
+    skdptune.accounting.permute_and_flip : Computes the privacy cost.
 
     Notes
     -----
     Theorem N2.
 
     McKenna and Sheldon (2020): go through the candidates in random order and stop at candidate
-    ``j`` with probability ``exp((u_j - max(u)) / b)``, ``b = 2 * sensitivity / epsilon``, for
-    monotone scores ``b = sensitivity / epsilon``. It is drawn in the form of Ding et al. (2021):
-    the largest score after exponential noise of mean ``b`` on each. Equal scores have equal
-    chances.
+    ``j`` with probability ``exp((u_j - max(u)) / b)``, where ``b = 2 * sensitivity / epsilon``, or
+    ``b = sensitivity / epsilon`` for monotone scores. It is implemented in the form of Ding et al.
+    (2021): the largest score after adding exponential noise with mean ``b`` to each. Equal scores
+    have equal probabilities.
 
-    A score that is infinite on one data set and finite on its neighbour has moved by more than
-    any sensitivity. Candidates that can fail on the data should score the worst value of the
+    A score that is infinite on one data set and finite on a neighbouring one changes by more than
+    any sensitivity. Candidates that may fail on some data should get the worst value of the
     score's range instead.
 
     Examples
@@ -88,7 +88,7 @@ def permute_and_flip_release(
 
 
 def _ranked(scores: ArrayLike) -> NDArray[np.float64]:
-    """Return the scores with minus infinity for NaN; the errors show none of them."""
+    """Return the scores with minus infinity for NaN; error messages show none of them."""
     values = check_private_numbers(scores, name="scores")
     if values.ndim != 1 or values.size == 0:
         raise ValueError(
@@ -98,13 +98,13 @@ def _ranked(scores: ArrayLike) -> NDArray[np.float64]:
 
 
 def _contenders(values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the candidates that no other is infinitely better than."""
+    """Return the candidates for which no other candidate is infinitely better."""
     best = values.max()
     return np.flatnonzero(np.isfinite(values) if math.isfinite(best) else values == best)
 
 
 def _noise_scale(shift: float, budget: float) -> float:
-    """Return the mean of the noise, rounded up: 0 for none, infinite where scores do not count."""
+    """Return the mean of the noise, rounded up: 0 for none, infinite if scores have no effect."""
     if shift == 0.0 or math.isinf(budget):
         return 0.0
     if budget == 0.0:
@@ -123,14 +123,14 @@ def _winner(
     if generator is None:
         return noisy_max(values, scale)
     with np.errstate(over="ignore"):
-        # Differences to the best keep their accuracy, whatever the size of the scores.
+        # Differences to the best score keep their accuracy, whatever the size of the scores.
         behind = (values - values.max()) / scale
     return int(np.argmax(behind + generator.standard_exponential(values.size)))
 
 
 # OpenDP's noisy maximum, safe in floating point ------------------------------------------
 
-# OpenDP compares noisy scores by exact arithmetic, as far as it takes to tell them apart.
+# OpenDP compares noisy scores by exact arithmetic, with all necessary digits.
 #
 # Theorem N2: the best score by permute-and-flip, or a draw by the exponential mechanism.
 
@@ -139,7 +139,7 @@ _lock = threading.Lock()
 
 
 def noisy_max(values: np.ndarray, scale: float) -> int:
-    """Return the index of the largest value after exponential noise of mean `scale` on each."""
+    """Return the index of the largest value after adding exponential noise with mean `scale`."""
     return int(_selector(scale)(values.tolist()))
 
 
@@ -154,7 +154,7 @@ def _selector(scale: float) -> Callable[[list[float]], Any]:
 
 @contextmanager
 def _feature_enabled() -> Iterator[None]:
-    """Enable OpenDP's contributed code inside the block alone: the user's setting stays."""
+    """Enable OpenDP's contributed code only inside the block, and restore the user's setting."""
     with _lock:
         missing = _FEATURE not in mod.GLOBAL_FEATURES
         mod.GLOBAL_FEATURES.add(_FEATURE)

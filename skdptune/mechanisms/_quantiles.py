@@ -14,9 +14,10 @@ from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import RandomState, as_generator, open_uniforms, random_below
 
-# The range is cut into this many steps, and a quantile is one of the points between.
+# The range is divided into this many steps; a quantile is one of their end points.
 STEPS = 2**20
-# What rounding adds to the sensitivity of a computed rank, for up to 2^27 values (Theorem R1).
+# Amount that rounding adds to the sensitivity of a computed rank, for up to 2^27 values
+# (Theorem R1).
 ROUNDING = 2.0**-24
 
 
@@ -33,41 +34,43 @@ def private_quantile(
     Parameters
     ----------
     values : array-like of shape (n_samples,)
-        One value per record. What is beyond the range is clipped, NaN counts as `lower`.
+        One value per record. Values outside of the range are clipped; NaN counts as `lower`.
     quantile : float
-        In [0, 1]; 0.5 is the median. At 0 any point below all values is right, at 1 any above.
+        In [0, 1]; 0.5 is the median. At 0, any point below all values is correct, at 1 any point
+        above.
     lower, upper : float
         The range, which must be known without looking at the values.
     epsilon : float
         Budget, greater than 0; infinite for no privacy.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None draws from the operating system's entropy; a seed repeats.
+        None uses the operating system's entropy; a seed makes the result reproducible.
 
     Returns
     -------
     float
-        One of 2^20 + 1 evenly spaced points of the range.
+        One of 2^20 + 1 equidistant points of the range.
 
     See Also
     --------
-    quantile_profile : What it costs.
+    quantile_profile : Returns the privacy cost.
 
     Notes
     -----
     Theorem R1.
 
-    The exponential mechanism of Smith (2011), on a public grid instead of the continuum, so that
-    no low bits of the values are revealed, and so that ties count. Values are rounded to the grid
-    one by one. With ``n`` values, ``a`` of them below a point and ``b`` at or below it, its
-    utility is ``-max(a - q n, q n - b, 0)``: how many ranks it is off the ``q``-quantile.
+    This is the exponential mechanism of Smith (2011), on a public grid instead of the continuum.
+    So it reveals no low bits of the values, and handles ties. Values are rounded to the grid one
+    by one. Let ``a`` of the ``n`` values be below a point, and ``b`` at or below it. The utility
+    of the point is ``-max(a - q n, q n - b, 0)``: the number of ranks by which it misses the
+    ``q``-quantile.
 
-    A record moves the utility of a point by at most ``D = max(q, 1 - q)``, and those of two points
-    possibly in opposite directions, so points are drawn with probability proportional to
+    A record changes the utility of a point by at most ``D = max(q, 1 - q)``, and may change those
+    of two points in opposite directions. So points are drawn with probability proportional to
     ``exp(epsilon * utility / (2 D))``. At the median, where ``D = 1/2``, this is twice as sharp as
     the bound ``D <= 1`` would allow.
 
-    Runs of points with equal utility are drawn as one, with the logarithm of their number
-    added to the exponent and Gumbel noise on top.
+    Runs of points with equal utility are drawn as one: the logarithm of their number is added to
+    the exponent, together with Gumbel noise.
 
     Examples
     --------
@@ -91,12 +94,12 @@ def private_quantile(
 
 
 def quantile_profile(epsilon: float) -> PrivacyProfile:
-    """Return what `private_quantile` costs, for neighbours by one record, added or removed.
+    """Return the cost of `private_quantile`, for neighbours by one record, added or removed.
 
     Parameters
     ----------
     epsilon : float
-        As for `private_quantile`.
+        See `private_quantile`.
 
     Examples
     --------
@@ -111,9 +114,9 @@ def quantile_profile(epsilon: float) -> PrivacyProfile:
 def ranked_runs(
     points: NDArray[np.int64], share: float, steps: int = STEPS
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return where runs of grid points of equal utility start, and their utilities."""
+    """Return where runs of grid points with equal utility start, and their utilities."""
     present, counts = np.unique(points, return_counts=True)
-    # A value changes the ranks at its own point and right behind it.
+    # A value changes the ranks at its own point and directly after it.
     starts = np.unique(np.concatenate([[0], present, present + 1]))
     starts = starts[starts <= steps]
     at_most = np.concatenate([[0], np.cumsum(counts)])

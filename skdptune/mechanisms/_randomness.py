@@ -1,4 +1,4 @@
-"""Where randomness comes from: the operating system by default, a seed for reproducible runs."""
+"""Sources of randomness: the operating system by default, or a seed for reproducible runs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from skdptune._secure_random import SecureGenerator, secure_generator
 from skdptune._validation import check_integer
 
-# What ``random_state`` may be: None for the operating system's entropy, or a source that repeats.
+# Types of ``random_state``: None for the operating system's entropy, or a reproducible source.
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 _BITS = 53
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator | None:
-    """Return a NumPy generator for a seed, and None where nothing is seeded.
+    """Return a NumPy generator for a seed, and None without a seed.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None stands for the operating system's entropy. An int gives the same generator at every
-        call. A Generator is returned itself, and a RandomState is asked for a seed: both move on.
+        None means the operating system's entropy. An int gives the same generator at every call. A
+        Generator is returned itself, and a RandomState is used to draw a seed: both advance.
 
     Returns
     -------
@@ -60,13 +60,13 @@ def fit_generator(random_state: int | None) -> np.random.Generator:
     Parameters
     ----------
     random_state : int or None
-        None stands for a cryptographic source with a fresh key, an int for the same generator at
+        None means a cryptographic source with a fresh key; an int means the same generator at
         every call.
 
     Raises
     ------
     TypeError
-        For a Generator or a RandomState.
+        If `random_state` is a Generator or a RandomState.
 
     Notes
     -----
@@ -83,9 +83,9 @@ def fit_generator(random_state: int | None) -> np.random.Generator:
 
 
 def repeatable_generator(random_state: int | None) -> Callable[[], np.random.Generator]:
-    """Return a function that makes `fit_generator`, and the same one at every call.
+    """Return a function that returns `fit_generator`, in the same initial state at every call.
 
-    It is for a fit that may have to start again with the same draws.
+    It is used by fits that may have to restart with the same draws.
     """
     seed = check_seed(random_state)
     if seed is None:
@@ -94,10 +94,11 @@ def repeatable_generator(random_state: int | None) -> Callable[[], np.random.Gen
 
 
 def check_seed(random_state: object) -> int | None:
-    """Return the ``random_state`` of an estimator if it is None or a whole number, or raise.
+    """Return the ``random_state`` of an estimator if it is None or an integer, or raise.
 
-    Clones, folds and workers hold copies of an estimator. A generator would be copied with its
-    state, so that all of them draw the same noise, and the difference of two folds has none.
+    Clones, folds and workers have copies of an estimator. A generator would be copied with its
+    state, so all copies would draw the same noise, and the difference between two folds would have
+    none.
 
     Notes
     -----
@@ -121,8 +122,8 @@ def open_uniforms(count: int, generator: np.random.Generator | None) -> NDArray[
         words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
     else:
         words = generator.integers(0, 2**64, size=count, dtype=np.uint64)
-    # Odd multiples of 2^-54: symmetric in the interval, and exact in double precision up to the
-    # last bit of those next to 1, which is why they are cut there.
+    # Odd multiples of 2^-54 are symmetric in the interval. They are exact in double precision
+    # except for the last bit of those next to 1, which is why they are cut there.
     odd = 2.0 * (words >> np.uint64(64 - _BITS)).astype(np.float64) + 1.0
     return np.minimum(odd * 2.0 ** -(_BITS + 1), 1.0 - 2.0**-_BITS)
 
@@ -131,7 +132,7 @@ def random_below(count: int, generator: np.random.Generator | None) -> int:
     """Return an integer of ``range(count)``, all with the same probability."""
     if generator is not None:
         return int(generator.integers(count))
-    # Values beyond the largest multiple of count are drawn again: no remainder is favoured.
+    # Values beyond the largest multiple of count are redrawn, so that no remainder is favoured.
     limit = 2**64 - 2**64 % count
     while (word := int.from_bytes(os.urandom(8), "little")) >= limit:
         pass
@@ -139,29 +140,29 @@ def random_below(count: int, generator: np.random.Generator | None) -> int:
 
 
 def standard_laplace(count: int, generator: np.random.Generator | None) -> NDArray[np.float64]:
-    """Return numbers of density ``exp(-abs(x)) / 2``, from the generator or the operating system.
+    """Return numbers with density ``exp(-abs(x)) / 2``, from the generator or the system.
 
-    Those from the operating system reach as far as the distribution does: all tail probabilities
-    are right up to a *relative* error of some 1e-15. Logarithms of uniform floats end at 37.
+    Numbers from the operating system reach as far as the distribution does: all tail probabilities
+    are correct up to a *relative* error of about 1e-15. Logarithms of uniform floats end at 37.
     """
     if generator is not None:
         return generator.laplace(size=count)
     words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
-    # An exponential variable has no memory: it is a whole number of half-lives, geometric, plus a
-    # rest below one half-life, independent of it.
+    # The exponential distribution is memoryless: it is a geometric number of half-lives plus an
+    # independent rest shorter than one half-life.
     places = (words >> np.uint64(64 - _BITS)).astype(np.float64) * 2.0**-_BITS
     magnitudes = math.log(2.0) * _half_lives(count) - np.log1p(-0.5 * places)
     return np.where(words & np.uint64(1), magnitudes, -magnitudes)
 
 
 def _half_lives(count: int) -> NDArray[np.float64]:
-    """Return numbers of failures before the first success of fair trials: geometric, exact."""
+    """Return numbers of failures before the first success of fair coin flips, drawn exactly."""
     failures = np.zeros(count)
     open_places = np.arange(count)
     while open_places.size:
         words = np.frombuffer(os.urandom(8 * open_places.size), dtype=np.uint64)
         bits = (words >> np.uint64(64 - _BITS)).astype(np.float64)
-        # The exponent counts the bits up to the highest that is set, none for zero.
+        # The exponent is the position of the highest set bit; it is 0 for zero.
         failures[open_places] += _BITS - np.frexp(bits)[1]
         open_places = open_places[bits == 0.0]
     return failures

@@ -1,8 +1,8 @@
-"""Scorers with a known sensitivity: means of bounded values, one per record.
+"""Scorers with a known sensitivity: averages of bounded values, one per record.
 
-Areas under curves, R², F scores and the like are not means over records. One record can change
-them by 1 where a class has few records, or by any amount, and so they are refused, with what to
-use instead.
+Areas under curves, R², F scores and similar scores are not averages over records. One record can
+change them by 1 if a class has few records, or by any amount. Therefore they are refused, and the
+error suggests an alternative.
 """
 
 from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer

@@ -1,4 +1,4 @@
-"""Scorers that average bounded values, one per record, and how far one record moves a score."""
+"""Scorers that average bounded values, one per record, and their sensitivity."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ RESPONSES = ("predict", "predict_proba", "decision_function")
 
 @dataclass(frozen=True)
 class BoundedScorer:
-    """A scorer that averages bounded values, one per record, so that its sensitivity is known.
+    """A scorer that averages bounded values, one per record, and has a known sensitivity.
 
-    Called as scikit-learn's scorers are, it returns a number of which more is better. Made by
-    `make_bounded_scorer` and by the functions of this module.
+    It is called like scikit-learn's scorers and returns a score for which larger is better. Create
+    it by `make_bounded_scorer` or by the other functions of this package.
 
     Parameters
     ----------
     loss : callable
-        ``loss(y, prediction)``, or ``loss(y, response, classes)`` for another response method than
-        "predict"; returns one number per record, which depends on this record alone.
+        ``loss(y, prediction)``, or ``loss(y, response, classes)`` for a response method other than
+        "predict". It returns one number per record, which depends only on this record.
     lower, upper : float
-        Bounds on the averaged values, of which more is better.
+        Bounds on the averaged values, for which larger is better.
     name : str
         Name of the score.
     sign : {1, -1}, default=-1
-        -1 if a smaller `loss` is better: values are ``sign * loss``.
+        -1 if a smaller `loss` is better: the averaged values are ``sign * loss``.
     response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
         Method of the estimator whose result is scored.
     centred : bool, default=True
-        Whether values count from the middle of the bounds, which halves the sensitivity, or from
-        `lower`, which makes the score monotone: another record never lowers it.
+        Whether values are measured from the middle of the bounds, which halves the sensitivity, or
+        from `lower`, which makes the score monotone: adding a record never lowers it.
 
     Notes
     -----
     Theorem R2.
 
-    With ``n`` a public constant the score is ``c + sum(value - c) / n``, clipped to the bounds.
-    Adding a record moves the sum by ``value - c``: between 0 and ``upper - lower`` at
-    ``c = lower``, and by at most half of that, either way, at the middle. If ``n`` is the number
-    of records, the score is their mean whatever ``c``. Values that are NaN count as `lower`.
+    Let ``n`` be a public constant. The score is ``c + sum(value - c) / n``, clipped to the bounds.
+    Adding a record changes the sum by ``value - c``. At ``c = lower``, this is between 0 and
+    ``upper - lower``; in the middle, it is at most half of that in either direction. If ``n`` is
+    the number of records, the score is their mean for any ``c``. Values that are NaN count as
+    `lower`.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class BoundedScorer:
     centred: bool = True
 
     def __post_init__(self) -> None:
-        """Check what was given."""
+        """Validate the parameters."""
         if not callable(self.loss):
             raise TypeError(f"loss must be callable; got {type(self.loss).__name__}.")
         check_kind(self.name, name="name", kind=str, domain="a str")
@@ -84,22 +85,22 @@ class BoundedScorer:
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """The classes that the loss names by public weights; None where it names none."""
+        """The classes named by the loss through public class weights, or None."""
         labels = getattr(self.loss, "labels", None)
         return labels if isinstance(labels, tuple) else None
 
     @property
     def is_monotone(self) -> bool:
-        """Whether one record more moves the scores of all candidates the same way."""
+        """Whether adding a record moves the scores of all candidates in the same direction."""
         return not self.centred
 
     def sensitivity(self, n_public: int) -> float:
-        """Return the most by which one record, added or removed, moves the score.
+        """Return the largest change of the score when one record is added or removed.
 
         Parameters
         ----------
         n_public : int
-            The public constant that stands for the number of records.
+            The public constant used as the number of records.
         """
         size = check_integer(n_public, name="n_public", lower=1)
         return (self.upper - self.lower) / (2.0 * size if self.centred else size)
@@ -110,17 +111,17 @@ class BoundedScorer:
         Parameters
         ----------
         estimator : estimator
-            Fitted.
+            A fitted estimator.
         X, y : array-like
             Records and their targets.
         """
         classes = getattr(estimator, "classes_", None)
         kind = kind_of_targets(estimator) if hasattr(estimator, "__sklearn_tags__") else "any"
-        # Theorem R5: a target is read here as a fit reads it.
+        # Theorem R5: targets are read here in the same way as in a fit.
         targets, improper = read_targets(y, kind, classes)
         response = self._response(estimator, X, targets.shape)
         more = () if self.response_method == "predict" else (classes,)
-        # What overflows is clipped like any other value, and a warning would reveal it.
+        # Overflows are clipped like any other value; a warning would reveal them.
         with np.errstate(all="ignore"):
             values = self.sign * np.asarray(self.loss(targets, response, *more), dtype=np.float64)
         if values.shape != targets.shape[:1]:
@@ -131,14 +132,14 @@ class BoundedScorer:
         return self._bounded(np.where(improper, self.lower, values))
 
     def score(self, values: ArrayLike, n_public: int) -> float:
-        """Return the score of values, for a public number of records.
+        """Return the score of given values, for a public number of records.
 
         Parameters
         ----------
         values : array-like
-            One per record, as from `per_record`.
+            One value per record, as returned by `per_record`.
         n_public : int
-            The public constant that stands for the number of records.
+            The public constant used as the number of records.
         """
         size = check_integer(n_public, name="n_public", lower=1)
         half = (self.upper - self.lower) / 2.0
@@ -149,11 +150,11 @@ class BoundedScorer:
         return min(max(centre + unit * total / size, self.lower), self.upper)
 
     def uncentred(self) -> BoundedScorer:
-        """Return the same scorer with values counted from `lower`: monotone."""
+        """Return a copy whose values are measured from `lower`, so that it is monotone."""
         return replace(self, centred=False)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the mean over the given records; the greater, the better."""
+        """Return the mean over the given records; larger is better."""
         values = self.per_record(estimator, X, y)
         return self.score(values, max(values.size, 1))
 
@@ -161,10 +162,10 @@ class BoundedScorer:
         return np.clip(np.where(np.isnan(values), self.lower, values), self.lower, self.upper)
 
     def _response(self, estimator: Any, X: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the estimator's response, record by record.
+        """Return the estimator's response, with one entry per record.
 
-        A column of predictions against a row of targets would broadcast to all pairs, and tie
-        every record's value to all others.
+        A column of predictions and a row of targets would broadcast to all pairs, and every
+        record's value would depend on all others.
         """
         method = getattr(estimator, self.response_method, None)
         if method is None:
@@ -193,19 +194,19 @@ def make_bounded_scorer(
     response_method: str = "predict",
     centred: bool = True,
 ) -> BoundedScorer:
-    """Return a scorer from a function that gives each record a number.
+    """Create a scorer from a function that returns a number for each record.
 
     Parameters
     ----------
     loss : callable
-        ``loss(y, prediction)``, or ``loss(y, response, classes)`` for another response method
-        than "predict", with the classes in the order of the response's columns. Returns one number
-        per record. It must treat each record by itself: the guarantee rests on that.
+        ``loss(y, prediction)``, or ``loss(y, response, classes)`` for a response method other than
+        "predict", with the classes in the order of the response's columns. It returns one number
+        per record. The guarantee assumes that it treats each record separately.
     lower, upper : float
-        Bounds on what `loss` returns, known without looking at the data; what lies beyond is
-        clipped.
+        Bounds on the values of `loss`, known without looking at the data; values outside of them
+        are clipped.
     name : str, optional
-        The default is the function's name.
+        Name of the score; by default, the name of the function.
     greater_is_better : bool, default=False
         Whether a larger value of `loss` is better.
     response_method : {"predict", "predict_proba", "decision_function"}, default="predict"

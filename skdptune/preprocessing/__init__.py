@@ -1,8 +1,8 @@
-"""Transformers that are private, or learn nothing from the data and so cost nothing.
+"""Transformers that are private, or learn nothing from the data and therefore cost nothing.
 
-What scikit-learn's scalers and encoders read off the data is given here, as bounds or as a public
-schema of the whole table, or released with noise. Every transformer has `privacy_profile` and,
-after ``fit``, `privacy_`.
+scikit-learn's scalers and encoders learn ranges and categories from the data. Here, these are
+given as bounds or as a public schema of the whole table, or released with noise. Every transformer
+has `privacy_profile`, and `privacy_` after ``fit``.
 """
 
 from skdptune.preprocessing._min_max_scaler import DPMinMaxScaler

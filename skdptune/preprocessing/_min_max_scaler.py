@@ -1,4 +1,4 @@
-"""Features scaled by a private range of quantiles."""
+"""A scaler that maps a private range of quantiles of each feature to a given range."""
 
 from __future__ import annotations
 
@@ -23,70 +23,70 @@ from skdptune.preprocessing._stateless import (
     check_feature_range,
 )
 
-# A smaller part of the bounds' distance than this is taken for no distance at all.
+# Quantiles closer together than this share of the bounds' distance are treated as equal.
 _LEAST_SHARE = 2.0**-16
 _WIDEST = np.finfo(np.float64).max / 4.0
 
 
 class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
-    """Map each feature so that a private range of quantiles becomes a given range.
+    """Scale each feature so that a private range of quantiles is mapped to a given range.
 
-    For features whose bounds are known, but far too wide. The extremes themselves cannot be
-    released: each is one person's value. The guarantee is `epsilon`-differential privacy for data
-    sets that differ by one record, added or removed, with the number of records public.
+    Use it for features whose known bounds are far too wide. The minimum and maximum cannot be
+    released, because each is one person's value. The guarantee is `epsilon`-differential privacy
+    for data sets that differ by one record, added or removed, with the number of records public.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget for all features together, in equal shares; infinite for no privacy.
+        Budget for all features together, shared equally; infinite for no privacy.
     bounds : tuple (lower, upper)
-        Numbers, or arrays with one number per feature. Required; they must be known without
-        looking at the data. Bounds that are too wide cost little: the error grows with the
-        logarithm of their distance.
+        Lower and upper bounds: numbers, or arrays with one number per feature. Required, and must
+        be known without looking at the data. Bounds that are too wide cost little: the error grows
+        with the logarithm of their distance.
     quantile_range : tuple (low, high), default=(5, 95)
-        Percentages; what lies between is mapped into `feature_range`. The closer to 0 and 100,
-        the more records it takes to find them.
+        Percentages; values between these quantiles are mapped into `feature_range`. Quantiles
+        closer to 0 and 100 need more records.
     feature_range : tuple (low, high), default=(0, 1)
     clip : bool, default=False
-        Whether to clip what lies beyond to `feature_range`.
+        Whether to clip values outside of the quantiles to `feature_range`.
     random_state : int or None, default=None
-        None draws from the operating system's entropy. A seed gives reproducible
-        research runs, and no privacy against those who know it.
-        Fits with the same seed, such as clones on two folds, share their noise.
+        None uses the operating system's entropy. A seed makes research runs reproducible, but
+        gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
+        two folds, share their noise.
     n_public : int, optional
-        Public constant that stands for the number of records; the default is their number. A
-        search sets it where it fits on a random part of the data, whose size must stay secret.
+        Public constant used in place of the number of records; by default, the actual number. A
+        search sets it when it fits on a random part of the data, whose size must stay secret.
     ledger : PrivacyLedger, optional
-        Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-        any: that of ``with ledger:`` or `skdptune.config_context`.
+        Ledger in which a fit reserves its cost before it reads the data. None means the active
+        ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
 
     Attributes
     ----------
     data_min_, data_max_, data_range_ : ndarray of shape (n_features,)
-        The private quantiles and their distance, as used.
+        The private quantiles and their distance, as used in the transformation.
     scale_, min_ : ndarray of shape (n_features,)
         The transformation is ``X * scale_ + min_``.
     n_samples_seen_ : int
         Number of records, or `n_public`.
     privacy_ : PrivacyReport
-        What fitting cost.
+        The privacy cost of the fit.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Names of the features, where they had names.
+        Names of the features, if they have names.
 
     See Also
     --------
-    BoundedScaler : Costs nothing, where the bounds themselves will do.
+    BoundedScaler : Maps known bounds to a range, at no privacy cost.
 
     Notes
     -----
     Theorem R1, Theorem R5.
 
-    Two quantiles per feature, each by `skdptune.mechanisms.private_quantile` at ``epsilon`` over
-    twice the number of features, compose to `epsilon`. If they come out in the wrong order they
-    are swapped; if they all but coincide, the bounds are used instead. Both look at what was
-    released alone.
+    Two quantiles per feature are released by `skdptune.mechanisms.private_quantile`, each at
+    ``epsilon`` divided by twice the number of features. Together they compose to `epsilon`. If the
+    two are in the wrong order, they are swapped. If they are almost equal, the bounds are used
+    instead. Both decisions depend only on released values.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
     (array([20.]), array([30.]))
     """
 
-    # Quantiles are pure mechanisms; the report states them so.
+    # Quantiles are released by pure mechanisms, and the report says so.
     delta = 0.0
 
     def __init__(
@@ -123,7 +123,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         self.ledger = ledger
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, which depends on the parameters alone.
+        """Return the privacy cost of a fit, which depends only on the parameters.
 
         Parameters
         ----------
@@ -142,12 +142,12 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         return frozenset({"epsilon"})
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release two quantiles of each feature.
+        """Release two private quantiles of each feature.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            A record that holds anything but finite numbers counts as a row of zeros.
+            A record with any entry that is not a finite number is treated as a row of zeros.
         y : None
             Ignored.
 
@@ -172,16 +172,16 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` has ended without an error."""
+        """Return whether `fit` has finished without an error."""
         return hasattr(self, "privacy_")
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features, scaled.
+        """Return the scaled features.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            A record that holds anything but finite numbers comes out as a row of NaN.
+            A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
@@ -189,14 +189,14 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         """
         check_is_fitted(self)
         rows = rows_with_gaps(self, X)
-        # In double precision, since a large scale may be infinite in single.
+        # In double precision, since a large scale may be infinite in single precision.
         result = rows * self.scale_ + self.min_
         if self.clip:
             result = np.clip(result, *check_feature_range(self.feature_range))
         return result.astype(rows.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return the features as they were before ``transform``; what was clipped stays so.
+        """Undo the scaling; clipped values stay clipped.
 
         Parameters
         ----------
@@ -211,9 +211,9 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         return ((rows - self.min_) / self.scale_).astype(rows.dtype, copy=False)
 
     def _quantiles(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return lower and upper private quantiles of all features, in order."""
+        """Return private lower and upper quantiles of all features, in order."""
         share = self._checked_budget()[0] / (2 * rows.shape[1])
-        # One generator for all, so that a seed does not repeat itself in every feature.
+        # One generator for all features, so that a seed gives each feature different noise.
         generator = as_generator(check_seed(self.random_state))
         levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
         found = [
@@ -233,7 +233,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         check_flag(self.clip, name="clip")
 
     def _check_scale(self, low: np.ndarray, high: np.ndarray) -> None:
-        """Refuse ranges for which a scale or offset that the fit may find is no number."""
+        """Raise for ranges with which a scale or offset may not be a finite number."""
         start, end = check_feature_range(self.feature_range)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             width = np.float64(end) - start
@@ -247,7 +247,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
             )
 
     def __sklearn_tags__(self) -> Any:
-        """Declare what is kept and what is random."""
+        """Declare that data types are preserved, and whether results are random."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         tags.transformer_tags.preserves_dtype = list(FLOATS)

@@ -1,4 +1,4 @@
-"""A public description of a table: ranges of numbers, categories of words, missing or not."""
+"""A public description of a table: ranges of numbers, categories, and missing values."""
 
 from __future__ import annotations
 
@@ -38,45 +38,45 @@ _WIDTH = 79
 
 
 class Schema:
-    """A public description of a table, from which it is encoded without a look at its rows.
+    """A public description of a table, by which it is encoded without learning from its rows.
 
-    What scikit-learn's encoders and scalers learn from the data is written down here, from public
-    knowledge: a questionnaire, a code book, the law, or common sense. What the private rows
-    themselves show (their largest age, say) must not be used.
+    scikit-learn's encoders and scalers learn categories and ranges from the data. In a schema,
+    these come from public knowledge: a questionnaire, a code book, the law, or common sense.
+    Values seen in the private rows, such as their largest age, must not be used.
 
     Parameters
     ----------
     columns : dict
-        From the name of each column to what it holds:
+        Maps the name of each column to a description of its values:
 
-        * ``(0, 120)``: numbers in a range; what lies beyond is clipped. Dates are numbers, too:
-          ``("1990-01-01", "2030-01-01")``.
-        * ``["farm", "office"]``: categories, which are words or numbers. Two numbers or dates are
-          a range; two categories that are numbers are written ``{"categories": [0, 1]}``.
-        * ``"boolean"``: true or false, also written 1 and 0; other words, such as yes and no, are
-          categories.
-        * ``"drop"``: a column that is not used, such as a name or an identifier. Free text has no
-          range and no categories, and is refused.
-        * a dict with ``"range"`` or ``"categories"``, and more: ``"missing": True`` gives missing
-          values an indicator, ``"missing": "?"`` also says what they are written as;
-          ``"scale": "log"`` for a range over orders of magnitude, such as an income;
-          ``"other": True`` gives an indicator to words that are in no list; ``"type"``.
+        * ``(0, 120)``: numbers in a range; values outside of it are clipped. Dates are numbers,
+          too: ``("1990-01-01", "2030-01-01")``.
+        * ``["farm", "office"]``: categories, which are strings or numbers. Two numbers or dates
+          are a range; two numeric categories are written ``{"categories": [0, 1]}``.
+        * ``"boolean"``: true or false, also written 1 and 0; other strings, such as yes and no,
+          are categories.
+        * ``"drop"``: an unused column, such as a name or an identifier. Free text has no range and
+          no categories, and is refused.
+        * a dict with ``"range"`` or ``"categories"``, and optional keys: ``"missing": True`` adds
+          an indicator for missing values; ``"missing": "?"`` also states how they are written;
+          ``"scale": "log"`` is for a range over orders of magnitude, such as an income;
+          ``"other": True`` adds an indicator for unknown categories; ``"type"``.
     target : optional
-        What the target holds, in the same forms: a range bounds the targets of a regression,
-        categories are the labels of a classifier. A dict may have its ``"name"``.
+        Description of the target, in the same forms: a range bounds the targets of a regression,
+        categories are the labels of a classifier. A dict may contain its ``"name"``.
     drop : sequence of str, optional
-        More columns that are not used, as if described by ``"drop"``.
+        Further unused columns, as if described by ``"drop"``.
 
     Attributes
     ----------
     columns : tuple
-        The columns' descriptions, checked, in order.
+        The validated descriptions of the columns, in order.
     target : object
-        That of the target, None without one.
+        The validated description of the target; None if there is none.
 
     See Also
     --------
-    TableEncoder : Turns a table into features, by its schema.
+    TableEncoder : Encodes a table as features, according to its schema.
     make_private_pipeline : An encoder and a private estimator in one step.
 
     Examples
@@ -128,18 +128,18 @@ into numbers first, with a step that treats each record by itself, such as Hashi
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, in order, those that are dropped included."""
+        """Names of the columns in order, including dropped ones."""
         return tuple(column.name for column in self.columns)
 
     @property
     def target_bounds(self) -> tuple[float, float] | None:
-        """Range of the target, None where that is no number or not described."""
+        """Range of the target; None if the target is not a number or not described."""
         target = self.target
         return (target.low, target.high) if isinstance(target, NumberColumn) else None
 
     @property
     def target_labels(self) -> list[Any] | None:
-        """Labels of the target, None where it has none or is not described."""
+        """Labels of the target; None if the target has no labels or is not described."""
         target = self.target
         return list(target.categories) if isinstance(target, CategoryColumn) else None
 
@@ -147,12 +147,12 @@ into numbers first, with a step that treats each record by itself, such as Hashi
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
-        """Return the schema that `to_dict` described.
+        """Create a schema from a dict, as returned by `to_dict`.
 
         Parameters
         ----------
         description : dict
-            With the key "columns", and maybe "target".
+            It has the key "columns", and optionally "target".
         """
         if not isinstance(description, Mapping) or not {"columns"} <= set(description) <= {
             "columns",
@@ -168,12 +168,12 @@ into numbers first, with a step that treats each record by itself, such as Hashi
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
-        """Return the schema of a JSON file, in the form of `to_json`.
+        """Read a schema from JSON, as written by `to_json`.
 
         Parameters
         ----------
         source : str or Path
-            A file's name, or the JSON text itself, which begins with a brace.
+            Name of a file, or the JSON text itself, which begins with a brace.
         """
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         text = str(source) if is_text else Path(source).read_text("utf-8")
@@ -189,27 +189,26 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         drop: Sequence[str] = (),
         max_categories: int = 50,
     ) -> Self:
-        """Return a schema with the ranges and categories of a *public* table.
+        """Create a schema from the ranges and categories of a *public* table.
 
-        **Never pass a private table.** The schema shows its extreme values and its rarest words,
-        each of which may be one person's, and no privacy cost is charged for that. A public
-        table is one that anybody may see: an open data set, a made-up one, or the records of
-        people who agreed.
+        **Never pass a private table.** The schema shows its minima, maxima and rarest categories.
+        Each may be one person's value, and no privacy cost is charged for it. A table is public if
+        anybody may see it: an open data set, a synthetic one, or records of people who agreed.
 
         Parameters
         ----------
         public_sample : DataFrame
-            Public rows with the columns of the private table. Numbers get their least and largest
-            value as a range, words their categories; a column with gaps is one with missing
-            values.
+            Public rows with the columns of the private table. Numeric columns get their minimum
+            and maximum as a range, other columns get their categories. Columns with missing values
+            are described as such.
         columns : dict, optional
-            Columns that are known better than from the sample, described as in `Schema`.
+            Better descriptions of some columns than the sample gives, as in `Schema`.
         target : str, optional
-            Name of the column that is the target.
+            Name of the target column.
         drop : sequence of str, optional
-            Columns that are not used.
+            Unused columns.
         max_categories : int, default=50
-            A column with more words than these is refused as free text.
+            A column with more different strings than this is refused as free text.
 
         Examples
         --------
@@ -249,26 +248,26 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         return cls(found, about_target)
 
     def check_public_sample(self, public_sample: Any, targets: Any = None) -> None:
-        """Raise if cells of a *public* table do not fit, and say which.
+        """Raise if cells of a *public* table do not fit the schema, and list them.
 
-        An encoder reads any cell, and is silent about what it cannot read, since an error would
-        show something of a private record. So mistakes in a schema, such as a misspelt category,
-        are best found on some public or made-up rows. **Never pass a private table:** what does
-        not fit is quoted.
+        An encoder accepts any cell, and does not report cells that it cannot read, since an error
+        would reveal something about a private record. Therefore mistakes in a schema, such as a
+        misspelt category, are best found on public or made-up rows. **Never pass a private
+        table:** the error quotes cells that do not fit.
 
         Parameters
         ----------
         public_sample : DataFrame, ndarray or list of rows
             Public rows with the columns of the schema.
         targets : array-like, optional
-            Their public targets. A misspelt label makes a constant row of every record that has
-            the right one, without a word.
+            Their public targets. If a label in the schema is misspelt, every record with the
+            correct label is silently replaced by a constant row.
 
         Raises
         ------
         ValueError
-            With all that does not fit: names of columns, words that are no numbers, numbers
-            beyond their range, words in no category, gaps that are not announced.
+            Lists everything that does not fit: column names, strings that are not numbers, numbers
+            outside of their range, unknown categories, and missing values that are not declared.
 
         Examples
         --------
@@ -305,42 +304,43 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         random_state: Any = None,
         ledger: PrivacyLedger | None = None,
     ) -> SchemaQuality:
-        """Count the cells of a *private* table that do not fit, with noise and at a privacy cost.
+        """Count cells of a *private* table that do not fit, with noise and at a privacy cost.
 
-        An encoder is silent about cells that it cannot read. This release tells, for each column
-        and the target, about how many cells are unmatched (in no category, or no number),
-        clipped (beyond the range) or missing, and which columns look wrong.
+        An encoder does not report cells that it cannot read. This release estimates, for each
+        column and the target, how many cells are unmatched (in no category, or not a number),
+        clipped (outside of the range) or missing. It also shows which columns look wrong.
 
         Parameters
         ----------
         X : DataFrame, ndarray or list of rows
-            Private rows with the columns of the schema. A DataFrame may hold the target, too.
+            Private rows with the columns of the schema. A DataFrame may also contain the target.
         y : array-like, optional
-            Private targets; those with undeclared labels, which a fit ignores, are counted.
+            Private targets. Records with undeclared labels, which a fit ignores, are counted.
         epsilon : float, default=0.02
-            Budget for all counts together. Mistakes that concern many records show at a small
-            one: the noise grows with the number of columns, and not with that of the records.
+            Budget for all counts together. A small budget is enough to find mistakes that affect
+            many records: the noise grows with the number of columns, but not with the number of
+            records.
         delta : float, default=0.0
-            Failure probability of the budget. A positive one permits Gaussian noise, which is
-            taken where it is smaller than Laplace noise: mostly where there are many columns.
+            Failure probability of the budget. A positive value permits Gaussian noise, which is
+            used if it is smaller than Laplace noise: usually if there are many columns.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
-            None draws the noise from the operating system's entropy. A seed gives reproducible
-            research runs, and no privacy against those who know it.
+            None uses the operating system's entropy. A seed makes research runs reproducible, but
+            gives no privacy against anyone who knows it.
         ledger : PrivacyLedger, optional
-            Where the cost is set aside before the data are read. None is the ledger in use, if
-            any.
+            Ledger in which the cost is reserved before the data are read. None means the active
+            ledger, if there is one.
 
         Returns
         -------
         SchemaQuality
-            Prints as a table; `to_frame` returns it as a DataFrame, and `privacy_` reports the
+            It prints as a table; `to_frame` returns it as a DataFrame, and `privacy_` reports the
             cost.
 
         Raises
         ------
         ValueError, TypeError
-            Before anything is spent: if the table does not have the columns of the schema, or
-            types of columns that can hold what it says.
+            Before anything is spent, if the table does not have the columns of the schema, or if a
+            column has a type that cannot hold the described values.
 
         Notes
         -----
@@ -357,19 +357,19 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         >>> [(each.column, each.kind) for each in quality.suspects]
         [('sector', 'unmatched')]
         """
-        # What is refused for its form costs nothing.
+        # Data that are rejected for their form cost nothing.
         table, targets = checked_table(self, X, y)
         release = SchemaQualityRelease(self, epsilon, delta, random_state, ledger)
         return release.fit(table, targets).quality_
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as nested dicts and lists, which JSON can hold."""
+        """Return the schema as nested dicts and lists that can be stored as JSON."""
         found: dict[str, Any] = {"columns": {one.name: one.to_dict() for one in self.columns}}
         about_target = self._described_target()
         return found if about_target is None else {**found, "target": about_target}
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the schema as JSON text, and write it to a file if there is one.
+        """Return the schema as JSON text, and write it to a file if a path is given.
 
         Parameters
         ----------
@@ -388,7 +388,7 @@ into numbers first, with a step that treats each record by itself, such as Hashi
 
     @property
     def used(self) -> tuple[Column, ...]:
-        """The columns that become features."""
+        """The columns that are encoded as features."""
         return tuple(one for one in self.columns if not isinstance(one, DroppedColumn))
 
     def __eq__(self, other: object) -> bool:
@@ -398,11 +398,11 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         return (self.columns, self.target) == (other.columns, other.target)
 
     def __hash__(self) -> int:
-        """Return a hash that equal schemas share."""
+        """Return a hash; equal schemas have equal hashes."""
         return hash((self.names, repr(self)))
 
     def __repr__(self) -> str:
-        """Return the schema as it could be written, a line for each column."""
+        """Return the schema as Python code, with one line per column."""
         about_target = self._described_target()
         lines = [f"        {one.name!r}: {one.to_dict()!r}," for one in self.columns]
         body = "\n".join(["    {", *lines, "    },"])
@@ -412,7 +412,7 @@ into numbers first, with a step that treats each record by itself, such as Hashi
 
 
 def as_schema(schema: Any) -> Schema:
-    """Return a schema, given as such, as a dict or as the name of a JSON file."""
+    """Return a schema from a Schema, a dict or the name of a JSON file."""
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str | Path):
@@ -424,7 +424,7 @@ def as_schema(schema: Any) -> Schema:
                 f"name of a JSON file; got {shown(str(schema), longest=200)}: {error.strerror}."
             ) from None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
-        # A table may have a column of that name, but its description has none of these keys.
+        # A column may have one of these names, but then its description has none of these keys.
         if set(schema) <= {"columns", "target"}:
             return Schema.from_dict(schema)
     if isinstance(schema, Mapping):

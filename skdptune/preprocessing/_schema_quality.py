@@ -36,29 +36,30 @@ from skdptune.preprocessing._table import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# An assumption that reports state, by Assumption P0.
+# An assumption stated in reports, from Assumption P0.
 PUBLIC_SCHEMA = "the schema of the table (names, ranges and categories of its columns) is public"
 KINDS = {UNMATCHED: "unmatched", CLIPPED: "clipped", MISSING: "missing"}
-# How likely noise alone may make any column of a right schema look wrong.
+# Probability that noise makes any column of a correct schema look wrong.
 _RISK = 0.05
-# The share of cells above which a column looks wrong, where the schema announces none or some.
+# A column looks wrong if more than this share of its cells does not fit: the first number for
+# undeclared cells, the second for declared ones.
 _FEW, _MOST = 0.01, 0.5
 
 
 @dataclass(frozen=True)
 class CellCount:
-    """A noisy count of a column's cells that do not fit.
+    """A noisy count of the cells of a column that do not fit the schema.
 
     Attributes
     ----------
     column : str
     kind : {"unmatched", "clipped", "missing"}
     count : float
-        With noise, and between 0 and the number of records.
+        The count with noise, limited to the range from 0 to the number of records.
     is_announced : bool
-        Whether the schema says that there are such cells, by ``"missing"`` or ``"other"``.
+        Whether the schema declares such cells, by ``"missing"`` or ``"other"``.
     hint : str
-        What to do where the count is large.
+        What to do if the count is large.
     """
 
     column: str
@@ -70,27 +71,27 @@ class CellCount:
 
 @dataclass(frozen=True, repr=False)
 class SchemaQuality:
-    """Noisy counts of the cells that do not fit a schema, as `Schema.quality` returns them.
+    """Noisy counts of cells that do not fit a schema, as returned by `Schema.quality`.
 
     Attributes
     ----------
     counts : tuple of CellCount
-        For each column in use, and for the target, the numbers of cells that are *unmatched* (no
-        number or date, in no category), *clipped* (beyond the range) and *missing*.
+        For each used column and for the target, the numbers of cells that are *unmatched* (not a
+        number or date, or in no category), *clipped* (outside of the range) and *missing*.
     n_samples : int
         Number of records.
     noise_std : float
-        Standard deviation of the noise on each count. A public number.
+        Standard deviation of the noise on each count; public.
     noise_limit : float
-        With a probability of 95 % the noise on all counts stays below this number.
+        With a probability of 95 %, the noise on all counts is below this number.
     privacy_ : PrivacyReport
-        What the counts cost.
+        The privacy cost of the counts.
 
     Notes
     -----
-    Theorem R8. A record adds 1 to at most one count of each column. So over ``k`` columns, the
-    target among them, the counts have sensitivity ``k`` in sum and ``sqrt(k)`` in Euclidean norm.
-    What is shown here follows from the noisy counts and public numbers alone.
+    Theorem R8. A record adds 1 to at most one count of each column. So over ``k`` columns,
+    including the target, the counts have an L1 sensitivity of ``k`` and an L2 sensitivity of
+    ``sqrt(k)``. Everything shown here depends only on the noisy counts and on public numbers.
 
     Examples
     --------
@@ -117,21 +118,21 @@ class SchemaQuality:
 
     @property
     def suspects(self) -> list[CellCount]:
-        """Counts that are too large for a right schema, beyond what noise explains.
+        """Counts that are too large for a correct schema, beyond what noise explains.
 
-        Of cells that the schema does not announce more than 1 % of the records; of those in no
-        category, where it has ``"other"``, more than half of them.
+        For undeclared cells, this means more than 1 % of the records. For cells in no category, if
+        the schema has ``"other"``, it means more than half of the records.
         """
         return [each for each in self.counts if self._is_suspect(each)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the counts as a DataFrame, a row for each count.
+        """Return the counts as a DataFrame with one row per count.
 
         Returns
         -------
         DataFrame
-            With the columns "column", "kind", "count", "share" (of the records), "noise_std",
-            "announced" (whether the schema says that there are such cells) and "suspect".
+            The columns are "column", "kind", "count", "share" (of the records), "noise_std",
+            "announced" (whether the schema declares such cells) and "suspect".
         """
         try:
             import pandas as pd
@@ -152,7 +153,7 @@ class SchemaQuality:
         return pd.DataFrame(rows)
 
     def __str__(self) -> str:
-        """Return the counts as a table, and what looks wrong."""
+        """Return the counts as a table, followed by what looks wrong."""
         rows = self._rows()
         width = max(map(len, rows))
         lines = [self._heading(), " " * width + "".join(f"{kind:>16}" for kind in KINDS.values())]
@@ -161,7 +162,7 @@ class SchemaQuality:
         return "\n".join([*lines, *self._sentences()])
 
     def __repr__(self) -> str:
-        """Show what is printed, as notebooks and terminals do with a table."""
+        """Return the text that is printed, so that notebooks and terminals show the table."""
         return str(self)
 
     def _repr_html_(self) -> str:
@@ -184,7 +185,7 @@ class SchemaQuality:
         return f"Cells that do not fit the schema, of {self.n_samples} records"
 
     def _rows(self) -> dict[str, list[str]]:
-        """Return the counts of each column as they are shown."""
+        """Return the counts of each column as text."""
         counts = {(each.column, each.kind): each.count for each in self.counts}
         found: dict[str, list[str]] = {each.column: [] for each in self.counts}
         for name, cells in found.items():
@@ -214,13 +215,13 @@ class SchemaQuality:
 
 
 class SchemaQualityRelease(PrivateEstimatorMixin):
-    """The release of `Schema.quality`, recorded in ledgers as fits are.
+    """The release made by `Schema.quality`, recorded in ledgers like a fit.
 
     Parameters
     ----------
     schema : Schema
     epsilon, delta, random_state, ledger
-        As for `Schema.quality`.
+        See `Schema.quality`.
     """
 
     def __init__(
@@ -238,17 +239,17 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
         self.ledger = ledger
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what the counts cost, which follows from the budget and the schema."""
+        """Return the privacy cost of the counts, which depends on the budget and the schema."""
         return self._noise()[2]
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what the guarantee assumes."""
+        """Return the assumptions of the guarantee."""
         return (PUBLIC_SIZE, PUBLIC_SCHEMA)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Count the cells of a table whose form was checked, and add noise.
+        """Count the cells of a table whose form was already checked, and add noise.
 
         Notes
         -----
@@ -267,7 +268,7 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
             found.append((target, outcomes_of_targets(target, y)))
         kinds = [(column, kind, of) for column, of in found for kind in _kinds_of(column)]
         exact = np.array([float(np.count_nonzero(of == kind)) for _, kind, of in kinds])
-        # Theorem R8: a record is in at most one count of each column.
+        # Theorem R8: a record adds to at most one count of each column.
         is_gaussian = noise == "gaussian"
         sensitivity = math.sqrt(len(found)) if is_gaussian else float(len(found))
         release = gaussian_release if is_gaussian else laplace_release
@@ -289,14 +290,14 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
             ),
             n_samples,
             scale if is_gaussian else math.sqrt(2.0) * scale,
-            # The chance that any count has more noise is at most the sum of their chances.
+            # By the union bound over all counts.
             scale * float(shape.isf(_RISK / len(kinds))),
             self.privacy_,
         )
         return self
 
     def _noise(self) -> tuple[str, float, PrivacyProfile]:
-        """Return the noise of less variance, its scale per sensitivity, and its cost."""
+        """Return the noise with the smaller variance, its scale per sensitivity, and its cost."""
         epsilon, delta = self._checked_budget()
         n_columns = len(self.schema.used) + (self.schema.target is not None)
         ratio, profile = noise_for_budget(epsilon, 0.0)
@@ -311,7 +312,7 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
 
 
 def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return a table and its targets apart, or raise for their form; no cell is looked at."""
+    """Separate a table from its targets, or raise for their form; no cell is read."""
     target = schema.target
     if target is not None and has_names(X) and target.name in X.columns:
         if y is not None:
@@ -338,7 +339,7 @@ def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def outcomes_of_targets(column: Column, y: Any) -> Outcomes:
-    """Return for each target whether it fits, as estimators with the schema's labels read it.
+    """Return for each target whether it fits, as read by estimators with the schema's labels.
 
     Notes
     -----
@@ -360,12 +361,12 @@ def outcomes_of_targets(column: Column, y: Any) -> Outcomes:
 
 
 def _kinds_of(column: Column) -> list[int]:
-    """Return what may become of the cells of a column that do not fit."""
+    """Return the possible outcomes of cells of a column that do not fit."""
     return [kind for kind in KINDS if kind != CLIPPED or isinstance(column, NumberColumn)]
 
 
 def _hint(column: Column, kind: int, *, is_target: bool) -> str:
-    """Return what to do about cells of a column that do not fit."""
+    """Return advice about the cells of a column that do not fit."""
     if kind == CLIPPED:
         return "is the range too narrow, or the unit another one?"
     if kind == MISSING:

@@ -1,4 +1,4 @@
-"""Features scaled by private means and standard deviations."""
+"""A scaler that standardises features by private means and standard deviations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_bud
 from skdptune.mechanisms._shared import check_seed
 from skdptune.preprocessing._stateless import FLOATS, bounds_per_feature, check_bounds
 
-# Where the square of a feature in [-1, 1] is centred, so that the larger its first moment, the
-# smaller its second: see the Notes of DPStandardScaler.
+# Constants subtracted from the square of a feature in [-1, 1], so that a larger first moment
+# implies a smaller second one: see the Notes of DPStandardScaler.
 _CENTRE = {"gaussian": 1.0, "laplace": 0.875}
 _LEAST_VARIANCE = 1e-12
 _TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
@@ -30,79 +30,79 @@ class DPStandardScaler(
 ):
     """Standardise features by private means and standard deviations.
 
-    Features are clipped to `bounds`, and the sums of their values and squares released with
-    noise: Gaussian if `delta` is positive, Laplace if it is 0. The guarantee is (`epsilon`,
-    `delta`)-differential privacy for data sets that differ by one record, added or
-    removed, with the number of records public.
+    Features are clipped to `bounds`. The sums of their values and squares are released with noise:
+    Gaussian if `delta` is positive, Laplace if it is 0. The guarantee is (`epsilon`,
+    `delta`)-differential privacy for data sets that differ by one record, added or removed, with
+    the number of records public.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget for all features together; infinite for no privacy.
     delta : float, default=1e-5
-        Failure probability of the budget. A positive one means Gaussian noise, which grows with
-        the root of the number of features; 0 means Laplace noise and a pure guarantee. Laplace
-        noise grows with the number of features itself: up to about five features (at
-        ``epsilon=1`` and ``delta=1e-5``) it is the smaller of the two.
+        Failure probability of the budget. A positive value means Gaussian noise, which grows with
+        the square root of the number of features. 0 means Laplace noise and a pure guarantee.
+        Laplace noise is proportional to the number of features: it is the smaller of the two up to
+        about five features, at ``epsilon=1`` and ``delta=1e-5``.
     bounds : tuple (lower, upper)
-        Numbers, or arrays with one number per feature. Required; they must be known without
-        looking at the data. The noise grows with their distance.
+        Lower and upper bounds: numbers, or arrays with one number per feature. Required, and must
+        be known without looking at the data. The noise grows with their distance.
     with_mean : bool, default=True
         Whether to subtract the mean.
     with_std : bool, default=True
         Whether to divide by the standard deviation.
     random_state : int or None, default=None
-        None draws the noise from the operating system's entropy. A seed gives reproducible
-        research runs, and no privacy against those who know it.
-        Fits with the same seed, such as clones on two folds, share their noise.
+        None uses the operating system's entropy. A seed makes research runs reproducible, but
+        gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
+        two folds, share their noise.
     n_public : int, optional
-        Public constant that stands for the number of records; the default is their number. A
-        search sets it where it fits on a random part of the data, whose size must stay secret.
+        Public constant used in place of the number of records; by default, the actual number. A
+        search sets it when it fits on a random part of the data, whose size must stay secret.
     ledger : PrivacyLedger, optional
-        Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-        any: that of ``with ledger:`` or `skdptune.config_context`.
+        Ledger in which a fit reserves its cost before it reads the data. None means the active
+        ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,) or None
-        Private means; None if neither means nor deviations are asked for.
+        Private means; None if both `with_mean` and `with_std` are False.
     var_, scale_ : ndarray of shape (n_features,) or None
-        Private variances and their roots, as used; None without `with_std`.
+        Private variances and their square roots, as used; None without `with_std`.
     noise_scale_ : float
         Standard deviation (Gaussian) or parameter b (Laplace) of the noise on the sums of
         features mapped to [-1, 1]. A public number.
     n_samples_seen_ : int
         Number of records, or `n_public`.
     privacy_ : PrivacyReport
-        What fitting cost.
+        The privacy cost of the fit.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Names of the features, where they had names.
+        Names of the features, if they have names.
 
     See Also
     --------
-    BoundedScaler : Costs nothing, where the bounds themselves will do.
+    BoundedScaler : Maps known bounds to a range, at no privacy cost.
 
     Notes
     -----
     Theorem R1, Theorem R5.
 
-    The bounds are mapped to [-1, 1]; ``u`` is a record's value there. With `with_std` the release
-    is the sum of ``(u, u^2 - c)`` over records, one pair per feature, plus noise.
+    The bounds are mapped to [-1, 1], and ``u`` is the mapped value of a record. With `with_std`,
+    the release is the sum of ``(u, u^2 - c)`` over records, one pair per feature, plus noise.
 
     *Gaussian*, ``c = 1``: a pair has a length of at most 1, so ``d`` features have sensitivity
-    ``sqrt(d)``, and the second moment costs no more than the first alone.
+    ``sqrt(d)``. The second moment therefore costs nothing in addition to the first.
 
-    *Laplace*, ``c = 7/8``: ``|u| + |u^2 - c|`` is at most 9/8, which is the least over ``c``, so
+    *Laplace*, ``c = 7/8``: ``|u| + |u^2 - c|`` is at most 9/8, which is the minimum over ``c``. So
     the sensitivity is ``9 d / 8``; without `with_std` it is ``d``.
 
-    Dividing by the number of records, undoing ``c``, and all that follows is post-processing. A
-    variance is kept between its own noise level (with which the mean's noise is no
-    larger than one deviation) and the largest that the bounds allow, so that nothing is
-    ever divided by next to nothing.
+    Dividing by the number of records, undoing ``c``, and all later steps are post-processing. A
+    variance is limited to a range from its own noise level to the largest value that the bounds
+    allow. At the noise level, the noise of the mean is no larger than one standard deviation. So
+    features are never divided by nearly zero.
 
-    The cost does not depend on the number of features: the noise does.
+    The cost does not depend on the number of features, but the noise does.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class DPStandardScaler(
         self.ledger = ledger
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, which depends on the parameters alone.
+        """Return the privacy cost of a fit, which depends only on the parameters.
 
         Parameters
         ----------
@@ -157,12 +157,12 @@ class DPStandardScaler(
         return frozenset({"epsilon", "delta", "with_mean", "with_std"})
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release means and variances.
+        """Release private means and variances of the features.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            A record that holds anything but finite numbers counts as a row of zeros.
+            A record with any entry that is not a finite number is treated as a row of zeros.
         y : None
             Ignored.
 
@@ -185,16 +185,16 @@ class DPStandardScaler(
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` has ended without an error."""
+        """Return whether `fit` has finished without an error."""
         return hasattr(self, "privacy_")
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features, less their means, over their deviations.
+        """Return the features minus their means, divided by their standard deviations.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            A record that holds anything but finite numbers comes out as a row of NaN.
+            A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class DPStandardScaler(
         """
         check_is_fitted(self)
         rows = rows_with_gaps(self, X)
-        # In double precision, since a small deviation may be 0 in single.
+        # In double precision, since a small deviation may be 0 in single precision.
         result = rows.astype(np.float64)
         if self.with_mean:
             result -= self.mean_
@@ -211,7 +211,7 @@ class DPStandardScaler(
         return result.astype(rows.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return the features as they were before ``transform``.
+        """Undo the standardisation.
 
         Parameters
         ----------
@@ -243,14 +243,14 @@ class DPStandardScaler(
             check_flag(value, name=name)
 
     def _costed(self) -> tuple[float, PrivacyProfile]:
-        """Return the noise in units of the sensitivity, and its cost."""
+        """Return the noise in units of the sensitivity, and its privacy cost."""
         epsilon, delta = self._checked_budget()
         if not (self.with_mean or self.with_std):
             return 0.0, PrivacyProfile.pure(0.0)
         return noise_for_budget(epsilon, delta)
 
     def _sensitivity(self, n_features: int) -> float:
-        """Return the sensitivity of all sums, in the norm of the noise; see the Notes."""
+        """Return the sensitivity of all sums, in the norm that fits the noise; see the Notes."""
         if self._noise == "gaussian":
             return math.sqrt(n_features)
         return n_features * (1.125 if self.with_std else 1.0)
@@ -259,7 +259,7 @@ class DPStandardScaler(
         self.mean_ = self.var_ = self.scale_ = None
         if not (self.with_mean or self.with_std):
             return
-        # Bounds next to each other may have no half of their distance.
+        # For adjacent floats as bounds, half of their distance may be 0.
         half = np.maximum(high / 2.0 - low / 2.0, _TINY)
         middle = low / 2.0 + high / 2.0
         units = np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0)
@@ -274,7 +274,7 @@ class DPStandardScaler(
                 self.var_ = np.minimum(self.scale_**2, _LARGEST)
 
     def _noisy_moments(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the private first and second moments of features in [-1, 1]."""
+        """Return private first and second moments of features in [-1, 1]."""
         centre = _CENTRE[self._noise]
         columns = [units, units**2 - centre] if self.with_std else [units]
         sums = unit_sum(np.hstack(columns))
@@ -288,7 +288,7 @@ class DPStandardScaler(
         return first, second
 
     def __sklearn_tags__(self) -> Any:
-        """Declare what is kept and what is random."""
+        """Declare that data types are preserved, and whether results are random."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         tags.transformer_tags.preserves_dtype = list(FLOATS)

@@ -1,4 +1,4 @@
-"""Transformers that learn nothing from data: bounds and norms are given by the user."""
+"""Transformers that learn nothing from data, because the user gives bounds and norms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import rows_with_gaps, validate_rows
 
-# Bounds on features, which the user must know ------------------------------------------------
+# Bounds on features, which must be public ----------------------------------------------------
 
 _DOMAIN = "a pair (lower, upper) of numbers, or of arrays with one number per feature"
 _WHY = (
@@ -23,7 +23,7 @@ _WHY = (
 
 
 def check_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper bounds as arrays of no or one dimension, or raise."""
+    """Return lower and upper bounds as arrays of zero or one dimension, or raise."""
     if bounds is None:
         raise ValueError(f"bounds must be {_DOMAIN}; got None. {_WHY}")
     try:
@@ -40,7 +40,7 @@ def check_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bounds_per_feature(bounds: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds with one number for each feature, or raise if they are not as many."""
+    """Return bounds with one number for each feature, or raise if the numbers do not match."""
     low, high = check_bounds(bounds)
     for side in (low, high):
         if side.ndim and side.size != n_features:
@@ -53,7 +53,7 @@ def bounds_per_feature(bounds: Any, n_features: int) -> tuple[np.ndarray, np.nda
 
 
 def check_feature_range(feature_range: Any) -> tuple[float, float]:
-    """Return the range that features are mapped to, or raise."""
+    """Return the range to which features are mapped, or raise."""
     try:
         low, high = (float(end) for end in feature_range)
     except (TypeError, ValueError):
@@ -72,13 +72,13 @@ FLOATS = ("float64", "float32")
 
 
 class FreeTransformer(TransformerMixin, BaseEstimator):
-    """A transformer that treats each record by itself, at no cost."""
+    """A transformer that processes each record separately, at no privacy cost."""
 
-    # No parameter changes a cost of zero.
+    # The cost is zero for all parameters.
     cost_parameters: frozenset[str] = frozenset()
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what fitting costs: nothing, whatever the data.
+        """Return the privacy cost of fitting, which is zero for all data.
 
         Parameters
         ----------
@@ -92,15 +92,15 @@ class FreeTransformer(TransformerMixin, BaseEstimator):
 
 
 class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
-    """A transformer of numbers, column by column, at no cost.
+    """A transformer of numeric columns that costs nothing.
 
-    A subclass checks its parameters in ``_check_parameters``, and works in ``transform``.
+    A subclass validates its parameters in ``_check_parameters``, and transforms in ``transform``.
     """
 
     _accept_sparse: Any = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters and the form of the table; no entry is looked at.
+        """Check the parameters and the form of the table; no entry is read.
 
         Parameters
         ----------
@@ -113,7 +113,8 @@ class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
         self
         """
         self._check_parameters()
-        # Theorem R5. A cost of nothing follows from nothing, not even from what is finite.
+        # Theorem R5. The fit costs nothing, so it must learn nothing, not even which entries are
+        # finite.
         rows, _ = validate_rows(self, X, accept_sparse=bool(self._accept_sparse))
         self._check_width(rows.shape[1])
         self.privacy_ = PrivacyReport(
@@ -125,7 +126,7 @@ class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
         raise NotImplementedError
 
     def _check_width(self, n_features: int) -> None:
-        """Raise if the parameters do not suit the number of features."""
+        """Raise if the parameters do not match the number of features."""
 
     def _rows(self, X: Any) -> Any:
         # Theorem R5: an improper record is passed on as a row of NaN.
@@ -141,26 +142,27 @@ class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
 
 
 class BoundedScaler(StatelessTransformer):
-    """Clip each feature to known bounds and map these to a range.
+    """Clip each feature to known bounds, and map these to a given range.
 
-    What MinMaxScaler reads off the data is given here, so nothing is learnt and the cost is zero.
+    MinMaxScaler learns the bounds from the data. Here, they are given, so nothing is learned and
+    the privacy cost is zero.
 
     Parameters
     ----------
     bounds : tuple (lower, upper)
-        Numbers, or arrays with one number per feature. Required; they must be known without
-        looking at the data.
+        Lower and upper bounds: numbers, or arrays with one number per feature. Required, and must
+        be known without looking at the data.
     feature_range : tuple (low, high), default=(0, 1)
-        What the bounds are mapped to.
+        Range to which the bounds are mapped.
 
     Attributes
     ----------
     privacy_ : PrivacyReport
-        States a cost of zero.
+        Reports a privacy cost of zero.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Names of the features, where they had names.
+        Names of the features, if they have names.
 
     Examples
     --------
@@ -181,7 +183,7 @@ class BoundedScaler(StatelessTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            A record that holds anything but finite numbers comes out as a row of NaN.
+            A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
@@ -193,7 +195,7 @@ class BoundedScaler(StatelessTransformer):
         return _mapped(rows, (low, high), check_feature_range(self.feature_range))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Map the range back to the bounds; what was clipped stays so.
+        """Map the features back to the bounds; clipped values stay clipped.
 
         Parameters
         ----------
@@ -217,17 +219,17 @@ class BoundedScaler(StatelessTransformer):
 
 
 def _mapped(rows: np.ndarray, source: tuple[Any, Any], target: tuple[Any, Any]) -> np.ndarray:
-    # Halves of the ends, since the difference of two finite numbers may overflow.
+    # Subtract halves of the bounds, since the difference of two finite numbers may overflow.
     share = (np.clip(rows, *source) / 2 - source[0] / 2) / (source[1] / 2 - source[0] / 2)
     mapped = (target[0] * (1 - share) + target[1] * share).astype(rows.dtype)
     return np.clip(mapped, *target).astype(rows.dtype, copy=False)
 
 
 class RowNormClipper(StatelessTransformer):
-    """Clip rows to a Euclidean norm: scale longer rows down to it, leave the others unchanged.
+    """Clip rows to a Euclidean norm: longer rows are scaled down to it, others stay unchanged.
 
-    The influence of a record on a linear model grows with the norm of its row, so that private
-    linear models need a bound on it. Each record is treated by itself, which costs nothing.
+    The influence of a record on a linear model grows with the norm of its row, so private linear
+    models need a bound on it. Each record is processed separately, which costs nothing.
 
     Parameters
     ----------
@@ -237,16 +239,16 @@ class RowNormClipper(StatelessTransformer):
     Attributes
     ----------
     privacy_ : PrivacyReport
-        States a cost of zero.
+        Reports a privacy cost of zero.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Names of the features, where they had names.
+        Names of the features, if they have names.
 
     Notes
     -----
-    The norm of what is returned exceeds `norm` by no rounding error: rows are scaled to a few
-    units in the last place below it.
+    Rounding errors cannot make a returned row longer than `norm`: rows are scaled to a few units
+    in the last place below it.
 
     Examples
     --------
@@ -262,12 +264,12 @@ class RowNormClipper(StatelessTransformer):
         self.norm = norm
 
     def transform(self, X: Any) -> Any:
-        """Return the rows, none longer than `norm`.
+        """Return the rows, scaled so that none is longer than `norm`.
 
         Parameters
         ----------
         X : {array-like, CSR matrix} of shape (n_samples, n_features)
-            A record that holds anything but finite numbers comes out as a row of NaN.
+            A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
@@ -288,7 +290,7 @@ class RowNormClipper(StatelessTransformer):
 def _clipped(rows: np.ndarray, norm: float) -> np.ndarray:
     peaks = np.abs(rows).max(axis=1)
     unit = rows / np.where(peaks > 0.0, peaks, 1.0)[:, None]
-    # Divided by the largest entry, no square overflows and none that matters underflows.
+    # After division by the largest entry, squares cannot overflow, and underflow is harmless.
     lengths = np.sqrt(np.einsum("ij,ij->i", unit, unit, dtype=np.float64))
     radius = _safe_norm(norm, rows.shape[1], rows.dtype) / np.maximum(lengths, 1.0)
     short = peaks <= radius
@@ -309,6 +311,6 @@ def _clipped_data(data: np.ndarray, starts: np.ndarray, width: int, norm: float)
 
 
 def _safe_norm(norm: float, width: int, dtype: np.dtype) -> float:
-    """Return the norm less the rounding errors of summing squares and scaling."""
+    """Return the norm minus the rounding errors of summing squares and scaling."""
     wide, own = np.finfo(np.float64).eps, np.finfo(dtype).eps
     return norm * max(1.0 - width * wide - 4.0 * own, 0.5)

@@ -1,4 +1,4 @@
-"""A table turned into bounded features by its public schema, which costs nothing."""
+"""An encoder of tables with a public schema, which costs nothing."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ from skdptune.preprocessing._table import NumberColumn, cells_of, check_form, ch
 
 
 class TableEncoder(FreeTransformer):
-    """Encode a table of numbers, words and gaps by its public schema, at no privacy cost.
+    """Encode a table with numbers, categories and missing values by a public schema, at no cost.
 
-    Every number is clipped to its range and becomes a piecewise linear function of it, every word
-    one of its known categories, every gap a constant and, where the schema says so, an indicator.
-    Nothing is learnt: ``fit`` looks only at the names and types of the columns.
+    Each number is clipped to its range and represented by piecewise linear functions. Each
+    category is one-hot encoded. Each missing value becomes a constant and, if the schema says so,
+    gets an indicator. Nothing is learned: ``fit`` looks only at the names and types of the
+    columns.
 
     Parameters
     ----------
     schema : Schema, dict or str
-        What each column holds; a dict is passed to `Schema`, a str names a JSON file.
+        Description of each column; a dict is passed to `Schema`, a str is the name of a JSON file.
     n_knots : int or None, default=5
-        Points at equal distances of each range between which a linear model's dependence on the
-        number bends. None keeps one feature per number, mapped to [-1, 1], of which a linear
-        model is linear: try it for regressions of few records.
+        Number of equidistant points in each range where the slope of a linear model's response may
+        change. None keeps one feature per number, mapped to [-1, 1], for which a linear model is
+        linear: try it for regressions with few records.
 
     Attributes
     ----------
     data_norm : float
-        Bound on the Euclidean norm of every row: the root of the number of encoded columns. It
-        follows from the schema alone, and is known before ``fit``.
+        Bound on the Euclidean norm of every row: the square root of the number of encoded columns.
+        It depends only on the schema, and is known before ``fit``.
     n_features_out : int
-        Number of features, known before ``fit``, too.
+        Number of features; also known before ``fit``.
     privacy_ : PrivacyReport
-        States a cost of zero, and that the schema is public.
+        Reports a privacy cost of zero, and the assumption that the schema is public.
     n_features_in_ : int
         Number of columns seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Names of the columns, where they had names.
+        Names of the columns, if they have names.
 
     See Also
     --------
@@ -54,25 +55,26 @@ class TableEncoder(FreeTransformer):
 
     Notes
     -----
-    Theorem R7: the row of a record depends on that record and the schema alone, whatever its cells
-    hold. A cell is read as the same whatever the type of its column is (the number 1, the word
-    "1" or True), since one record may change that type. What is no number counts as missing, what
-    is no known category as ``"other"``; nothing raises, as an error would show that a record is
-    there. So a mistake in a schema is silent: `Schema.check_public_sample` finds it on public
-    rows, `Schema.quality` on private ones, at a cost.
+    Theorem R7: the encoded row of a record depends only on that record and the schema, whatever
+    its cells contain. A cell is read in the same way whatever the type of its column (the number
+    1, the string "1" or True), since one record may change that type. A cell that is not a number
+    counts as missing, and an unknown category as ``"other"``. No error is raised, because it would
+    reveal that a record is in the data. Therefore a mistake in a schema has no visible effect:
+    `Schema.check_public_sample` finds it on public rows, and `Schema.quality` on private rows, at
+    a privacy cost.
 
-    Each column has features of norm at most 1: the two nearest knots share a weight of 1, and one
-    of the categories is 1, as is an indicator. So rows are bounded without being clipped. Two
-    categories are one feature, -1 or 1. A gap without an indicator is zeros.
+    Each column has features with a norm of at most 1: the two nearest knots have weights that add
+    up to 1, and one category is 1, as is an indicator. So rows are bounded without clipping. Two
+    categories are one feature, -1 or 1. A missing value without an indicator becomes zeros.
 
-    On the raw columns of Adult, `DPLogisticRegression` (solver "adam", epsilon = 1) is right on
-    84.8 % of the test rows with None, 85.4 % with 5 knots and 85.6 % with 9, after 85.3 % of
-    scikit-learn's on standardised columns without privacy. On seven tables of 569 to 45,730 rows
-    and numbers alone 5 knots gained 1.1 to 6.9 points over None, once they lost 0.3; from some
-    5,000 rows on 9 gain another point. `NoisyStatisticsRidge` gained on two of five tables, and
-    lost on those with few rows or a linear target. Rows of norm 1 (features divided by
-    `data_norm`) lost 0.1 points at epsilon = 1 and 0.3 at 0.5; rows clipped to two thirds of
-    `data_norm` gained nothing (``benchmarks/table_encoder.py``).
+    On the raw columns of Adult, `DPLogisticRegression` (solver "adam", epsilon = 1) has a test
+    accuracy of 84.8 % with None, 85.4 % with 5 knots and 85.6 % with 9. scikit-learn reaches 85.3
+    % on standardised columns without privacy. On seven numeric tables of 569 to 45,730 rows, 5
+    knots gained 1.1 to 6.9 points over None, and lost 0.3 once; with about 5,000 rows or more, 9
+    knots gain another point. `NoisyStatisticsRidge` gained on two of five tables, and lost on
+    those with few rows or a linear target. Rows of norm 1 (features divided by `data_norm`) lost
+    0.1 points at epsilon = 1 and 0.3 at 0.5. Rows clipped to two thirds of `data_norm` gained
+    nothing (``benchmarks/table_encoder.py``).
 
     Examples
     --------
@@ -109,11 +111,11 @@ class TableEncoder(FreeTransformer):
         self.schema = schema
         self.n_knots = n_knots
 
-    # What is known before data ------------------------------------------------------------------
+    # Known before the data ----------------------------------------------------------------------
 
     @property
     def data_norm(self) -> float:
-        """Bound on the Euclidean norm of a row.
+        """Bound on the Euclidean norm of every row.
 
         Theorem R7.
         """
@@ -127,7 +129,7 @@ class TableEncoder(FreeTransformer):
     def suggested_space(
         self, n_samples: int, n_features: int | None = None
     ) -> dict[str, list[Any]]:
-        """Return the values that are worth searching beside the present one.
+        """Return values that are worth searching, in addition to the current one.
 
         Parameters
         ----------
@@ -139,8 +141,8 @@ class TableEncoder(FreeTransformer):
         Returns
         -------
         dict of lists
-            `n_knots`, the present value first: as it is, twice and four times as fine, with the
-            present knots among those. Empty for tables without numbers.
+            `n_knots`: the current value first, then knots twice and four times as dense, which
+            include the current knots. Empty for tables without numbers.
         """
         if not any(isinstance(column, NumberColumn) for column in self._checked_schema().used):
             return {}
@@ -149,7 +151,7 @@ class TableEncoder(FreeTransformer):
         return {"n_knots": [knots, *finer]}
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what fitting costs: nothing, whatever the data.
+        """Return the privacy cost of fitting, which is zero for all data.
 
         Parameters
         ----------
@@ -164,7 +166,7 @@ class TableEncoder(FreeTransformer):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what the guarantee assumes: that the schema is public.
+        """Return the assumption of the guarantee: the schema is public.
 
         Parameters
         ----------
@@ -178,14 +180,14 @@ class TableEncoder(FreeTransformer):
     # Encoding -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the schema and the names and types of the columns; no cell is looked at.
+        """Check the schema, and the names and types of the columns; no cell is read.
 
         Parameters
         ----------
         X : DataFrame, ndarray or list of rows
-            With the columns of the schema, in any order if they have names. A column whose type
-            rules out that any of its cells fits, such as durations where numbers are expected,
-            is refused.
+            A table with the columns of the schema, in any order if they have names. It is rejected
+            if a column's type rules out that any of its cells fits, such as durations instead of
+            numbers.
         y : None
             Ignored.
 
@@ -194,7 +196,7 @@ class TableEncoder(FreeTransformer):
         self
         """
         check_types(X, self._check_form(X).columns)
-        # The length of a list's first row is one record's.
+        # The length of a list's first row depends on one record.
         validated_rows(self, as_table(X), skip_check_array=True)
         n_samples = number_of_samples(X)
         self.privacy_ = PrivacyReport(
@@ -206,12 +208,12 @@ class TableEncoder(FreeTransformer):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features of a table, each record's by itself.
+        """Return the features of a table; each record is encoded separately.
 
         Parameters
         ----------
         X : DataFrame, ndarray or list of rows
-            With the columns of the schema, in any order if they have names.
+            A table with the columns of the schema, in any order if they have names.
 
         Returns
         -------
@@ -234,7 +236,7 @@ class TableEncoder(FreeTransformer):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Not used: names follow from the schema.
+            Not used, since names follow from the schema.
 
         Returns
         -------
@@ -258,13 +260,13 @@ class TableEncoder(FreeTransformer):
         used = self._checked_schema().used
         names = [name for column in used for name in column.feature_names(self.n_knots)]
         count = Counter(names)
-        # The category "missing", say, beside the indicator: then all of them are numbered.
+        # For example a category "missing" and the indicator: then all equal names are numbered.
         return [
             name if count[name] == 1 else f"{name}_{place}" for place, name in enumerate(names)
         ]
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that any cell is taken, and that fitting is optional."""
+        """Declare that any cell is accepted, and that fitting is optional."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.string = True

@@ -1,4 +1,4 @@
-"""Checks of private estimators, for those who write their own."""
+"""Checks for authors of private estimators."""
 
 from skdptune.testing._check_private_estimator import check_private_estimator
 from skdptune.testing._replay_neighbours import replay_neighbours

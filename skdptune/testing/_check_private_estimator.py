@@ -1,4 +1,4 @@
-"""All checks of a private estimator, run in order, with their results."""
+"""All checks of the contract of private estimators, run in order, with their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skdptune.base._shared import expected_refits
 from skdptune.testing import _fit_checks, _profile_checks
 from skdptune.testing._profile_checks import CheckDoesNotApply, Subject, made_up_data
 
-# Those that need no data come first, searches last.
+# Checks without data come first, those with searches last.
 _CHECKS: tuple[Callable[[Subject], None], ...] = (
     _profile_checks.check_parameters,
     _profile_checks.check_constructor,
@@ -46,11 +46,11 @@ class CheckResult(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the check, such as ``"check_profile"``.
+        Name of the check, such as ``"check_profile"``.
     passed : bool or None
-        None where the estimator does not offer what the check is about.
+        None if the estimator does not have the checked feature.
     message : str
-        What is wrong, or why the check does not apply.
+        The problem, or why the check does not apply.
     """
 
     name: str
@@ -61,37 +61,37 @@ class CheckResult(NamedTuple):
 def check_private_estimator(
     estimator: Any, X: Any = None, y: Any = None, *, on_fail: str | None = "raise"
 ) -> list[CheckResult]:
-    """Check that an estimator keeps the contract of private estimators.
+    """Check that an estimator satisfies the contract of private estimators.
 
-    Use it for your own estimators, beside scikit-learn's ``check_estimator``, which it does not
-    replace. What is checked is stated in `skdptune.base.protocol`: the privacy profile follows
-    from parameters and public sizes alone, the report after a fit agrees with it, optional members
-    do what searches take them to do, and pipelines and searches can hold the estimator. One check
-    is a short `replay_neighbours`, which sees much that is published without noise. That the noise
-    suffices takes a proof.
+    Use it for your own estimators, in addition to scikit-learn's ``check_estimator``. The contract
+    is stated in `skdptune.base.protocol`. The privacy profile depends only on parameters and
+    public sizes, and the report after a fit agrees with it. Optional members work as searches
+    assume, and pipelines and searches can contain the estimator. One check is a short
+    `replay_neighbours`, which detects much that is published without noise. These checks cannot
+    show that the noise is sufficient: that needs a proof.
 
     Parameters
     ----------
     estimator : estimator
-        An instance, with all that its fit needs. It is not changed.
+        An instance with everything that its fit needs. It is not changed.
     X, y : array-like, optional
-        Data that suit the estimator, some hundred records. The default is made up: 3 columns of
-        numbers in [-1, 1], and labels or numbers as targets. Without `y` for what is neither a
+        Suitable data, some hundred records. By default, data are made up: 3 numeric columns in
+        [-1, 1], and labels or numbers as targets. There is no `y` if the estimator is neither a
         classifier nor a regressor.
     on_fail : {"raise", "warn"} or None, default="raise"
-        What to do about a failed check: raise an AssertionError at the first, warn of each, or
-        only return the results.
+        What to do if a check fails: raise an AssertionError at the first failure, give a warning
+        for each failure, or only return the results.
 
     Returns
     -------
     list of CheckResult
-        One triple ``(name, passed, message)`` per check, where ``passed`` is None if the check
-        does not apply to the estimator.
+        One triple ``(name, passed, message)`` per check; ``passed`` is None if the check does not
+        apply to the estimator.
 
     Raises
     ------
     AssertionError
-        With `on_fail` "raise", at the first check that fails.
+        With ``on_fail="raise"``, at the first check that fails.
 
     Examples
     --------
@@ -119,18 +119,18 @@ def check_private_estimator(
 def _run(
     check: Callable[[Subject], None], estimator: Any, X: Any, y: Any
 ) -> tuple[CheckResult, Exception | None]:
-    """Return the result of a check on a fresh copy, and the exception of a failure."""
+    """Run a check on a fresh copy; return the result, and the exception if it fails."""
     name = check.__name__
     try:
         with warnings.catch_warnings():
-            # So little data are enough for many warnings, which are not what is checked.
+            # So few records cause many warnings, which are not what is checked.
             warnings.simplefilter("ignore")
             check(Subject(clone(estimator), X, y))
     except CheckDoesNotApply as reason:
         return CheckResult(name, None, f"{type(estimator).__name__} {reason}."), None
     except AssertionError as problem:
         return CheckResult(name, False, str(problem)), problem
-    # An error of the estimator is a failed check; the other checks still run.
+    # An error in the estimator is a failed check; the other checks still run.
     except Exception as problem:
         return CheckResult(name, False, f"raised {type(problem).__name__}: {problem}"), problem
     return CheckResult(name, True, ""), None

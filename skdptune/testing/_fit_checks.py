@@ -1,4 +1,4 @@
-"""Checks of fits: alone, on neighbouring data, in pipelines and in searches."""
+"""Checks of single fits, of fits on neighbouring data, in pipelines and in searches."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from skdptune.testing._profile_checks import (
 )
 from skdptune.testing._replay_neighbours import replay_neighbours
 
-# Two noisy fits may agree in a few predictions, but not all of these.
+# Two noisy fits may by chance agree in a few predictions, but not in this many attempts.
 _ATTEMPTS = 3
 
 
 def check_report(subject: Subject) -> None:
-    """Check that after ``fit`` the report ``privacy_`` has the announced profile and delta."""
+    """Check that after ``fit``, ``privacy_`` has the announced profile and delta."""
     estimator = subject.fresh()
     fitted = subject.fitted(estimator)
     require(fitted is estimator, "fit must return the estimator itself; it did not.")
@@ -59,7 +59,7 @@ def check_report(subject: Subject) -> None:
 
 
 def check_report_ignores_values(subject: Subject) -> None:
-    """Check that data of the same form but with other values get the same report."""
+    """Check that data with the same form but other values get the same report."""
     reports = [
         _report(subject, subject.fitted(X=X, y=y))
         for X, y in ((subject.X, subject.y), other_values(subject))
@@ -72,7 +72,7 @@ def check_report_ignores_values(subject: Subject) -> None:
 
 
 def check_n_public(subject: Subject) -> None:
-    """Check that nothing shows the real number of records where ``n_public`` is given."""
+    """Check that a fit with ``n_public`` does not show the real number of records."""
     subject.needs("n_public")
     size = subject.n_samples - 20
     sized = subject.fresh(n_public=size)
@@ -99,7 +99,7 @@ def check_n_public(subject: Subject) -> None:
 
 
 def check_random_state(subject: Subject) -> None:
-    """Check that a seed repeats a fit, that None does not, and that clones share no generator."""
+    """Check that seeded fits repeat, unseeded ones do not, and clones share no generator."""
     subject.needs("random_state")
     seeded = [subject.fitted(subject.fresh(random_state=7)) for _ in range(2)]
     require(
@@ -119,7 +119,7 @@ def check_random_state(subject: Subject) -> None:
 
 
 def _check_generator(subject: Subject, generator: Any) -> None:
-    """Check that a generator is refused, or draws other noise in each of two clones."""
+    """Check that a generator is refused, or that clones with it draw different noise."""
     made = subject.fresh(random_state=generator)
     try:
         pair = [subject.fitted(clone(made)) for _ in range(2)]
@@ -133,7 +133,7 @@ def _check_generator(subject: Subject, generator: Any) -> None:
 
 
 def check_fit_many(subject: Subject) -> None:
-    """Check that ``fit_many`` fits estimators in place, each at the cost of its own ``fit``."""
+    """Check that ``fit_many`` fits estimators in place, each at the cost of one ``fit``."""
     subject.needs_member("fit_many")
     models = [subject.fresh(), subject.fresh()]
     arguments = (subject.X,) if subject.y is None else (subject.X, subject.y)
@@ -150,7 +150,7 @@ def check_fit_many(subject: Subject) -> None:
 
 
 def check_pickle(subject: Subject) -> None:
-    """Check that unfitted and fitted estimators survive pickling, which workers need."""
+    """Check that unfitted and fitted estimators can be pickled, which parallel workers need."""
     for estimator in (subject.fresh(), subject.fitted()):
         again = cloudpickle.loads(cloudpickle.dumps(estimator))
         require(
@@ -187,7 +187,7 @@ def _fitted_values(fitted: Any) -> dict[str, Any]:
 
 
 def _arrays(fitted: Any) -> list[np.ndarray]:
-    """Return the numbers that a fit has learned."""
+    """Return the numbers that a fit learned."""
     values = [value for _, value in sorted(_fitted_values(fitted).items())]
     return [np.asarray(v) for v in values if isinstance(v, np.ndarray | float | np.floating)]
 
@@ -205,7 +205,7 @@ _REPEATS = 6
 
 
 def check_neighbours(subject: Subject) -> None:
-    """Check that a record changes no more of what a fit publishes than the profile allows."""
+    """Check that one record changes published values by no more than the profile allows."""
     if math.isinf(subject.profile().epsilon(0.5)):
         raise CheckDoesNotApply("claims no privacy with these parameters")
     last = _farthest(subject.X)
@@ -223,7 +223,7 @@ def check_neighbours(subject: Subject) -> None:
 
 
 def _farthest(rows: Any) -> int:
-    """Return the place of the longest record, or of the last if records are not numeric."""
+    """Return the position of the longest record, or of the last one if rows are not numeric."""
     kind = getattr(getattr(rows, "dtype", None), "kind", "")
     if kind not in tuple("iuf") or not isinstance(rows, np.ndarray):
         return -1
@@ -239,7 +239,7 @@ _SLACK = 1.0 + 1e-6
 
 
 def check_pipeline(subject: Subject) -> None:
-    """Check that a pipeline with a step that learns nothing costs what the estimator costs."""
+    """Check that adding a step that learns nothing does not change the cost."""
     own, free = ("own", subject.fresh()), ("free", Normalizer())
     is_transformer = hasattr(subject.estimator, "transform")
     pipeline = Pipeline([own, free] if is_transformer else [free, own])
@@ -259,12 +259,12 @@ def check_pipeline(subject: Subject) -> None:
         )
 
 
-# Lets failures of fits be seen.
+# Makes errors of fits visible.
 _RAISES: dict[str, Any] = {"diagnostics": True, "error_score": "raise"}
 
 
 def check_grid_search(subject: Subject) -> None:
-    """Check that a grid search tunes the estimator within its budget."""
+    """Check that a grid search can tune the estimator within its budget."""
     tuned, y = _tuned(subject)
     name, values = _candidates(tuned)
     search = DPGridSearchCV(
@@ -277,12 +277,12 @@ def check_grid_search(subject: Subject) -> None:
 
 
 def check_random_search(subject: Subject) -> None:
-    """Check that a random search tunes the estimator as it is, on random parts of the records."""
+    """Check that a random search can tune the estimator, on random parts of the records."""
     tuned, y = _tuned(subject)
     name, values = _candidates(tuned)
-    # Guarantees about replacing a record do not grow by sampling.
+    # Guarantees about replacing a record are not amplified by sampling.
     replaces = replaces_records(subject.estimator)
-    # The grid search sets a budget; here the estimator keeps its own, which is faster.
+    # The grid search sets a budget. Here the estimator keeps its own, which is faster.
     search = DPRandomSearchCV(
         tuned,
         {name: values},
@@ -306,7 +306,7 @@ def _check_search(subject: Subject, search: Any, y: Any) -> None:
             "a search must cost what it announced; it does not.",
         )
     else:
-        # No part of the records may be random, so the scores are on data that are public.
+        # No part of the records may be random, so scores are computed on public data.
         search.fit(subject.X, y, X_val=subject.X, y_val=y)
     report = search.privacy_
     require(
@@ -321,7 +321,7 @@ def _check_search(subject: Subject, search: Any, y: Any) -> None:
 
 
 def _tuned(subject: Subject) -> tuple[Any, Any]:
-    """Return what is searched, and its targets: a transformer is tuned before a classifier."""
+    """Return the estimator to search and its targets; a transformer gets a classifier after it."""
     if subject.y is not None:
         return subject.fresh(), subject.y
     if not hasattr(subject.estimator, "transform"):
@@ -331,13 +331,13 @@ def _tuned(subject: Subject) -> tuple[Any, Any]:
             "is about replacing a record, and cannot be tuned with models about adding one"
         )
     y = np.arange(subject.n_samples) % 2
-    # The number of columns that a transformer returns is not known beforehand.
+    # The number of columns returned by a transformer is not known beforehand.
     classifier = DPLogisticRegression(delta=subject.delta, solver="output", data_norm=1.0)
     return Pipeline([("own", subject.fresh()), ("classifier", classifier)]), y
 
 
 def _candidates(tuned: Any) -> tuple[str, list[Any]]:
-    """Return a parameter of the estimator with the one value that it has, twice."""
+    """Return a parameter of the estimator, and its current value twice."""
     parameters = tuned.get_params(deep=True)
     names = sorted(
         name
@@ -351,7 +351,7 @@ def _candidates(tuned: Any) -> tuple[str, list[Any]]:
 
 
 def _settings(tuned: Any) -> dict[str, Any]:
-    """Return parameters of a search."""
+    """Return parameters for a search."""
     return {
         "epsilon": _EPSILON if budget_owners(tuned) else None,
         "scoring": neg_squared_error(bound=4.0) if is_regressor(tuned) else None,
@@ -360,7 +360,7 @@ def _settings(tuned: Any) -> dict[str, Any]:
 
 
 def _hides_size(subject: Subject) -> bool:
-    """Return whether the estimator can be fitted to a random part, whose size is secret."""
+    """Return whether the estimator can be fitted to a random part of secret size."""
     sized = subject.fresh()
     set_public_size(sized, subject.n_samples)
     try:

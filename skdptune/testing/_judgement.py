@@ -1,4 +1,4 @@
-"""How far values of fits on neighbouring data differ, and what the claim allows."""
+"""Statistics of how values differ between fits on neighbouring data, and what is allowed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from skdptune.testing._replay_result import (
     Row,
 )
 
-# With the largest of these chances per fit, an output may be any at all.
+# V1 is evaluated for these failure probabilities of a fit; a failed fit may publish anything.
 _FAILURES = (0.0, 1e-6, 1e-5, 1e-4)
 _POINTS = 4001
-# Beyond this epsilon, the weight e^(-2 epsilon) leaves nothing.
+# Beyond this epsilon, the weight e^(-2 epsilon) is negligible.
 _FARTHEST = 20.0
 _LARGEST = 300.0
 
@@ -38,32 +38,32 @@ def allowed_shift(profile: PrivacyProfile) -> float:
     Parameters
     ----------
     profile : PrivacyProfile
-        The claim, for one step from neighbour to neighbour.
+        The claim for one step between neighbours.
 
     Returns
     -------
     float
-        Infinite where the claim allows anything.
+        Infinite if the claim allows arbitrary values.
 
     Notes
     -----
-    Theorem V1. ``2 sinh(epsilon / 2)`` for pure epsilon, ``sqrt(exp(mu**2) - 1)``, which is about
-    ``mu``, for Gaussian noise whose mean moves by ``mu`` standard deviations.
+    Theorem V1. This is ``2 sinh(epsilon / 2)`` for pure epsilon. For Gaussian noise whose mean
+    moves by ``mu`` standard deviations, it is ``sqrt(exp(mu**2) - 1)``, or about ``mu``.
     """
     return min(_shift(profile, failure) for failure in _FAILURES)
 
 
 def agreement_chance(profile: PrivacyProfile, n_repeats: int, steps: int) -> float:
-    """Bound the chance that fits agree on one value, and those on neighbouring data on another.
+    """Bound the chance that all fits agree on one value, and neighbouring fits on another.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        The claim, for one step from neighbour to neighbour.
+        The claim for one step between neighbours.
     n_repeats : int
-        Number of fits to either data set.
+        Number of fits to each data set.
     steps : int
-        Number of steps from one data set to the other.
+        Number of steps between the two data sets.
 
     Notes
     -----
@@ -74,7 +74,7 @@ def agreement_chance(profile: PrivacyProfile, n_repeats: int, steps: int) -> flo
 
 
 def _shift(profile: PrivacyProfile, failure: float) -> float:
-    """Return the bound for fits of which each may fail with a given probability."""
+    """Return the bound if each fit may fail with the given probability."""
     # Theorem V1: how far the mean of any published number may move.
     last = profile.epsilon(failure)
     if not last <= _LARGEST:
@@ -82,7 +82,7 @@ def _shift(profile: PrivacyProfile, failure: float) -> float:
     near = np.linspace(0.0, last, _POINTS)
     far = np.union1d(near[near < _FARTHEST], np.linspace(0.0, _FARTHEST, _POINTS))
     ratios, tail = np.exp(near), np.exp(far)
-    # Both integrands are convex in the ratio, so that trapezoids lie above them.
+    # Both integrands are convex in the ratio, so the trapezoidal rule overestimates them.
     above = trapezoid(profile.delta(near), ratios)
     below = trapezoid(profile.delta(far) / tail**3, tail)
     rest = float(profile.delta(_FARTHEST)) * math.exp(-2.0 * _FARTHEST) / 2.0
@@ -93,34 +93,34 @@ def _shift(profile: PrivacyProfile, failure: float) -> float:
 Table = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# A shift is the same for all seeds where it varies by less than that share of the noise.
+# A shift is considered equal for all seeds if it varies by less than this share of the noise.
 _EXACT = 1e-3
-# Chances that the estimated noise is too small: of all fits, and in each of two halves of them.
+# Probability that the noise is underestimated: from all fits, and from each of two halves.
 _RISK, _RISK_OF_HALF = 1e-3, 1e-2
-# Noise is the same where differences have less than half the spread of independent noise.
+# Noise is considered the same if differences vary less than half as much as independent noise.
 _REPLAYED = 0.5
 _INSTEAD_OF_INFINITY = 1e12
-# What sums of doubles may be wrong by, relative to the largest of them.
+# Rounding error of sums of doubles, relative to the largest term.
 _ROUNDING = 2.0**-46
-# Powers of n / (n + 1) that are recognized, and how exactly.
+# Powers of n / (n + 1) that are recognised, and with which tolerance.
 _POWERS = (0.5, 1.0, 2.0)
 _TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How a value differs.
+    """The difference of a value between two data sets.
 
     Attributes
     ----------
     free : ndarray of bool
-        Which of its numbers differ though no seed changes them.
+        Mask of its numbers that differ although they do not depend on the seed.
     is_comparable : bool
-        False where it varies with the seed and is not a number.
+        False if the value depends on the seed and is not a number.
     noisy : ndarray of bool
-        Which of its numbers vary with the seed.
+        Mask of its numbers that depend on the seed.
     replayed : bool or None
-        Whether its noise is the same on both sides; None without noise.
+        Whether its noise is the same on both sides; None if it has no noise.
     """
 
     free: Mask
@@ -135,7 +135,7 @@ class Difference:
 
 
 def difference(first: Sequence[Leaf], second: Sequence[Leaf]) -> Difference:
-    """Compare a value of fits to two data sets, one pair per seed."""
+    """Compare a value between fits to two data sets, with one pair of fits per seed."""
     if all(map(same, first, second)):
         return Difference(np.zeros(1, bool), True, np.zeros(1, bool), None)
     if any(isinstance(leaf, Whole) for leaf in (*first, *second)):
@@ -148,7 +148,7 @@ def difference(first: Sequence[Leaf], second: Sequence[Leaf]) -> Difference:
 
 
 def tables(*sides: Sequence[Leaf]) -> tuple[Table, ...]:
-    """Return numbers of fits as tables with one row per seed, as many columns as all have."""
+    """Return the numbers of fits as tables, with one row per seed and only common columns."""
     arrays = [[np.asarray(leaf) for leaf in side] for side in sides]
     width = min(array.size for side in arrays for array in side)
     return tuple(
@@ -162,7 +162,7 @@ def tables(*sides: Sequence[Leaf]) -> tuple[Table, ...]:
 
 
 def is_replayed(one: Table, other: Table) -> bool | None:
-    """Return whether noise is the same on both sides, None where there is none."""
+    """Return whether the noise is the same on both sides, or None without noise."""
     if one.shape[1] == 0:
         return None
     fresh = math.sqrt(2.0) * _noise_of(one, other)
@@ -172,8 +172,8 @@ def is_replayed(one: Table, other: Table) -> bool | None:
 def least_shift(one: Table, other: Table) -> float:
     """Return how far noisy numbers move on average, in standard deviations of their noise.
 
-    That is a lower bound at high confidence for approximately normal averages, along the direction
-    in which they move. Every column must vary with the seed.
+    This is a lower bound with high confidence if averages are approximately normal. It is measured
+    along the direction in which the numbers move. Every column must depend on the seed.
 
     Notes
     -----
@@ -183,7 +183,7 @@ def least_shift(one: Table, other: Table) -> float:
     varies = np.isfinite(noise) & (noise > 0.0)
     if not varies.any():
         return 0.0
-    # In units of the noise, from where one side is on average.
+    # In units of the noise, relative to the mean of one side.
     centre, width = one[:, varies].mean(axis=0), noise[varies]
     largest = np.abs(np.vstack([one, other])[:, varies]).max(axis=0)
     pair = _Pair(
@@ -193,9 +193,9 @@ def least_shift(one: Table, other: Table) -> float:
     )
     whole = pair.along(pair.moves.mean(axis=0))
     if whole.mean != 0.0 and whole.spread <= _EXACT * whole.noise:
-        # The same shift for all seeds: nothing about it is left to chance but the noise's width.
+        # The shift is the same for all seeds: only the width of the noise is estimated.
         return abs(whole.mean) / (whole.noise * _largest_error(len(one), _RISK))
-    # Otherwise the direction is found on one half of the seeds, and the shift on the other.
+    # Otherwise, find the direction on one half of the seeds, and the shift on the other half.
     halves = np.arange(len(one)) % 2 == 0
     found = [
         _lower(pair.of(~half).along(pair.moves[half].mean(axis=0))) for half in (halves, ~halves)
@@ -204,12 +204,12 @@ def least_shift(one: Table, other: Table) -> float:
 
 
 def size_power(one: Table, other: Table, n_samples: int) -> float | None:
-    """Return p if noisy numbers are scaled by ``n ** -p``, None if they are not.
+    """Return p if noisy numbers are proportional to ``n ** -p``, or None.
 
     Parameters
     ----------
     one, other : ndarray
-        Of fits to `n_samples` records and to one more; every column varies with the seed.
+        Values from fits to `n_samples` records and to one more; every column depends on the seed.
     n_samples : int
     """
     if one.shape[1] == 0:
@@ -232,7 +232,7 @@ def size_power(one: Table, other: Table, n_samples: int) -> float | None:
 
 @dataclass(frozen=True)
 class _Projection:
-    """Moves along one direction: their mean and spread, and the noise there."""
+    """Differences along one direction: their mean and spread, and the noise in that direction."""
 
     mean: float
     spread: float
@@ -242,7 +242,7 @@ class _Projection:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Noisy numbers of both sides, in units of their noise, and how exactly they are known."""
+    """Noisy numbers of both sides, in units of their noise, and their rounding errors."""
 
     one: Table
     other: Table
@@ -253,35 +253,35 @@ class _Pair:
         return self.other - self.one
 
     def of(self, seeds: Mask) -> _Pair:
-        """Return the pair for some of the seeds."""
+        """Return the pair for a subset of the seeds."""
         return _Pair(self.one[seeds], self.other[seeds], self.rounding)
 
     def along(self, weights: Table) -> _Projection:
-        """Return the moves along a direction."""
+        """Return the differences along a direction."""
         largest = np.abs(weights).max()
         direction = weights / largest if largest > 0.0 else weights
         first, second = self.one @ direction, self.other @ direction
         moves = second - first
-        # A rare choice may show on one side only: the smaller deviation would be too small.
+        # A rare choice may occur on one side only, so the smaller deviation would be too small.
         noise = float(first.std(ddof=1) + second.std(ddof=1)) / 2.0
-        # Numbers that vary may have a sum that does not, up to rounding.
+        # Numbers that vary may have a constant sum, up to rounding.
         known = float(np.abs(direction) @ self.rounding)
         mean = float(moves.mean()) if abs(moves.mean()) > known else 0.0
         return _Projection(mean, float(moves.std(ddof=1)), max(noise, known), len(moves))
 
 
 def _lower(found: _Projection) -> float:
-    """Return the lower bound of a shift that varies with the seed."""
+    """Return a lower bound of a shift that varies with the seed."""
     if found.mean <= 0.0:
         return 0.0
     quantile = stats.t.isf(_RISK_OF_HALF, found.count - 1)
-    # Along a direction chosen on other seeds, only a shift that way is one.
+    # The direction was chosen on other seeds, so only a shift in this direction counts.
     least = found.mean - quantile * found.spread / math.sqrt(found.count)
     return least / (found.noise * _largest_error(found.count, _RISK_OF_HALF))
 
 
 def _largest_error(count: int, risk: float) -> float:
-    """Return how many times the true noise may exceed the estimated one, if it is normal."""
+    """Return the factor by which normal noise may exceed its estimate."""
     return math.sqrt((count - 1) / stats.chi2.ppf(risk, count - 1))
 
 
@@ -291,7 +291,7 @@ def _noise_of(one: Table, other: Table) -> Table:
 
 ADDED = "record added"
 REPLACED = "record replaced"
-# Of seeds that agree in a choice, from which on messages state it.
+# From this probability that all seeds agree by chance, messages state it.
 _LARGEST_CHANCE = 0.01
 _TOGETHER = "all numbers together"
 _WHEN = {ADDED: "when a record is added", REPLACED: "when a record is replaced"}
@@ -299,22 +299,22 @@ _WHEN = {ADDED: "when a record is added", REPLACED: "when a record is replaced"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What is allowed to differ.
+    """The differences that the claim allows.
 
     Attributes
     ----------
     shift : float
-        Most by which a mean may move from neighbour to neighbour, in standard deviations.
+        Largest shift of a mean between neighbours, in standard deviations.
     chances : dict
-        By neighbours, the chance with which values without noise may differ.
+        For each kind of neighbours, the probability with which values without noise may differ.
     adds : bool
         Whether data sets with and without a record are neighbours.
     replacing : int
-        Number of steps from neighbour to neighbour that replacing a record takes.
+        Number of neighbouring steps needed to replace a record.
     size_is_public : bool
-        Whether values may follow from the number of records.
+        Whether values may depend on the number of records.
     compares_sizes : bool
-        Whether noisy values are compared between numbers of records.
+        Whether noisy values are compared between different numbers of records.
     n_samples : int
         Number of records without the added one.
     """
@@ -328,13 +328,13 @@ class Claim:
     n_samples: int
 
     def allowed(self, neighbours: str) -> float:
-        """Return the most by which a mean may move."""
+        """Return the largest allowed shift of a mean."""
         return self.shift * (self.replacing if neighbours == REPLACED else 1)
 
 
 @dataclass(frozen=True)
 class Replays:
-    """What the same seeds have published on each data set, and once on other records."""
+    """Values published with the same seeds on each data set, and once on constant records."""
 
     without: Sequence[Leaves]
     added: Sequence[Leaves]
@@ -342,14 +342,14 @@ class Replays:
     constant: Leaves | None
 
     def places(self) -> list[str]:
-        """Return the places of all values, in their order."""
+        """Return the places of all values, in order."""
         runs = (*self.without, *self.added, *self.replaced)
         return list(dict.fromkeys(place for leaves in runs for place in leaves))
 
 
 @dataclass(frozen=True)
 class _Value:
-    """One value on all data sets."""
+    """A value on all data sets."""
 
     place: str
     without: Sequence[Leaf]
@@ -359,7 +359,7 @@ class _Value:
 
     @property
     def is_missing(self) -> bool:
-        """Whether some fits do not have it."""
+        """Whether some fits do not publish it."""
         sides = (*self.without, *self.added, *self.replaced)
         return any(leaf is MISSING for leaf in sides)
 
@@ -374,15 +374,15 @@ def judged(replays: Replays, claim: Claim) -> list[Row]:
 
 
 def judged_sizes(replays: Replays, claim: Claim, fixed: Collection[str]) -> list[Row]:
-    """Return rows of values that follow from the number of records, or are scaled by it.
+    """Return rows for values that depend on the number of records or are scaled by it.
 
     Parameters
     ----------
     replays : Replays
-        Of few seeds.
+        Results of few seeds.
     claim : Claim
     fixed : collection of str
-        Places of values that many seeds have not changed.
+        Places of values that did not change over many seeds.
     """
     rows: list[Row] = []
     for place in replays.places():
@@ -394,7 +394,7 @@ def judged_sizes(replays: Replays, claim: Claim, fixed: Collection[str]) -> list
 
 
 def noiseless(replays: Replays) -> list[str]:
-    """Return the places of values that no seed changes."""
+    """Return the places of values that do not depend on the seed."""
     found = []
     for place in replays.places():
         value = _value(replays, place)
@@ -405,7 +405,7 @@ def noiseless(replays: Replays) -> list[str]:
 
 
 def _ways(places: Sequence[str]) -> set[str]:
-    """Return places, and the ways to them."""
+    """Return places, and all prefixes of them that are places as well."""
     return {place[:end] for place in places for end in (len(place), *_ends(place))}
 
 
@@ -414,7 +414,7 @@ def _ends(place: str) -> list[int]:
 
 
 def _named(row: Row, known: set[str]) -> Row:
-    """Return a row without names that some fits do not have, which may be somebody's data."""
+    """Remove names that do not occur in all fits from a row, since they may contain data."""
     if row.attribute in known:
         return row
     ends = [end for end in _ends(row.attribute) if row.attribute[:end] in known]
@@ -442,16 +442,16 @@ def _row(value: _Value, claim: Claim) -> Row:
         return found
     if not compared:
         return Row(value.place, ADDED, IDENTICAL)
-    # The pair that says most: with the noise replayed, and the largest share of what is allowed.
+    # Choose the most informative pair: one with replayed noise, and the largest shift.
     return max(compared, key=lambda row: (row.replayed is True, (row.moved or 0.0)))
 
 
 def _constant_row(value: _Value, claim: Claim) -> Row | None:
-    """Return the row of a value with numbers that differ and carry no noise; None without."""
+    """Return a row if numbers differ without noise, or None."""
     replaced = difference(value.added, value.replaced).free
     added = difference(value.without, value.added).free
     if replaced.any() or (added.any() and not _follows_from_size(value, added)):
-        # One step from neighbour to neighbour says more than two.
+        # One step between neighbours is stronger evidence than two.
         is_one_step = claim.adds and added.any()
         return _without_noise(value.place, ADDED if is_one_step else REPLACED, claim)
     if not added.any():
@@ -477,7 +477,7 @@ def _without_noise(place: str, neighbours: str, claim: Claim) -> Row:
 
 
 def _follows_from_size(value: _Value, differs: Mask) -> bool:
-    """Return whether numbers that change with the number of records are the same for all data."""
+    """Return whether numbers that depend on the number of records are equal for all data."""
     if value.constant is None:
         return True
     one, other = value.added[0], value.constant
@@ -551,7 +551,7 @@ _OF_SCALE = "use a public constant in its place, or state that it is public"
 
 
 def _together(values: Sequence[_Value], claim: Claim) -> Row | None:
-    """Return the row of all noisy numbers that a fit stores, which one record may move at once."""
+    """Return the row for all noisy numbers in a fit, which one record may change together."""
     stored = [value for value in values if not value.place.endswith("(X)")]
     compared = []
     for neighbours in (ADDED, REPLACED) if claim.compares_sizes else (REPLACED,):

@@ -1,4 +1,4 @@
-"""The estimator under check, with made-up data, and checks of what it announces before its fit."""
+"""The subject of checks, with made-up data, and checks of its profile before a fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skdptune.base._shared import (
     own_parameters,
 )
 
-# Odd, so that a fitted number that equals it is not a coincidence.
+# Odd, so that a fitted number is unlikely to equal it by coincidence.
 N_SAMPLES = 127
 N_FEATURES = 3
 # Methods whose results are compared.
@@ -32,11 +32,11 @@ _RESPONSES = ("decision_function", "predict_proba", "predict", "transform")
 
 
 class CheckFailed(AssertionError):
-    """The estimator breaks the contract."""
+    """Raised if the estimator violates the contract."""
 
 
 class CheckDoesNotApply(Exception):
-    """The estimator does not offer what a check is about."""
+    """Raised if the estimator does not have the checked feature."""
 
 
 def require(condition: object, message: str) -> None:
@@ -47,12 +47,12 @@ def require(condition: object, message: str) -> None:
 
 @dataclass(frozen=True)
 class Subject:
-    """An unfitted estimator and data to fit it to.
+    """An unfitted estimator, and data for fits.
 
     Attributes
     ----------
     estimator : estimator
-        Never fitted itself; `fresh` returns copies.
+        Never fitted itself; use copies from `fresh`.
     X, y : array-like
         Records, and targets or None.
     """
@@ -78,12 +78,12 @@ class Subject:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Constructor parameters of the estimator itself."""
+        """The estimator's own constructor parameters."""
         return own_parameters(self.estimator)
 
     @property
     def budget(self) -> BudgetOwner | None:
-        """The estimator as the owner of a finite budget, None where it has none."""
+        """The estimator as the owner of a finite budget, or None."""
         owners = [owner for owner in budget_owners(self.estimator) if owner.prefix == ""]
         return owners[0] if owners and math.isfinite(self.parameters["epsilon"]) else None
 
@@ -97,12 +97,12 @@ class Subject:
         return clone(self.estimator).set_params(**params)
 
     def profile(self, estimator: Any = None, n_samples: int | None = None) -> PrivacyProfile:
-        """Return the announced profile of an estimator, by default of the one under check."""
+        """Return the announced profile of an estimator, by default the subject."""
         made = self.estimator if estimator is None else estimator
         return profile_of(made, n_samples or self.n_samples, self.n_features)
 
     def fitted(self, estimator: Any = None, X: Any = None, y: Any = None) -> Any:
-        """Return an estimator after its fit, by default to the data of the check."""
+        """Fit an estimator and return it; by default, a copy of the subject on its own data."""
         made = self.fresh() if estimator is None else estimator
         rows, targets = (self.X, self.y) if X is None else (X, y)
         return made.fit(rows) if targets is None else made.fit(rows, targets)
@@ -114,14 +114,14 @@ class Subject:
                 raise CheckDoesNotApply(f"has no parameter {name}")
 
     def needs_member(self, name: str) -> Any:
-        """Return a member of the estimator, or raise `CheckDoesNotApply`."""
+        """Return an attribute of the estimator, or raise `CheckDoesNotApply`."""
         found = getattr(self.estimator, name, None)
         if found is None:
             raise CheckDoesNotApply(f"has no {name}")
         return found
 
     def responses(self, fitted: Any) -> list[np.ndarray]:
-        """Return what a fitted estimator makes of the records."""
+        """Return the results of a fitted estimator's methods on the records."""
         methods = (getattr(fitted, name, None) for name in _RESPONSES)
         return [np.asarray(method(self.X)) for method in methods if method is not None]
 
@@ -138,7 +138,7 @@ def made_up_data(estimator: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def other_values(subject: Subject) -> tuple[np.ndarray, Any]:
-    """Return data of the same form with quite other values, and the same labels elsewhere."""
+    """Return data of the same form with very different values, and shuffled targets."""
     rng = np.random.default_rng(1)
     X = 5.0 * rng.normal(size=np.shape(subject.X)).astype(np.asarray(subject.X).dtype)
     y = None if subject.y is None else np.asarray(subject.y)[rng.permutation(subject.n_samples)]
@@ -156,12 +156,12 @@ def same_profile(one: PrivacyProfile, other: PrivacyProfile) -> bool:
 
 
 _EPSILONS = (0.25, 0.5, 1.0, 2.0)
-# Rounding, and what estimators leave of their budgets unused.
+# Tolerance for rounding and for the unused part of a budget.
 _SLACK = 1.0 + 1e-6
 
 
 def check_parameters(subject: Subject) -> None:
-    """Check that clones and ``set_params`` keep the parameters as they were given."""
+    """Check that clones and ``set_params`` keep the parameters as given."""
     before = subject.parameters
     copy = clone(subject.estimator)
     require(
@@ -175,7 +175,7 @@ def check_parameters(subject: Subject) -> None:
 
 
 def check_constructor(subject: Subject) -> None:
-    """Check that the constructor leaves nothing that passes for the result of a fit."""
+    """Check that the constructor sets no attributes that look like results of a fit."""
     estimator = subject.fresh()
     require(
         not hasattr(estimator, "privacy_"),
@@ -191,7 +191,7 @@ def check_constructor(subject: Subject) -> None:
 
 
 def check_profile(subject: Subject) -> None:
-    """Check that the profile follows from parameters and public sizes alone, before any fit."""
+    """Check that the profile depends only on parameters and public sizes, before any fit."""
     estimator = subject.fresh()
     parameters, names = own_parameters(estimator), _fitted_names(estimator)
     try:
@@ -217,7 +217,7 @@ def check_profile(subject: Subject) -> None:
 
 
 def check_profile_within_budget(subject: Subject) -> None:
-    """Check that a fit costs no more than ``epsilon`` at ``delta``."""
+    """Check that a fit costs at most ``epsilon`` at ``delta``."""
     if subject.budget is None:
         raise CheckDoesNotApply("has no finite epsilon that sets its noise")
     epsilon, cost = subject.parameters["epsilon"], subject.profile().epsilon(subject.delta)
@@ -229,7 +229,7 @@ def check_profile_within_budget(subject: Subject) -> None:
 
 
 def check_profile_monotone_in_epsilon(subject: Subject) -> None:
-    """Check that every ``epsilon`` is kept to, and that a larger one never costs less."""
+    """Check that every ``epsilon`` is respected, and that a larger one never costs less."""
     if subject.budget is None:
         raise CheckDoesNotApply("has no finite epsilon that sets its noise")
     costs: list[float] = []
@@ -248,7 +248,7 @@ def check_profile_monotone_in_epsilon(subject: Subject) -> None:
 
 
 def check_cost_parameters(subject: Subject) -> None:
-    """Check that parameters outside of ``cost_parameters`` do not change the profile."""
+    """Check that parameters not in ``cost_parameters`` do not change the profile."""
     declared = subject.needs_member("cost_parameters")
     require(
         isinstance(declared, Collection) and not isinstance(declared, str),
@@ -269,7 +269,7 @@ def check_cost_parameters(subject: Subject) -> None:
 
 
 def check_noise_level(subject: Subject) -> None:
-    """Check that the noise is positive, does not grow with ``epsilon``, and can be given back."""
+    """Check that the noise is positive, does not grow with ``epsilon`` and can be set again."""
     subject.needs_member("noise_level")
     if subject.budget is None:
         raise CheckDoesNotApply("has no finite epsilon that sets its noise")
@@ -295,7 +295,7 @@ def check_noise_level(subject: Subject) -> None:
 
 
 def check_noise_parameter(subject: Subject) -> None:
-    """Check that the parameter named ``noise_parameter`` decides, whatever ``epsilon`` is."""
+    """Check that the parameter named ``noise_parameter`` sets the noise for any ``epsilon``."""
     name = subject.needs_member("noise_parameter")
     require(
         name in subject.parameters, f"noise_parameter must name a parameter; got {shown(name)}."
@@ -323,7 +323,7 @@ def check_noise_parameter(subject: Subject) -> None:
 
 
 def check_calibration_to_curve(subject: Subject) -> None:
-    """Check that the parameters that ``calibrate_to_curve`` returns cost what the curve allows."""
+    """Check that parameters from ``calibrate_to_curve`` cost at most what the curve allows."""
     calibrated = subject.needs_member("calibrate_to_curve")
     for shift in (0.1, 0.5, 1.0):
         curve = SharedCurve(shift, subject.delta / 100.0)
@@ -362,7 +362,7 @@ def check_tuning_parameters(subject: Subject) -> None:
 
 
 def check_suggested_space(subject: Subject) -> None:
-    """Check that suggested values are possible, and that the present one is the first of each."""
+    """Check that suggested values are valid, and that the current value is always first."""
     suggest = subject.needs_member("suggested_space")
     present, before = subject.estimator.get_params(deep=True), subject.parameters
     for n_features in (None, subject.n_features):
@@ -378,7 +378,7 @@ def check_suggested_space(subject: Subject) -> None:
                 f"{shown(name)}.",
             )
             for value in values:
-                # One that is not possible raises.
+                # An invalid value raises an error.
                 subject.profile(subject.fresh(**{name: value}))
     require(
         _are_the_same(subject.parameters, before),
@@ -406,7 +406,7 @@ def _fitted_names(estimator: Any) -> list[str]:
 
 
 def _other_values(name: str, value: Any) -> list[Any]:
-    """Return other values of a parameter that may be valid, from what it is now."""
+    """Return other values of a parameter that may be valid, given its current value."""
     if name == "random_state":
         return [0]
     if name == "n_public":
@@ -421,7 +421,7 @@ def _other_values(name: str, value: Any) -> list[Any]:
 
 
 def _profile_or_none(subject: Subject, params: dict[str, Any]) -> PrivacyProfile | None:
-    """Return the profile with other parameters, None where they are not valid."""
+    """Return the profile with other parameters, or None if they are invalid."""
     try:
         return subject.profile(subject.fresh(**params))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Seeded fits to neighbouring data sets, and all that they publish."""
+"""Seeded fits to neighbouring data sets, and everything that they publish."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from skdptune.testing._replay_result import FIT
 _NUMBERS = "biuf"
 _LARGEST_INTEGER = 2**53
 _DEEPEST = 24
-# Their own state says nothing about data, or cannot be read.
+# Their state either does not depend on data or cannot be read.
 _NAMED = (type, ModuleType, FunctionType, BuiltinFunctionType)
 _RESPONSES = ("decision_function", "predict_proba", "predict", "transform", "score_samples")
 
 
 class Whole:
-    """A value that is equal to another one or not, and is never shown."""
+    """A value that can only be compared for equality, and is never shown."""
 
     __slots__ = ("value",)
 
@@ -45,19 +45,19 @@ class Whole:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the values are of one type and equal."""
+        """Return whether the values have the same type and are equal."""
         if not isinstance(other, Whole) or type(self.value) is not type(other.value):
             return False
         try:
             return self.value is other.value or bool(self.value == other.value)
         except Exception:
-            # Values that refuse to be compared count as different.
+            # Values that cannot be compared count as different.
             return False
 
     __hash__ = None  # type: ignore[assignment]
 
 
-# Numbers are arrays of doubles; everything else is compared as a whole.
+# Numbers become arrays of doubles; every other value is compared as a whole.
 Leaf = NDArray[np.float64] | Whole
 Leaves = dict[str, Leaf]
 
@@ -72,11 +72,11 @@ def same(one: Leaf, other: Leaf) -> bool:
 
 
 def published(fitted: Any, rows: Any) -> Leaves:
-    """Return everything that a fitted object holds, and what it makes of some rows, by its place.
+    """Return everything that a fitted object contains, and its responses to some rows.
 
-    All of it is in a pickle of the object, private names included. The place is the way from the
-    object to the value, such as ``"best_estimator_.coef_"``; entries of lists and dictionaries are
-    numbered, since the keys of a dictionary may be somebody's data.
+    All of it is in a pickle of the object, including private attributes. Keys are places: the path
+    from the object to the value, such as ``"best_estimator_.coef_"``. Entries of lists and
+    dictionaries are numbered, because the keys of a dictionary may be data.
     """
     walk = _Walk()
     walk.visit(fitted, "")
@@ -90,16 +90,16 @@ def _answer(method: Any, rows: Any) -> Any:
     try:
         return method(rows)
     except Exception as problem:
-        # A failure is an answer, too, which one record may decide on.
+        # An error is a response, too, and one record may cause it.
         return f"raises {type(problem).__name__}"
 
 
 class _Walk:
-    """A walk through objects, that meets each of them once."""
+    """A traversal of nested objects that visits each object once."""
 
     def __init__(self) -> None:
         self.leaves: Leaves = {}
-        # Objects made on the way are kept, so that no other gets the identity of one of them.
+        # Keep temporary objects alive, so that no other object gets the same id.
         self._met: dict[int, Any] = {}
 
     def visit(self, thing: Any, place: str, depth: int = 0) -> None:
@@ -136,7 +136,7 @@ def _joined(place: str, name: str) -> str:
 
 
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over what an object consists of, with names that tell nothing about data."""
+    """Iterate over the parts of an object, with names that reveal nothing about data."""
     if isinstance(thing, np.ndarray):
         yield from _parts_of_array(np.asarray(thing))
         yield from _attributes(thing)
@@ -179,7 +179,7 @@ def _parts_of_array(array: NDArray[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _numbered(things: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over entries by their places; a collection of numbers is one array."""
+    """Iterate over entries by position; a collection of numbers becomes one array."""
     entries = list(things)
     if len(entries) > 1 and all(type(entry) in (int, float) for entry in entries):
         if all(abs(entry) <= _LARGEST_INTEGER for entry in entries):
@@ -190,7 +190,7 @@ def _numbered(things: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _state(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over the attributes of an object, or over what a pickle of it would hold."""
+    """Iterate over an object's attributes, or over the content of its pickle."""
     yield " (type)", type(thing)
     attributes = list(_attributes(thing))
     if attributes:
@@ -201,12 +201,12 @@ def _state(thing: Any) -> Iterator[tuple[str, Any]]:
     except Exception:
         return
     if isinstance(reduced, tuple):
-        # What rebuilds the object, its arguments, state and entries.
+        # The arguments that rebuild the object, its state and its entries.
         yield from ((f"[{place}]", _list_of(part)) for place, part in enumerate(reduced[1:]))
 
 
 def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over the attributes that an object holds itself."""
+    """Iterate over the attributes stored in the object itself."""
     held = getattr(thing, "__dict__", None)
     if isinstance(held, dict):
         yield from ((str(name), value) for name, value in held.items())
@@ -218,18 +218,18 @@ def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _list_of(part: Any) -> Any:
-    """Return an iterator as a list, and anything else unchanged."""
+    """Return an iterator as a list, and other objects unchanged."""
     return list(part) if isinstance(part, Iterator) else part
 
 
 _WARNINGS = "warnings"
 _RETURNED = "returns"
-# Number of data rows whose predictions are compared, in addition to the record.
+# Number of rows of the data whose predictions are compared, in addition to the record.
 _PROBES = 15
 
 
 class Data(NamedTuple):
-    """Records, and their targets or None."""
+    """Records, with targets or None."""
 
     X: Any
     y: Any
@@ -242,11 +242,12 @@ class Neighbours:
     Attributes
     ----------
     without, added, replaced : Data
-        The given data; one record more; in place of that one a copy of another.
+        The given data; the data with one record added; the same with a copy of another record
+        instead of the added one.
     constant : Data
-        As many records as `added`, all with the same row.
+        As many records as in `added`, all with the same row.
     rows : array-like
-        Some rows to predict.
+        Rows for which predictions are compared.
     n_samples, n_features : int
         Size of `without`.
     """
@@ -261,14 +262,14 @@ class Neighbours:
 
 
 def neighbours(X: Any, y: Any, record: Any) -> Neighbours:
-    """Return the data sets to compare.
+    """Create the data sets to compare.
 
     Parameters
     ----------
     X, y : array-like
-        Targets may be None.
+        Records and targets; targets may be None.
     record : array-like, or pair of a row and a target
-        The pair where `y` is given.
+        The record to add: a pair if `y` is given.
     """
     n_samples, n_features = _sizes(X)
     row, target = record, None
@@ -301,13 +302,13 @@ def neighbours(X: Any, y: Any, record: Any) -> Neighbours:
 
 @expected_refits()
 def fit(estimator: Any, data: Data, rows: Any, seed: np.random.SeedSequence) -> Leaves:
-    """Return all that a copy of an estimator publishes after a seeded fit.
+    """Fit a copy of an estimator with a seed, and return everything that it publishes.
 
-    A fit that fails publishes the type of its error. Messages are compared, and never shown.
+    A failed fit publishes the type of its error. Messages are compared, but never shown.
     """
     made = clone(estimator)
     set_seeds(made, seed)
-    # A fit may change what it is given.
+    # A fit may modify its arguments.
     arguments = copy.deepcopy((data.X,) if data.y is None else (data.X, data.y))
     with global_generators(seed), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -321,18 +322,18 @@ def fit(estimator: Any, data: Data, rows: Any, seed: np.random.SeedSequence) -> 
 
 
 def has_returned(leaves: Leaves) -> bool:
-    """Return whether a fit raised nothing."""
+    """Return whether a fit finished without an error."""
     return leaves[FIT] == Whole(_RETURNED)
 
 
 def error_of(leaves: Leaves) -> str:
-    """Return the type of the error with which a fit ended."""
+    """Return the type of the error that a fit raised."""
     end = leaves[FIT]
     return str(end.value) if isinstance(end, Whole) else ""
 
 
 def with_public_size(estimator: Any, size: int | None) -> Any:
-    """Return a copy with ``n_public`` wherever it is a parameter and has no value yet."""
+    """Return a copy with ``n_public`` set, wherever it is a parameter without a value."""
     made = clone(estimator)
     for prefix, part in list(nested_estimators(made)):
         if size is not None and own_parameters(part).get("n_public", 0) is None:
@@ -342,7 +343,7 @@ def with_public_size(estimator: Any, size: int | None) -> Any:
 
 @contextlib.contextmanager
 def global_generators(seed: np.random.SeedSequence) -> Iterator[None]:
-    """Seed the generators that estimators without ``random_state`` fall back on, for a while."""
+    """Temporarily seed the global generators that estimators may use without ``random_state``."""
     number = int(seed.generate_state(1)[0])
     torch = sys.modules.get("torch")
     before = random.getstate(), np.random.get_state(), torch and torch.get_rng_state()
@@ -370,7 +371,7 @@ def _sizes(X: Any) -> tuple[int, int]:
 
 
 def _unlike_last(targets: Any) -> int:
-    """Return the place of a record with another target than the last one, 0 if there is none."""
+    """Return the position of a record whose target differs from the last one, or 0."""
     values = targets.tolist() if hasattr(targets, "tolist") else list(targets)
     return next((place for place, value in enumerate(values) if value != values[-1]), 0)
 
@@ -385,7 +386,7 @@ def _take(rows: Any, places: list[int]) -> Any:
 
 
 def _with_row(rows: Any, row: Any) -> Any:
-    """Return a table, or a column, with one entry more, in its own form."""
+    """Return a table or a column with one more entry, in its own format."""
     if hasattr(rows, "columns"):
         longer = _take(rows, [*range(len(rows)), 0])
         entries = zip(rows.columns, list(row), strict=True)
@@ -407,7 +408,7 @@ def _with_row(rows: Any, row: Any) -> Any:
 
 
 def _longer_column(column: Any, entry: Any) -> Any:
-    """Return a column of pandas with one entry more, in its own type where that can hold it."""
+    """Return a pandas column with one more entry, with its own dtype if that can hold it."""
     longer = type(column)([*column, entry], name=column.name)
     try:
         kept = longer.astype(column.dtype)

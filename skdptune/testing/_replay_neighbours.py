@@ -1,4 +1,4 @@
-"""Fits on neighbouring data with the same noise, and what may differ between them."""
+"""Comparison of fits on neighbouring data that use the same noise."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ from skdptune.testing._published import (
 )
 from skdptune.testing._replay_result import FIT, NeighbourReplay, Row
 
-# Of the chance to fail, at which a claim of nothing shows.
+# A profile that allows everything has an infinite epsilon even at this delta.
 _HALF = 0.5
 _PUBLIC_SIZES = ("number of records is public", "public number of records")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """An estimator, with and without a public constant in place of the number of records.
+    """An estimator with and without a public constant as its number of records.
 
     Attributes
     ----------
     given, sized : estimator
-        As the user has it, and with ``n_public`` wherever that is a parameter.
+        The user's estimator, and a copy with ``n_public`` wherever it is a parameter.
     profile : PrivacyProfile
-        The claim of `sized`.
+        The claimed profile of `sized`.
     relation : str
-        How neighbours differ.
+        The neighbouring relation.
     n_samples, n_features, n_repeats : int
     """
 
@@ -83,14 +83,14 @@ class Setting:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the user has left ``n_public`` open."""
+        """Whether the user did not set ``n_public``."""
         return self.sized is not self.given and any(
             own_parameters(part).get("n_public", 0) is None
             for _, part in nested_estimators(self.given)
         )
 
     def claim(self, leaves: Leaves) -> Claim:
-        """Return what the claim allows `sized`, given all that one fit of it has published."""
+        """Return what the claim allows for `sized`, given everything that one fit published."""
         states_size = self.states_size(leaves)
         has_constant = self._has_constant()
         return Claim(
@@ -102,13 +102,13 @@ class Setting:
             adds=self.relation == ADD_OR_REMOVE,
             replacing=self._replacing,
             size_is_public=states_size and not has_constant,
-            # Noise that follows from a public size is another one for another size.
+            # Noise that depends on a public size differs between sizes.
             compares_sizes=has_constant or not states_size,
             n_samples=self.n_samples,
         )
 
     def claim_of_given(self, leaves: Leaves) -> Claim:
-        """Return what the claim allows the estimator as the user has it."""
+        """Return what the claim allows for the user's estimator."""
         claim = self.claim(leaves)
         return (
             replace(claim, size_is_public=self.states_size(leaves)) if self.is_changed else claim
@@ -124,7 +124,7 @@ class Setting:
         return any(words in sentence for sentence in stated for words in _PUBLIC_SIZES)
 
     def announced(self) -> dict[str, tuple[Leaf, Leaf]]:
-        """Return what is announced before a fit to `n_samples` records, and to one more."""
+        """Return what is announced for a fit to `n_samples` records, and to one more."""
         found: dict[str, tuple[Leaf, Leaf]] = {}
         sizes = self.n_samples, self.n_samples + 1
         costs = [Whole(profile_of(self.given, size, self.n_features)) for size in sizes]
@@ -149,18 +149,18 @@ class Setting:
 
     @property
     def _replacing(self) -> int:
-        # Replacing a record is removing one and adding another.
+        # Replacing a record means removing one and adding another.
         return 1 if self.relation == REPLACE else 2
 
     def _has_constant(self) -> bool:
-        """Return whether ``n_public`` stands for the number of records wherever data are used."""
+        """Return whether all private parts use ``n_public`` as their number of records."""
         if self.relation != ADD_OR_REMOVE:
             return False
         sizes = [part.get("n_public") for part in self._private_parts()]
         return bool(sizes) and None not in sizes
 
     def _private_parts(self) -> Iterator[dict[str, Any]]:
-        """Iterate over the parameters of the parts that have a cost."""
+        """Iterate over the parameters of all parts that have a cost."""
         for _, part in nested_estimators(self.sized):
             if hasattr(part, "privacy_profile"):
                 cost = profile_of(part, self.n_samples, self.n_features)
@@ -169,12 +169,12 @@ class Setting:
 
 
 def make_setting(estimator: Any, data: Neighbours, n_repeats: int) -> Setting:
-    """Return the setting of an estimator on some data; raise if it claims nothing."""
+    """Create the setting of an estimator on some data; raise if it claims no privacy."""
     relation = neighbouring_of(estimator)
     sized = estimator
     if relation == ADD_OR_REMOVE:
         found = with_public_size(estimator, data.n_samples)
-        # Some take no such constant with their other parameters.
+        # Some estimators do not accept n_public together with their other parameters.
         if has_returned(fit(found, data.without, data.rows, np.random.SeedSequence(0))):
             sized = found
     profile = profile_of(sized, data.n_samples, data.n_features)
@@ -195,63 +195,64 @@ def make_setting(estimator: Any, data: Neighbours, n_repeats: int) -> Setting:
 
 
 def _sentences(leaves: Leaves) -> Iterator[str]:
-    """Iterate over the assumptions of the reports that a fit has published."""
+    """Iterate over the assumptions in the reports that a fit published."""
     for place, leaf in leaves.items():
         if "privacy_" in place and isinstance(leaf, Whole) and isinstance(leaf.value, str):
             yield leaf.value
 
 
-# Halves of fewer seeds would leave nothing to estimate a spread from.
+# With fewer seeds, half of them would be too few to estimate a spread.
 _FEWEST = 6
-# To see the same value, or the same factor, again.
+# Enough seeds to recognise a repeated value or factor.
 _FEW = 3
 
 
 def replay_neighbours(
     estimator: Any, X: Any, y: Any, record: Any, *, n_repeats: int = 20, random_state: int = 0
 ) -> NeighbourReplay:
-    """Fit an estimator with and without a record, with the same noise, and compare all it shows.
+    """Fit an estimator with and without a record, using the same noise, and compare the results.
 
-    It is for estimators of one's own and of any library with a privacy profile, their own or one
-    given to `skdptune.base.register_profile`. Everything that a fitted copy holds is compared,
-    private attributes included, and what it predicts:
+    Use it for your own estimators, and for those of any library that have a privacy profile: their
+    own, or one given to `skdptune.base.register_profile`. It compares everything that a fitted
+    copy contains, including private attributes, and its predictions:
 
-    * What no seed changes must be the same: ``classes_``, plans, clipping norms, learning rates,
-      numbers of steps, expected batch sizes, reports. So must errors and warnings of the fit.
-    * What varies with the seed may move, on average over the seeds, by no more standard deviations
-      of its noise than the claimed profile allows. With the same noise on both sides, the move is
-      seen as it is, however small.
-    * Nothing may follow from the real number of records, unless the report or the neighbouring
-      relation states that it is public. A batch size, a rate or a mean over a private number of
-      records is how one record changes the noise of all.
+    * Values that do not depend on the seed must be equal: ``classes_``, plans, clipping norms,
+      learning rates, numbers of steps, expected batch sizes, reports. So must errors and warnings
+      of the fit.
+    * The mean of a value that depends on the seed, over the seeds, may move by a limited number of
+      standard deviations of its noise. The claimed profile sets the limit. With the same noise on
+      both sides, even small moves are visible.
+    * Nothing may depend on the real number of records, unless the report or the neighbouring
+      relation states that it is public. If a batch size, a rate or a mean uses a private number of
+      records, one record changes the noise of everything.
 
     Parameters
     ----------
     estimator : estimator
-        Unfitted, with a privacy profile; it is not changed. Its ``random_state`` and those inside
-        are set for each fit, and so are the global generators of Python, NumPy and torch.
-        ``n_public`` is set to the number of records where it is None; constants are compared
-        without it, too.
+        Unfitted, with a privacy profile; it is not changed. Its ``random_state``, and that of
+        nested estimators, is set for each fit, and so are the global generators of Python, NumPy
+        and torch. ``n_public`` is set to the number of records if it is None; constants are
+        compared without it, too.
     X, y : array-like
-        Made-up or public data, some hundred records; `y` is None for what takes no targets.
+        Made-up or public data, some hundred records; `y` is None for estimators without targets.
     record : array-like, or tuple of a row and a target
-        The record that is added, and put in the place of another: the pair where `y` is given,
-        with a label that occurs in `y`. An extreme one shows most.
+        The record that is added, and that replaces another one. It is a pair if `y` is given, with
+        a label that occurs in `y`. An extreme record shows most.
     n_repeats : int, default=20
-        Number of seeds. Two to four times as many fits are made.
+        Number of seeds. The number of fits is two to four times as large.
     random_state : int, default=0
-        Where the seeds come from.
+        Determines the seeds.
 
     Returns
     -------
     NeighbourReplay
-        With `findings`, `rows`, `not_replayed` and `assert_passes`. It holds no values of the
+        It has `findings`, `rows`, `not_replayed` and `assert_passes`. It contains no values of the
         data, and prints as a table.
 
     Raises
     ------
     NoProfileError
-        If the estimator claims nothing.
+        If the estimator claims no privacy.
     ValueError
         If it cannot be fitted to `X` and `y`.
 
@@ -261,21 +262,23 @@ def replay_neighbours(
 
     Notes
     -----
-    A finding contradicts the claim: a mean that moves farther is impossible whatever the noise is
-    (Theorem V1), values without noise may differ only by a chance that the message states
-    (Theorem V2). Widths of noise are estimated, which lets a right estimator fail once in some
-    thousand values at the very limit of its claim. At large epsilons a choice between candidates
-    that one record all but decides looks like a value without noise, or a shift, if all seeds
-    agree; the chance of that is stated, 0.003 at epsilon = 1 and 20 seeds, 0.4 at epsilon = 3.
+    A finding contradicts the claim. A larger shift of a mean is impossible for any noise
+    (Theorem V1). Values without noise may differ only with a probability that the message states
+    (Theorem V2). The width of the noise is estimated; therefore a correct estimator at the very
+    limit of its claim fails for about one in some thousand values. At large epsilons, one record
+    may almost determine a choice between candidates. If all seeds agree, this looks like a value
+    without noise, or like a shift. The probability of this is stated: 0.003 at epsilon = 1 and 20
+    seeds, 0.4 at epsilon = 3.
 
-    No finding proves nothing: one record and some data are compared, averages alone, and noise a
-    third too small is not seen; nor is a private size that is neither published nor a factor of
-    the noise. That the profile is right takes a proof, and an audit of many fits to refute it.
+    The absence of findings is not a proof. Only one record, some data and averages are compared.
+    Noise that is a third too small is not detected. Nor is a private size that is neither
+    published nor a factor of the noise. Only a proof shows that the profile is right. An audit
+    with many fits may refute it.
 
-    The same noise means the same seed. Noise is not repeated where it comes from the operating
-    system, or where the number of draws depends on the data; then averages over fits are compared,
-    as the result says (`not_replayed`). Where adding a record shifts the draws, as it does in
-    random batches, replacing one, which is two steps from neighbour to neighbour, often does not.
+    The same noise means the same seed. Noise cannot be repeated if it comes from the operating
+    system, or if the number of draws depends on the data. Then averages over fits are compared,
+    and the result says so (`not_replayed`). Adding a record shifts the draws, for example in
+    random batches. Replacing one, which is two steps between neighbours, often does not.
 
     Examples
     --------
@@ -288,7 +291,7 @@ def replay_neighbours(
     >>> replay_neighbours(private, X, None, [50.0, 50.0]).findings
     []
 
-    The scaler of scikit-learn, whoever claims whatever for it:
+    scikit-learn's scaler is not private, even if someone claims a cost for it:
 
     >>> from skdptune.accounting import PrivacyProfile
     >>> from skdptune.base import register_profile
@@ -327,9 +330,9 @@ def replay_neighbours(
 
 
 def _runs(estimator: Any, data: Neighbours, seeds: Sequence[np.random.SeedSequence]) -> Replays:
-    """Return what fits to all data sets publish, one of each per seed."""
+    """Return what fits to all data sets publish, with one fit to each per seed."""
     without, added, replaced = [], [], []
-    # In turns, so that what drifts with time is the same on all sides.
+    # Alternate between data sets, so that drifts over time affect all of them equally.
     for seed in seeds:
         without.append(fit(estimator, data.without, data.rows, seed))
         added.append(fit(estimator, data.added, data.rows, seed))
@@ -339,7 +342,7 @@ def _runs(estimator: Any, data: Neighbours, seeds: Sequence[np.random.SeedSequen
 
 
 def _ends_of_fits(runs: Replays) -> Replays:
-    """Return whether fits returned, or with which error they ended."""
+    """Return how the fits ended: whether they returned, or with which error."""
 
     def ends(side: Sequence[Leaves]) -> list[Leaves]:
         return [{FIT: leaves[FIT]} for leaves in side]
@@ -348,7 +351,7 @@ def _ends_of_fits(runs: Replays) -> Replays:
 
 
 def _returned(runs: Replays) -> Replays:
-    """Return the fits of those seeds with which all of them returned, less how they ended."""
+    """Return the fits of seeds for which all fits returned, without how they ended."""
     sides = runs.without, runs.added, runs.replaced
     kept = [all(map(has_returned, fits)) for fits in zip(*sides, strict=True)]
 
@@ -363,7 +366,7 @@ def _returned(runs: Replays) -> Replays:
 
 
 def _marked(row: Row, repeats: Collection[str]) -> Row:
-    """Return a row that says so where one seed does not repeat the noise even on the same data."""
+    """Mark the row of a value whose noise is not repeated even on the same data."""
     is_noise = row.replayed is not None
     return replace(row, replayed=False) if is_noise and row.attribute not in repeats else row
 
@@ -375,7 +378,7 @@ def _with_sizes(
     seeds: Sequence[np.random.SeedSequence],
     replays: Replays,
 ) -> list[Row]:
-    """Return rows that state, too, what follows from the number of records without a constant."""
+    """Add rows for values that depend on the number of records if ``n_public`` is not set."""
     claim = setting.claim_of_given(replays.without[0])
     found: list[Row] = []
     if setting.is_changed:
@@ -386,7 +389,7 @@ def _with_sizes(
     more = [{name: pair[1] for name, pair in setting.announced().items()}]
     announced = judged(Replays(constants, more, more, None), claim)
     is_new = {row.attribute for row in found}
-    # A finding with the constant stands.
+    # A finding made with the constant stays valid.
     kept = [row for row in rows if row.is_finding or row.attribute not in is_new]
     names = {row.attribute for row in kept}
     return [*kept, *(row for row in found if row.attribute not in names), *announced]

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from skdptune._formatting import shown_delta, shown_number
 
-# The place of how a fit ended.
+# The place at which it is stored how a fit ended.
 FIT = "fit"
-# What is compared under these headings is all right, or not compared at all.
+# Results that are correct or cannot be compared.
 IDENTICAL = "identical"
 COVERED = "covered by noise"
 NOT_COMPARED = "not compared"
 PUBLIC_SIZE = "follows from the public size"
 _ALL_RIGHT = (IDENTICAL, COVERED, NOT_COMPARED, PUBLIC_SIZE)
-# Findings.
+# Results that are findings.
 NO_NOISE = "differs without noise"
 TOO_FAR = "moves too far"
 PRIVATE_SIZE = "follows from the private size"
@@ -32,13 +32,13 @@ class Finding(NamedTuple):
     Attributes
     ----------
     attribute : str
-        Where it is, such as ``"coef_"`` or ``"predict(X)"``.
+        Its place, such as ``"coef_"`` or ``"predict(X)"``.
     kind : str
         "differs without noise", "moves too far" or "follows from the private size".
     neighbours : str
         "record added" or "record replaced".
     message : str
-        What is wrong. It holds no value of the data.
+        What is wrong. It contains no values of the data.
     """
 
     attribute: str
@@ -55,18 +55,18 @@ class Row:
     ----------
     attribute : str
     neighbours : str
-        Of which data sets; that for which it differs most.
+        The pair of data sets for which the value differs most.
     result : str
         A kind of finding, or "identical", "covered by noise", "not compared" or "follows from the
         public size".
     moved : float or None
-        By how much at least its mean moves, in standard deviations of its noise.
+        Lower bound on the shift of its mean, in standard deviations of its noise.
     allowed : float or None
-        Most that the claim allows.
+        Largest shift that the claim allows.
     replayed : bool or None
-        Whether its noise was the same on both sides; None where it has none.
+        Whether its noise was the same on both sides; None if it has no noise.
     message : str
-        Of a finding.
+        Message of a finding.
     """
 
     attribute: str
@@ -79,7 +79,7 @@ class Row:
 
     @property
     def is_finding(self) -> bool:
-        """Whether the claim does not allow it."""
+        """Whether the claim does not allow this result."""
         return self.result not in _ALL_RIGHT
 
 
@@ -94,9 +94,9 @@ class NeighbourReplay:
     n_repeats : int
         Number of seeds.
     epsilon, delta : float
-        What the estimator claims.
+        The privacy that the estimator claims.
     neighbouring : str
-        How neighbours differ, by the claim.
+        The neighbouring relation of the claim.
     rows : tuple
         One comparison per published value, with `attribute`, `neighbours`, `result`, `moved`,
         `allowed`, `replayed` and `message`.
@@ -126,7 +126,7 @@ class NeighbourReplay:
 
     @property
     def findings(self) -> list[Finding]:
-        """What the claim does not allow; empty if nothing was found."""
+        """Differences that the claim does not allow; empty if nothing was found."""
         return [
             Finding(row.attribute, row.result, row.neighbours, row.message)
             for row in self.rows
@@ -135,28 +135,27 @@ class NeighbourReplay:
 
     @property
     def not_replayed(self) -> list[str]:
-        """Values whose noise could not be repeated, and which were compared on average alone."""
+        """Values whose noise could not be repeated, so that only averages were compared."""
         return [row.attribute for row in self.rows if row.replayed is False]
 
     @property
     def not_compared(self) -> list[str]:
-        """Values that vary with the seed and are not numbers: they cannot be compared."""
+        """Values that depend on the seed and are not numbers: they cannot be compared."""
         return [row.attribute for row in self.rows if row.result == NOT_COMPARED]
 
     def assert_passes(self, *, needs_replay: bool = True) -> None:
-        """Raise if anything was found, or if there was nothing to be found.
+        """Raise if there are findings, or if nothing could have been found.
 
         Parameters
         ----------
         needs_replay : bool, default=True
-            Whether to raise, too, where there is noise and none of it could be repeated: an
-            estimator that takes no ``random_state``, for example. Averages over fits then show
-            much less.
+            Whether to raise also if there is noise and none of it could be repeated, for example
+            if an estimator has no ``random_state``. Averages over fits then show much less.
 
         Raises
         ------
         AssertionError
-            With all findings.
+            The message lists all findings.
         """
         found = [f"{finding.attribute} {finding.message}" for finding in self.findings]
         noisy = [row.replayed for row in self.rows if row.replayed is not None]
@@ -173,19 +172,19 @@ class NeighbourReplay:
             )
 
     def __repr__(self) -> str:
-        """Show the result in one line."""
+        """Return the result as one line."""
         return (
             f"NeighbourReplay({self.estimator}, findings={len(self.findings)}, "
             f"values={len(self.rows)}, n_repeats={self.n_repeats})"
         )
 
     def __str__(self) -> str:
-        """Show the result as a table."""
+        """Return the result as a table."""
         return "\n".join(self._lines())
 
     @property
     def _is_empty(self) -> bool:
-        """Whether nothing was compared but how fits ended."""
+        """Whether nothing was compared except how fits ended."""
         return all(row.attribute == FIT for row in self.rows)
 
     def _lines(self) -> Iterator[str]:
@@ -194,7 +193,7 @@ class NeighbourReplay:
             claim += f" at delta = {shown_delta(self.delta)}"
         yield f"{self.estimator}: {claim}, {self.neighbouring}; {self.n_repeats} seeds"
         shown = [row for row in self.rows if row.result not in (IDENTICAL, PUBLIC_SIZE)]
-        # Findings first.
+        # Findings come first.
         shown.sort(key=lambda row: not row.is_finding)
         if shown:
             yield ""
@@ -229,7 +228,7 @@ def _table(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _listed(heading: str, rows: Sequence[Row], shown: Sequence[Row] = ()) -> Iterator[str]:
-    """Yield a line with the names of attributes that no table has shown, if there are rows."""
+    """Yield a line with the names of attributes that are not in a table, if there are any."""
     if not rows:
         return
     known = {_attribute(row) for row in shown}
@@ -240,5 +239,5 @@ def _listed(heading: str, rows: Sequence[Row], shown: Sequence[Row] = ()) -> Ite
 
 
 def _attribute(row: Row) -> str:
-    """Return the name of the attribute in which a value is; none of the object's own type."""
+    """Return the name of the attribute that contains a value; "" for the object's own type."""
     return _PARTS.split(row.attribute)[0].partition("(type)")[0]

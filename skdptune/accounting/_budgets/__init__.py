@@ -1,4 +1,4 @@
-"""Filters that keep releases within a total while they are chosen one after another."""
+"""Filters that keep adaptively chosen releases within a total budget."""
 
 from skdptune.accounting._budgets._budget_filter import BudgetExceededError, BudgetFilter
 from skdptune.accounting._budgets._gaussian_filter import GaussianFilter, charge_of

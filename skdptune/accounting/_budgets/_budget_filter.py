@@ -1,4 +1,4 @@
-"""Filters that stop a search before a budget can be exceeded: by pure rounds, and by sums."""
+"""Filters that stop a search before it exceeds a budget: for pure rounds, and for sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skdptune._validation import check_flag, check_integer, check_kind, check_re
 from skdptune.accounting._losses import LARGEST_LOSS
 from skdptune.accounting._profile import PrivacyProfile
 
-# What to do where the same filter is wanted twice.
+# Advice if the same filter is needed twice.
 INSTEAD = (
     "Make a filter of its own for another budget; processes share one budget by a "
     "skdptune.ledger.PrivacyLedger."
@@ -27,58 +27,60 @@ class BudgetExceededError(RuntimeError):
 class BudgetFilter(RunningBudget):
     r"""Keeps the cost of a threshold search within a pure budget, round by round.
 
-    A round compares candidates with a noisy threshold, in order, and stops at the first that
-    passes. A round with a hit costs `round_epsilon`, a round without costs half of it (see
+    A round compares candidates with a noisy threshold, in order, and stops at the first one that
+    passes. A round with a hit costs `round_epsilon`, a round without a hit costs half of it (see
     `doubling_threshold`). Check `may_continue` before each round, and pass its outcome to
-    `record`. A search that stops no later than the filter says is `budget`-differentially private.
+    `record`. A search that stops when the filter requires it, or earlier, is
+    `budget`-differentially private.
 
     Parameters
     ----------
     round_epsilon : float
-        What a hit costs, in (0, 600].
+        Cost of a round with a hit, in (0, 600].
     budget : float or None
-        What the search may cost, at least `round_epsilon`. None means no budget; then
-        `max_rounds` must be given.
+        Largest cost of the search, at least `round_epsilon`. None means no budget; then
+        `max_rounds` is required.
     max_rounds : int, optional
-        Most rounds of the search.
+        Largest number of rounds.
 
     Attributes
     ----------
     may_continue : bool
-        Whether the next round may run: its worst outcome, a hit, still fits.
+        Whether the next round may run: its most expensive outcome, a hit, still fits.
     spent : float
-        What the rounds so far have cost.
+        Cost of the rounds so far.
     rounds : int
         Number of rounds so far.
     history : tuple of bool
         Outcomes so far, True for a hit.
     max_possible_rounds : int
-        Most rounds that any search with this filter can have.
+        Largest number of rounds of any search with this filter.
     max_possible_spent : float
-        Most that any search with this filter can cost.
+        Largest cost of any search with this filter.
 
     Raises
     ------
     BudgetExceededError
-        By `record`, for a round that may not run. The filter is left as it was.
+        By `record`, for a round that may not run. The filter is not changed.
 
     Notes
     -----
     Theorem N4.
 
     *Why the stop may depend on the outcomes.* Each outcome is charged its own cost, and the filter
-    lets a round run only if either outcome keeps the sum within the budget: so it is at most the
-    budget for **every** transcript at which a search can stop. This does not carry over to bounds
+    only lets a round run if both outcomes keep the sum within the budget. So the sum is at most
+    the budget for **every** transcript at which a search can stop. This is not true for bounds
     with a delta, where the cost of a round must not depend on its outcome.
 
-    *How many rounds.* With ``N = floor(2 budget / round_epsilon)`` half-rounds to spend, the
-    next round may run while ``2 hits + misses <= N - 2``. Misses are cheapest, so no search has
-    more than ``N - 1`` rounds, and all misses attain it; between a half and a whole
-    `round_epsilon` is then left. All hits make ``floor(N / 2)`` rounds.
+    *Number of rounds.* Let ``N = floor(2 budget / round_epsilon)`` be the number of half-rounds to
+    spend. The next round may run while ``2 hits + misses <= N - 2``. Misses cost least, so no
+    search has more than ``N - 1`` rounds. A search with only misses reaches this number, and
+    leaves between a half and a whole `round_epsilon`. A search with only hits has ``floor(N / 2)``
+    rounds.
 
-    *Rounding.* The count is made in whole half-rounds, after one exact division, and numbers
-    count as they are written: 0.1 is one tenth, so that a budget of 1.0 holds ten rounds of
-    0.1 (binary fractions would leave room for nine). A `fractions.Fraction` is taken as it is.
+    *Rounding.* Half-rounds are counted as integers, after one exact division. Numbers are read as
+    decimals: 0.1 is one tenth, so a budget of 1.0 allows ten rounds of 0.1 (binary fractions would
+    allow nine). A `fractions.Fraction` is used exactly.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class BudgetFilter(RunningBudget):
         self._max_rounds = max_rounds
         self._affordable = self._half_rounds()
         self._used = 0
-        # A tuple, so that what `history` has shown stays as it is.
+        # A tuple, so that earlier results of `history` do not change.
         self._history: tuple[bool, ...] = ()
 
     def _half_rounds(self) -> int:
@@ -138,7 +140,7 @@ class BudgetFilter(RunningBudget):
 
     @property
     def spent(self) -> float:
-        """What the rounds so far have cost."""
+        """Cost of the rounds so far."""
         return self._cost_of(self._used)
 
     @property
@@ -153,18 +155,18 @@ class BudgetFilter(RunningBudget):
 
     @property
     def max_possible_rounds(self) -> int:
-        """Most rounds that any search with this filter can have."""
+        """Largest number of rounds of any search with this filter."""
         within_budget = self._affordable - 1
         return within_budget if self._max_rounds is None else min(within_budget, self._max_rounds)
 
     @property
     def max_possible_spent(self) -> float:
-        """Most that any search with this filter can cost."""
+        """Largest cost of any search with this filter."""
         return self._cost_of(self._affordable)
 
     @one_at_a_time
     def record(self, hit: bool) -> None:
-        """Charge one round that has run.
+        """Charge a round that has run.
 
         Parameters
         ----------
@@ -194,7 +196,7 @@ class BudgetFilter(RunningBudget):
         return float(half_rounds * self._round / 2)
 
     def __repr__(self) -> str:
-        """Show the parameters and the state."""
+        """Return the parameters and the state as text."""
         return (
             f"BudgetFilter(round_epsilon={float(self._round)!r}, budget={self._shown_budget!r}, "
             f"max_rounds={self._max_rounds!r}; spent={self.spent!r}, rounds={self.rounds})"
@@ -202,22 +204,22 @@ class BudgetFilter(RunningBudget):
 
 
 def _positive(value: Any, name: str) -> Fraction:
-    """Return a number of (0, 600] exactly as it is written."""
+    """Return a number in (0, 600], exactly as its decimal representation."""
     number = check_real(value, name=name, lower=0.0, lower_open=True, upper=LARGEST_LOSS)
     if isinstance(value, numbers.Rational):
-        # NumPy's integers are of limited size.
+        # NumPy's integers have a limited size.
         return Fraction(int(value.numerator), int(value.denominator))
     return Fraction(repr(number))
 
 
 # Filters that add up two numbers of each release -----------------------------------------
 
-# Sums of shares of a budget may exceed it by rounding; the guarantee is made for that much more.
+# Rounding may make sums of shares exceed a budget; the guarantee includes this excess.
 SLACK = 1e-12
 
 
 def check_total(epsilon: float, delta: float, failure: float) -> tuple[float, float, float]:
-    """Return a total and what of its delta is set aside, if they are one, or raise."""
+    """Return a total, and the part of its delta that is set aside, or raise."""
     epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
     return (
@@ -228,21 +230,21 @@ def check_total(epsilon: float, delta: float, failure: float) -> tuple[float, fl
 
 
 class SummingFilter(RunningBudget):
-    """Admits releases while a budget and a failure last; what they mean is up to subclasses.
+    """Admits releases within a budget and a failure probability; subclasses define their meaning.
 
     Parameters
     ----------
     budget, failure : float
-        What the charges of all releases may sum to.
+        Limits on the sums of the charges of all releases.
     profile : PrivacyProfile
-        What releases within these totals cost together, whichever are chosen.
+        The cost of all releases within these limits together, whichever are chosen.
     """
 
     __slots__ = ("_budget", "_failure", "_profile", "_spent")
 
     _instead = INSTEAD
 
-    # What the budget is made of, for messages.
+    # Meaning of the budget, for messages.
     _unit: ClassVar[str] = "budget"
 
     def __init__(self, budget: float, failure: float, profile: PrivacyProfile) -> None:
@@ -251,7 +253,7 @@ class SummingFilter(RunningBudget):
         self._spent: tuple[tuple[float, float], ...] = ()
 
     def emptied(self) -> Self:
-        """Return another filter of the same total, with nothing recorded: a budget of its own."""
+        """Return a new filter with the same total, its own budget, and nothing recorded."""
         other = type(self).__new__(type(self))
         for kind in type(self).__mro__:
             for name in getattr(kind, "__slots__", ()):
@@ -260,22 +262,22 @@ class SummingFilter(RunningBudget):
         return other
 
     def _charge(self, part: PrivacyProfile) -> tuple[float, float]:
-        """Return what a release takes of the budget and of the failure."""
+        """Return the charges of a release, to the budget and to the failure."""
         raise NotImplementedError
 
     @property
     def budget(self) -> float:
-        """What releases may take of it in total."""
+        """Limit on the sum of charges to the budget."""
         return self._budget
 
     @property
     def failure(self) -> float:
-        """What the probabilities of revealing everything may sum to."""
+        """Limit on the sum of the probabilities of revealing everything."""
         return self._failure
 
     @property
     def profile(self) -> PrivacyProfile:
-        """What all releases cost together, whichever are chosen."""
+        """The cost of all releases together, whichever are chosen."""
         return self._profile
 
     @property
@@ -285,23 +287,23 @@ class SummingFilter(RunningBudget):
 
     @property
     def spent(self) -> float:
-        """What the releases so far have used of `budget`."""
+        """Part of `budget` used by the releases so far."""
         return math.fsum(budget for budget, _ in self._spent)
 
     @property
     def spent_failure(self) -> float:
-        """What the releases so far have used of `failure`."""
+        """Part of `failure` used by the releases so far."""
         return math.fsum(failure for _, failure in self._spent)
 
     def fits(self, part: PrivacyProfile, count: int = 1) -> bool:
-        """Return whether one more release still fits, or several of the same cost.
+        """Return whether one more release fits, or several with the same cost.
 
         Parameters
         ----------
         part : PrivacyProfile
-            What one costs, given all that was released before.
+            The cost of a single release, given everything that was released before.
         count : int, default=1
-            How many.
+            Number of releases.
         """
         count = check_integer(count, name="count", lower=1)
         *before, (budget, failure) = self._with(part)
@@ -309,12 +311,12 @@ class SummingFilter(RunningBudget):
 
     @one_at_a_time
     def record(self, part: PrivacyProfile) -> None:
-        """Charge one release, before it is made.
+        """Charge a release before it is made.
 
         Parameters
         ----------
         part : PrivacyProfile
-            What it costs, given all that was released before.
+            Its cost, given everything that was released before.
         """
         spent = self._with(part)
         if not self._is_within(spent):

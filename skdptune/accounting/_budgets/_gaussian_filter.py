@@ -1,4 +1,4 @@
-"""A filter by Gaussian curves for releases that are chosen one by one."""
+"""A filter by Gaussian curves for adaptively chosen releases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from skdptune.accounting._profile import (
     with_failure,
 )
 
-# Chords of the total are this close to it.
+# Chords of the total profile are this close to it.
 _TOLERANCE = 1e-5
 _LEAST_SHIFT = 1e-9
 
@@ -38,46 +38,46 @@ _LEAST_SHIFT = 1e-9
 class GaussianFilter(SummingFilter):
     r"""Keeps adaptively chosen releases within a total (epsilon, delta), by Gaussian curves.
 
-    Check `fits` and call `record` before each release. Which release comes next, what it costs
-    and when to stop may depend on everything that was released before. Whatever is chosen, all
-    of it together costs at most `profile`, which is known beforehand: each release is charged the
-    square of the shift of a Gaussian release that costs more.
+    Check `fits` and call `record` before each release. The choice of the next release, its cost
+    and the time to stop may depend on everything that was released before. For all
+    choices, the total cost is at most `profile`, which is known beforehand. Each release is
+    charged the squared shift of a Gaussian release whose cost is not smaller.
 
-    Use it where releases are Gaussian or like it, such as noisy gradient descent, of which it
-    admits more than a `RenyiFilter`; use that one for pure guarantees, and where no delta is to
-    be set aside.
+    Use it for releases that are Gaussian or similar, such as noisy gradient descent; for these, it
+    admits more than a `RenyiFilter`. Use a `RenyiFilter` for pure guarantees, and if no delta
+    shall be set aside.
 
     Parameters
     ----------
     epsilon, delta : float
-        The total for everything that is released. Delta is greater than 0.
+        The total for everything that is released. Delta must be greater than 0.
     failure : float, default=0.0
-        Part of `delta` that is set aside for what releases have above a Gaussian curve. Without,
-        only Gaussian releases and those of bounded losses fit. A tenth of delta is a good choice,
-        and more where releases have a guarantee at one (epsilon, delta) alone.
+        Part of `delta` that is set aside for the amount by which releases exceed a Gaussian curve.
+        If it is 0, only Gaussian releases and those with bounded losses fit. A tenth of delta is a
+        good choice; use more for releases with a guarantee at a single (epsilon, delta).
 
     Attributes
     ----------
     failure : float
-        As given.
+        The given value.
     budget : float
-        What the squares of the shifts may sum to.
+        Limit on the sum of squared shifts.
     profile : PrivacyProfile
-        What all releases cost together.
+        The cost of all releases together.
     spent, spent_failure : float
-        What the releases so far have used of `budget` and `failure`. These depend on what was
-        chosen, and are no guarantee: `profile` is.
+        Parts of `budget` and `failure` used by the releases so far. They depend on the choices
+        made, and are not a guarantee; `profile` is.
     n_parts : int
         Number of releases so far.
 
     Raises
     ------
     BudgetExceededError
-        By `record`, for a release that does not fit. The filter is left as it was.
+        By `record`, for a release that does not fit. The filter is not changed.
 
     See Also
     --------
-    RenyiFilter : The same by Rényi divergences of one order.
+    RenyiFilter : Does the same by Rényi divergences of one order.
     SharedCurve : One Gaussian curve for candidates that can all be calibrated to it.
 
     Notes
@@ -87,38 +87,38 @@ class GaussianFilter(SummingFilter):
     *Statement* (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023, for Gaussian pairs;
     here with failures). Fix numbers ``B, D >= 0``. Release ``t`` of at most T is chosen as a
     function of the releases before it, the same function for both data sets. Given these, its
-    curve is at most ``g(s_t) + d_t`` at every epsilon >= 0, in both directions, with ``g(s)`` the
-    curve of a Gaussian release of shift s. The interaction stops before ``sum s_t^2 > B^2`` or
-    ``sum d_t > D``. Then the whole has at most the curve ``g(B) + D``, in both directions.
+    curve is at most ``g(s_t) + d_t`` at every epsilon >= 0, in both directions, where ``g(s)`` is
+    the curve of a Gaussian release with shift s. The interaction stops before ``sum s_t^2 > B^2``
+    or ``sum d_t > D``. Then the curve of the whole is at most ``g(B) + D``, in both directions.
 
-    *Proof.* Write ``H(a; P, Q) = integral of (dP - a dQ)_+``, also for measures P of a mass below
-    1, and ``g(a; s)`` for a Gaussian pair. By induction over the number of rounds left: whatever
-    was released, the rest, which may still use ``b^2`` and ``d``, has
-    ``H(a) <= g(a; b) + d`` for all ``a > 0``. With no round left, or at a stop,
-    ``H(a) = (1 - a)_+ <= g(a; b)``.
+    *Proof.* Write ``H(a; P, Q) = integral of (dP - a dQ)_+``, also for measures P with a mass
+    below 1, and ``g(a; s)`` for a Gaussian pair. The proof is by induction over the number of
+    remaining rounds. For all earlier releases, the rest, which may still use ``b^2`` and ``d``,
+    satisfies ``H(a) <= g(a; b) + d`` for all ``a > 0``. If no round remains, or at a stop, ``H(a)
+    = (1 - a)_+ <= g(a; b)``.
 
-    Let the next release be y, from p or q, and let it be charged s and f. So the rest after it has
-    ``H(a) <= g(a; b') + d - f`` with ``b'^2 = b^2 - s^2``, for **every** y: a rest that will use
-    less is below as well, as g grows with the shift. For ``a >= 1``, ``h(a) = H(a; p, q)`` is at
-    most ``g(a; s) + f`` by assumption; for ``a < 1`` it is
-    ``1 - a + a H(1/a; q, p) <= g(a; s) + a f`` by the other direction. As g vanishes at infinity,
-    there is c, perhaps infinite, with ``h(c) = f``. Let ``p' = min(p, c q)``: it lacks a mass of
-    f, and ``H(a; p', q) = (h(a) - f)_+ <= g(a; s)`` for all ``a > 0``. The lacking mass adds at
-    most f to H of the whole, so that
+    Let the next release be y, from p or q, and let it be charged s and f. So the rest after it
+    satisfies ``H(a) <= g(a; b') + d - f`` with ``b'^2 = b^2 - s^2``, for **every** y. This
+    includes a rest that will use less, since g grows with the shift. For ``a >= 1``, ``h(a) = H(a;
+    p, q)`` is at most ``g(a; s) + f`` by assumption. For ``a < 1``, it is ``1 - a + a H(1/a; q, p)
+    <= g(a; s) + a f`` by the other direction. As g vanishes at infinity, there is a c, possibly
+    infinite, with ``h(c) = f``. Let ``p' = min(p, c q)``. It lacks a mass of f, and ``H(a; p', q)
+    = (h(a) - f)_+ <= g(a; s)`` for all ``a > 0``. The lacking mass adds at most f to H of the
+    whole, so that
 
         H(a) <= f + integral of p'(y) H(a q(y) / p'(y); the rest after y)
              <= f + d - f + integral of p'(y) g(a q(y) / p'(y); b').
 
-    With a Gaussian pair G, G' of shift b', the last integral is that of
-    ``(p'(y) G(z) - a q(y) G'(z))_+`` over y and z. Done over y first, it is the integral of
-    ``G(z) H(a G'(z) / G(z); p', q) <= G(z) g(a G'(z) / G(z); s)`` over z: the curve of the
-    composition of two Gaussian pairs, of shifts b' and s, which is ``g(a; b)``. ∎
+    With a Gaussian pair G, G' of shift b', the last integral is that of ``(p'(y) G(z) - a q(y)
+    G'(z))_+`` over y and z. Integrating over y first gives the integral of ``G(z) H(a G'(z) /
+    G(z); p', q) <= G(z) g(a G'(z) / G(z); s)`` over z. This is the curve of the composition of two
+    Gaussian pairs, with shifts b' and s, which is ``g(a; b)``. ∎
 
-    *What is charged* (Theorem G5): Gaussian releases, and compositions of them, the square of
-    their shift exactly. Any other release is charged the square of the least shift s that was
-    found to lie above its curve, and as failure what it reveals everything with and the share
-    ``s^2 / budget`` of `failure`: so both totals run out together. The least shift depends on
-    public numbers alone.
+    *Charges* (Theorem G5). Gaussian releases, and compositions of them, are charged exactly the
+    square of their shift. For any other release, the smallest shift s is searched whose curve lies
+    above the release's curve. It is charged the square of this shift. As failure, it is charged
+    its probability of revealing everything plus the share ``s^2 / budget`` of `failure`. So both
+    totals run out together. The smallest shift depends only on public numbers.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class GaussianFilter(SummingFilter):
         return shift * shift, failure
 
     def __repr__(self) -> str:
-        """Show the parameters and the state."""
+        """Return the parameters and the state as text."""
         return self._shown("")
 
 
@@ -155,7 +155,7 @@ def _solved(epsilon: float, delta: float, failure: float) -> Calibration:
     """Return the largest shift that a total allows, and the profile of all releases."""
 
     def make_profile(shift: float) -> PrivacyProfile:
-        # The sums may exceed their totals by rounding.
+        # Rounding may make the sums exceed their totals.
         gaussian = PrivacyProfile.gaussian(min(shift * (1.0 + SLACK), LARGEST_SHIFT))
         return with_failure(gaussian, failure * (1.0 + 2.0 * SLACK))
 
@@ -187,32 +187,32 @@ def _largest_shift(epsilon: float, delta: float) -> float:
 LARGEST_SHIFT = 30.0
 _LEAST_COVERING = 1e-6
 _SHIFT_TOLERANCE = 1e-5
-# Values of a curve at which a shift is looked for; it is then confirmed everywhere.
+# Number of values of a curve by which a shift is estimated; it is then verified everywhere.
 _VALUES = 400
-# Points per shift at which it is confirmed, and the epsilon, in shifts, at which a Gaussian
-# curve is below every float.
+# Number of points per shift for the verification, and the epsilon, in units of shifts, at which a
+# Gaussian curve is below every float.
 _DENSITY, _REACH = 64, 38.0
-# By how much more a confirmation tries each time.
+# Relative increases of the shift that a verification tries.
 _GROWTH = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
-# Relative rounding errors of sums of masses, and of a Gaussian curve of the least shift.
+# Relative rounding errors of sums of masses, and of a Gaussian curve with the smallest shift.
 _ROUNDING, _ROUNDING_OF_CURVE = 1e-11, 1e-9
 
 
 def charge_of(profile: PrivacyProfile, failure: float, whole: float) -> tuple[float, float]:
-    """Return the shift and the failure of a Gaussian release that costs more than a profile.
+    """Return shift and failure of a Gaussian release that costs at least as much as a profile.
 
     Parameters
     ----------
     profile : PrivacyProfile
     failure, whole : float
         A shift s may leave a share ``(s / whole)^2`` of `failure` above its curve, in addition to
-        what the release reveals everything with. Releases whose squares sum to that of
-        ``whole`` then use the failure up as well.
+        the probability that the release reveals everything. If the squares of several releases sum
+        to that of ``whole``, they use up the failure as well.
 
     Returns
     -------
     shift, failure : float
-        Infinite if none is large enough. The failure is 0 for releases that are Gaussian.
+        Infinite if no shift is large enough. The failure is 0 for Gaussian releases.
 
     Notes
     -----
@@ -225,7 +225,7 @@ def charge_of(profile: PrivacyProfile, failure: float, whole: float) -> tuple[fl
 
 
 def _exact_shift(renyi: RenyiCurve) -> float | None:
-    """Return the shift of a composition of Gaussian releases; None of anything else."""
+    """Return the shift of a composition of Gaussian releases; None for other releases."""
     if isinstance(renyi, RenyiOfPure) and renyi.epsilon == 0.0:
         return 0.0
     if isinstance(renyi, RenyiOfEvent) and isinstance(renyi.event, dp_event.GaussianDpEvent):
@@ -241,7 +241,7 @@ def _exact_shift(renyi: RenyiCurve) -> float | None:
 
 @functools.lru_cache(maxsize=256)
 def _covering(profile: PrivacyProfile, failure: float, whole: float) -> tuple[float, float]:
-    """Return about the least shift that covers a profile, and the failure it leaves."""
+    """Return nearly the smallest shift that covers a profile, and the failure it leaves."""
     remove, add = sides_of(profile)
     sides = [remove] if remove.equals(add) else [remove, add]
     infinity = max(side.infinity for side in sides)
@@ -261,7 +261,7 @@ def _covering(profile: PrivacyProfile, failure: float, whole: float) -> tuple[fl
 
 
 def _selected_points(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
-    """Return where a curve falls to each of some values, and its values there."""
+    """Return the points where a curve falls to some values, and its values there."""
     left = side.curve - side.infinity
     wanted = np.geomspace(1.0, 1e-15, _VALUES) * left[0]
     places = np.unique(np.minimum(np.searchsorted(-left, -wanted), left.size - 1))
@@ -271,7 +271,7 @@ def _selected_points(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
 def _rough_shift(
     selected: list[tuple[FloatArray, FloatArray]], left_by: Callable[[float], float]
 ) -> float:
-    """Return the least shift whose curve is above the selected points."""
+    """Return the smallest shift whose curve is above the selected points."""
 
     def is_above(shift: float) -> bool:
         failure = left_by(shift)
@@ -296,16 +296,16 @@ def is_below(side: LossDistribution, shift: float, failure: float) -> bool:
     -----
     Theorem G5.
 
-    Both curves are convex in ``a = exp(epsilon)``. On an interval of length d, the Gaussian
-    curve, with slopes ``u < v`` at the ends, is at most ``(v - u) d / 4`` below its chord. Where
-    the other curve is that much lower at both ends, so is its chord, and with it the curve.
+    Both curves are convex in ``a = exp(epsilon)``. On an interval of length d, the Gaussian curve,
+    with slopes ``u < v`` at the ends, is at most ``(v - u) d / 4`` below its chord. If the other
+    curve is lower by this amount at both ends, then so is its chord, and therefore the curve.
     """
     end = side.epsilon(failure)
-    # Beyond, a Gaussian curve is zero, and within, there are few enough points.
+    # Beyond this end, a Gaussian curve is zero. Before it, the number of points is small.
     if end > shift * (_REACH + shift / 2.0):
         return False
     points = np.linspace(0.0, end, math.ceil(end / shift * _DENSITY) + 2)
-    # exp(epsilon) times the slope, downwards.
+    # exp(epsilon) times the slope, as a positive number.
     slopes = np.exp(points + special.log_ndtr(-points / shift - shift / 2.0))
     step = points[1] - points[0]
     sagittas = 0.25 * math.expm1(step) * (slopes[:-1] - math.exp(-step) * slopes[1:])

@@ -1,4 +1,4 @@
-"""A filter for releases whose costs are chosen one by one, from what was released before."""
+"""A filter by Rényi divergences for adaptively chosen releases."""
 
 from __future__ import annotations
 
@@ -22,76 +22,76 @@ from skdptune.accounting._profile import (
 )
 
 _TOLERANCE = 1e-6
-# Each term of a moment is a difference of two numbers that are rounded by less than this share.
+# Each term of a moment is a difference of two numbers with this relative rounding error.
 _ROUNDING = 2.0**-50
 
 
 class RenyiFilter(SummingFilter):
-    r"""Keeps adaptively chosen releases within a total (epsilon, delta).
+    r"""Keeps adaptively chosen releases within a total (epsilon, delta), by Rényi divergences.
 
-    Check `fits` and call `record` before each release. Which release comes next, what it costs
-    and when to stop may depend on everything that was released before. Whatever is chosen, all
-    of it together costs at most `profile`, which is known beforehand.
+    Check `fits` and call `record` before each release. The choice of the next release, its cost
+    and the time to stop may depend on everything that was released before. For all
+    choices, the total cost is at most `profile`, which is known beforehand.
 
     Parameters
     ----------
     epsilon, delta : float
-        The total for everything that is released. Delta is greater than 0.
+        The total for everything that is released. Delta must be greater than 0.
     order : float
-        Order of the Rényi divergences that are added up; greater than 1, chosen without looking at
-        the data. `suitable_order` finds a good one.
+        Order of the Rényi divergences that are added up; greater than 1, and chosen without
+        looking at the data. `suitable_order` finds a good one.
     failure : float, default=0.0
-        Part of `delta` that is set aside for releases that with a small probability reveal
-        everything, as those with a guarantee at one (epsilon, delta) may.
+        Part of `delta` that is set aside for releases that reveal everything with a small
+        probability, as releases with a guarantee at a single (epsilon, delta) may.
 
     Attributes
     ----------
     order, failure : float
-        As given.
+        The given values.
     budget : float
-        What the divergences of order `order` may sum to.
+        Limit on the sum of divergences of order `order`.
     profile : PrivacyProfile
-        What all releases cost together.
+        The cost of all releases together.
     spent, spent_failure : float
-        What the releases so far have used of `budget` and `failure`. These depend on what was
-        chosen, and are no guarantee: `profile` is.
+        Parts of `budget` and `failure` used by the releases so far. They depend on the choices
+        made, and are not a guarantee; `profile` is.
     n_parts : int
         Number of releases so far.
 
     Raises
     ------
     BudgetExceededError
-        By `record`, for a release that does not fit. The filter is left as it was.
+        By `record`, for a release that does not fit. The filter is not changed.
     UnreachableBudgetError
-        If the order proves no such total, however little is spent.
+        If the order cannot prove such a total, however little is spent.
 
     See Also
     --------
-    GaussianFilter : The same by curves instead of divergences. It admits more where releases are
-        Gaussian or like it, such as noisy gradient descent; a Rényi filter admits more of pure
-        guarantees, and needs no failure where divergences are known.
-    BudgetFilter : The same for rounds of threshold comparisons, with a pure budget.
+    GaussianFilter : Does the same by curves instead of divergences. It admits more releases that
+        are Gaussian or similar, such as noisy gradient descent. A Rényi filter admits more pure
+        releases, and needs no failure if divergences are known.
+    BudgetFilter : Does the same for rounds of threshold comparisons, with a pure budget.
 
     Notes
     -----
     Theorem G1.
 
-    Feldman and Zrnic (2021, Theorem 3.1) and Lécuyer (2021). If the divergences of order ``a`` of
-    the releases sum to at most ``B`` and what they leave out to at most ``D``, **every** course of
-    the interaction included, then in each direction, for all ``e >= 0``,
+    Feldman and Zrnic (2021, Theorem 3.1) and Lécuyer (2021). Let the divergences of order ``a`` of
+    the releases sum to at most ``B``, and the probabilities that they leave out to at most ``D``,
+    for **every** course of the interaction. Then in each direction, for all ``e >= 0``,
 
         delta(e) <= D + exp((a - 1) (B - e)) (1 - 1/a)^(a - 1) / a,
 
     and so for each smaller order, with the same ``B``.
 
-    *Why one order, and why not the exact curves.* The stop is decided by the sum at this order.
-    At another order, or in the exact composition of the releases that happened to be chosen, the
-    sum at the stop is a random number that may be large where the losses are: adding these
-    up and reporting the result is a guarantee only for costs that are fixed beforehand.
+    *Why one order, and not the exact curves.* The stop is decided by the sum at this order. At
+    another order, or in the exact composition of the releases that happened to be chosen, the sum
+    at the stop is a random number, which may be large exactly where the losses are. Adding these
+    up and reporting the result is only a guarantee if the costs are fixed beforehand.
 
-    *The moment of a release* is `PrivacyProfile.rdp` where that is known, and then
-    ``d_t = 0``. Otherwise it is read from the two loss distributions (Theorem G2), and ``d_t`` is
-    the probability of an infinite loss.
+    *The moment of a release* is `PrivacyProfile.rdp` if that is known, and then ``d_t = 0``.
+    Otherwise it is computed from the two loss distributions (Theorem G2), and ``d_t`` is the
+    probability of an infinite loss.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class RenyiFilter(SummingFilter):
         self, epsilon: float, delta: float, order: float, *, failure: float = 0.0
     ) -> None:
         self._epsilon, delta, failure = check_total(epsilon, delta, failure)
-        # Beyond that the grid of what the budget costs grows without end, and nobody gains.
+        # For larger orders, the grid of the profile grows without limit, without any benefit.
         self._order = check_real(order, name="order", lower=1.0, lower_open=True, upper=1e6)
         found = self._solved(delta, failure)
         super().__init__(found.value, failure, found.profile)
@@ -140,9 +140,9 @@ class RenyiFilter(SummingFilter):
         )
 
     def _of_budget(self, budget: float, failure: float) -> PrivacyProfile:
-        """Return what releases cost whose divergences sum to `budget` and a rounding error."""
+        """Return the cost of releases whose divergences sum to `budget`, plus a rounding error."""
         budget = budget * (1.0 + 2.0 * SLACK)
-        # The divergence grows with the order, so that the budget holds for the smaller ones, too.
+        # Divergences increase with the order, so the budget is valid for smaller orders, too.
         orders = np.append(ORDERS[ORDERS < self._order], self._order)
         slopes, offsets = orders - 1.0, (orders - 1.0) * np.log1p(-1.0 / orders) - np.log(orders)
 
@@ -165,7 +165,7 @@ class RenyiFilter(SummingFilter):
         return float(divergences[0]), float(failures[0])
 
     def __repr__(self) -> str:
-        """Show the parameters and the state."""
+        """Return the parameters and the state as text."""
         return self._shown(f"order={self._order:g}, ")
 
 
@@ -177,16 +177,16 @@ def suitable_order(
     Parameters
     ----------
     epsilon, delta : float
-        The total.
+        The total for everything that is released.
     parts : sequence of PrivacyProfile
-        Releases like those that will be made. They must be chosen without looking at the data.
+        Releases like those that will be made, chosen without looking at the data.
     failure : float, default=0.0
-        As for the filter.
+        See `RenyiFilter`.
 
     Returns
     -------
     float
-        If the total is too small for any order, UnreachableBudgetError is raised.
+        The order. If the total is too small for any order, UnreachableBudgetError is raised.
 
     Examples
     --------
@@ -218,21 +218,21 @@ def suitable_order(
 
 
 def _costs(part: PrivacyProfile, failure: float) -> FloatArray:
-    """Return a release's divergences, infinite where what they leave out cannot be afforded."""
+    """Return a release's divergences, or infinity if the failure does not suffice."""
     divergences, failures = divergences_of(part, ORDERS)
     return np.where(failures <= failure, divergences, math.inf)
 
 
 def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on a release's divergence of each order, and on what they leave out.
+    """Return bounds on a release's divergences, and the probabilities that they leave out.
 
     Returns
     -------
     divergences : ndarray
         In the worse direction.
     failures : ndarray
-        Probability of an infinite loss, which the divergence leaves out; 0 where it is known
-        without.
+        Probability of an infinite loss, which the divergence leaves out; 0 if the divergence is
+        known exactly.
 
     Notes
     -----
@@ -257,12 +257,12 @@ def _moments(own: LossDistribution, other: LossDistribution, orders: FloatArray)
     y = other.step * np.arange(1, other.positive_masses.size + 1)
     with np.errstate(over="ignore"):
         for place, order in enumerate(orders):
-            # Small losses cancel; what rounding may have taken is added (Theorem G2).
+            # Small losses cancel; the possible effect of rounding is added (Theorem G2).
             above = np.expm1((order - 1.0) * x) * (1.0 + _ROUNDING * (2.0 + order * x))
             above += (order - 1.0) * np.expm1(-x) * (1.0 - _ROUNDING)
             below = np.expm1(-order * y) * (1.0 - _ROUNDING)
             below -= order * np.expm1(-y) * (1.0 + _ROUNDING)
-            # Without masses of zero, whose product with infinity would be no number.
+            # Leave out zero masses, whose product with infinity would be NaN.
             kept = own.positive_masses > 0.0
             result[place] += own.positive_masses[kept] @ above[kept] if kept.any() else 0.0
             result[place] += other.positive_masses @ below

@@ -1,4 +1,4 @@
-"""Profiles known in closed form, computed so that small tails keep their accuracy."""
+"""Profiles in closed form, computed so that small tails are accurate."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from skdptune.accounting._losses._curves import (
 )
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution, place_above
 
-# Relative rounding that a closed form may lack, several times what many digits show.
+# Bound on the relative rounding error of a closed form, several times the observed error.
 ROUNDING = 1e-12
 # A few units of rounding.
 _UNITS = 4.0 * float(np.finfo(np.float64).eps)
 # Losses up to here are small: log 2.
 _SMALL = math.log(2.0)
-# Shifts from which on Mills ratios differ enough to be subtracted, and on which they overflow.
+# From these shifts on, Mills ratios can be subtracted accurately, and overflow.
 _SMALL_SHIFT, _LARGE_SHIFT = 0.1, 30.0
-# Gauss and Legendre's nodes on (-1, 1), and their weights.
+# Gauss-Legendre nodes on (-1, 1), and their weights.
 _FOUR_POINTS = np.polynomial.legendre.leggauss(4)
 
 
@@ -37,8 +37,8 @@ def randomised_response(epsilon: float, delta: float, count: int = 1) -> LossDis
     -----
     Theorem P5.
 
-    Of ``count`` responses each is a lie, of loss ``-epsilon``, with probability
-    ``1 / (1 + exp(epsilon))``, so that the number of lies is binomial.
+    Each of ``count`` responses is a lie, with loss ``-epsilon``, with probability ``1 / (1 +
+    exp(epsilon))``. So the number of lies is binomial.
     """
     if count > 1:
         infinity = -math.expm1(count * math.log1p(-delta)) if delta < 1.0 else 1.0
@@ -52,7 +52,7 @@ def randomised_response(epsilon: float, delta: float, count: int = 1) -> LossDis
 
 
 def _lies(epsilon: float, count: int) -> FloatArray:
-    """Return the distribution of the number of lies among so many responses, rounded up."""
+    """Return the distribution of the number of lies among `count` responses, rounded up."""
     if count == 1:
         truth = float(special.expit(epsilon))
         return np.array([truth, 1.0 - truth])
@@ -62,14 +62,14 @@ def _lies(epsilon: float, count: int) -> FloatArray:
     masses = np.ones(count + 1)
     masses[mode + 1 :] = np.cumprod(ratios[mode:])
     masses[:mode] = np.cumprod(1.0 / ratios[:mode][::-1])[::-1]
-    # Each is a product of fewer than count ratios, of three roundings each.
+    # Each is a product of fewer than count ratios, with three roundings each.
     masses *= (1.0 + 8.0 * count * np.finfo(np.float64).eps) / masses.sum()
-    # No loss disappears, however improbable.
+    # Every loss is kept, however improbable.
     return np.maximum(masses, np.finfo(np.float64).tiny)
 
 
 def gaussian_halves(mu: float, step: float | None = None) -> Halves:
-    """Return the curve of `gaussian_delta` on a grid that suits it, rounded up."""
+    """Return the curve of `gaussian_delta` on a suitable grid, rounded up."""
     if step is None:
         # Chords of 1/2000 of the losses' spread are within 1e-5 of the curve, at any scale.
         step = step_at_most(min(mu / 2000.0, LARGEST_LOSS / 2**10))
@@ -80,7 +80,7 @@ def gaussian_halves(mu: float, step: float | None = None) -> Halves:
 
 
 def laplace_halves(mu: float, step: float) -> Halves:
-    """Return the curve of Laplace noise, of a sensitivity of ``mu`` times its scale."""
+    """Return the curve of Laplace noise, with a sensitivity of ``mu`` times its scale."""
     epsilons = step * np.arange(place_above(min(mu, LARGEST_LOSS), step) + 1)
     half = np.expm1(np.maximum(0.5 * (mu - epsilons), 0.0))
     half *= np.exp(np.minimum(0.5 * (epsilons - mu), 0.0)) * (1.0 + ROUNDING)
@@ -89,10 +89,11 @@ def laplace_halves(mu: float, step: float) -> Halves:
 
 
 def gaussian_delta(mu: float, epsilons: FloatArray) -> FloatArray:
-    """Return the curve of a Gaussian release of sensitivity ``mu`` standard deviations.
+    """Return the curve of a Gaussian release with a sensitivity of ``mu`` standard deviations.
 
-    Balle and Wang (2018): ``F(mu/2 - e/mu) - exp(e) F(-mu/2 - e/mu)``, here as a difference of
-    Mills ratios times a density, which does not cancel. The relative error is below 2e-13.
+    Balle and Wang (2018): ``F(mu/2 - e/mu) - exp(e) F(-mu/2 - e/mu)``. It is computed as a
+    difference of Mills ratios times a density, which avoids cancellation. The relative error is
+    below 2e-13.
 
     Notes
     -----
@@ -104,7 +105,7 @@ def gaussian_delta(mu: float, epsilons: FloatArray) -> FloatArray:
         return np.minimum(density * _small_mills_difference(upper, mu), 1.0)
     if mu < _LARGE_SHIFT:
         return np.minimum(density * (_mills(upper) - _mills(upper + mu)), 1.0)
-    # Far below the mean the Mills ratio overflows, and nothing cancels.
+    # Far below the mean, the Mills ratio overflows, but digits do not cancel.
     far = upper < -5.0
     near = _mills(np.where(far, 0.0, upper)) - _mills(upper + mu)
     result: FloatArray = np.where(
@@ -120,9 +121,10 @@ def _mills(x: FloatArray) -> FloatArray:
 
 
 def _small_mills_difference(x: FloatArray, width: float) -> FloatArray:
-    """Return ``_mills(x) - _mills(x + width)`` as an integral: it would cancel for small widths.
+    """Return ``_mills(x) - _mills(x + width)`` as an integral, to avoid cancellation.
 
-    The derivative of the ratio is ``x _mills(x) - 1``, so smooth that four points say all.
+    The derivative of the ratio is ``x _mills(x) - 1``, which is so smooth that four points
+    suffice.
     """
     total = np.zeros_like(x)
     for node, weight in zip(*_FOUR_POINTS, strict=True):
@@ -134,11 +136,11 @@ def _small_mills_difference(x: FloatArray, width: float) -> FloatArray:
 def subsampled_halves(sides: Sides, fraction: float) -> Halves:
     """Return the curves of a release on a Poisson sample, with ``fraction`` in (0, 1)."""
     remove, add = sides
-    # Largest losses of the sampled pair: of the mixture, and of what the mixture hides.
+    # Largest losses of the sampled pair: when removing a record, and when adding one.
     largest = min(largest_loss(sides), LARGEST_LOSS)
     end = max(math.log1p(fraction * math.expm1(largest)), -math.log1p(-fraction))
     step = step_at_most(max(min(remove.step, end / 2**14), end / MOST_POINTS))
-    # One point more, since curves are read a little before: at the last nothing finite is left.
+    # One more point, since curves are read slightly before it: no finite loss remains at the last.
     grid = step * np.arange(math.ceil(end / step) + 2)
     return Halves(
         step,
@@ -150,19 +152,19 @@ def subsampled_halves(sides: Sides, fraction: float) -> Halves:
 def subsampled_remove(
     curve: Callable[[FloatArray], FloatArray], epsilons: FloatArray, rate: float
 ) -> FloatArray:
-    """Return the curve of removing a record on a Poisson sample, at each epsilon >= 0, rounded up.
+    """Return the curve of removing a record on a Poisson sample, at epsilons >= 0, rounded up.
 
     Parameters
     ----------
     curve : callable
-        The release's own curve in that direction.
+        The release's own curve in this direction.
     epsilons : ndarray
     rate : float
         In (0, 1).
     """
     # Theorem P7: the curve of a release on a Poisson sample.
     inner = loss_before_sampling(epsilons, rate)
-    # Read a few units of rounding before, where the curve is no lower.
+    # Read the curve a few units of rounding earlier, where it is not lower.
     inner = np.maximum(inner - _UNITS * inner, 0.0)
     return np.minimum(rate * (1.0 + ROUNDING) * curve(inner), 1.0)
 
@@ -170,16 +172,16 @@ def subsampled_remove(
 def subsampled_add(
     curve: Callable[[FloatArray], FloatArray], epsilons: FloatArray, rate: float
 ) -> FloatArray:
-    """Return the curve of adding a record on a Poisson sample, at each epsilon >= 0, rounded up.
+    """Return the curve of adding a record on a Poisson sample, at epsilons >= 0, rounded up.
 
-    Its parameters are those of `subsampled_remove`.
+    The parameters are those of `subsampled_remove`.
     """
-    # Theorem P7: the curve of a release on a Poisson sample.
-    # Near the largest loss a unit of rounding in epsilon is a share of what is left: the curve is
-    # read a few units before.
+    # Theorem P7: the curve of a release on a Poisson sample. Near the largest loss, a unit of
+    # rounding in epsilon is a notable share of the rest. Therefore the curve is read a few units
+    # earlier.
     end = -math.log1p(-rate)
     before = epsilons - _UNITS * (epsilons + end)
-    # 1 - (1 - rate) exp(epsilon), and log(rate exp(epsilon)) less its logarithm.
+    # 1 - (1 - rate) exp(epsilon), and log(rate exp(epsilon)) minus the logarithm of it.
     kept = -np.expm1(np.minimum(before - end, 0.0))
     some = kept > 0.0
     kept, before = kept[some], before[some]
@@ -196,7 +198,7 @@ def loss_before_sampling(losses: FloatArray, rate: float) -> FloatArray:
     """Return ``log(1 + (e^loss - 1) / rate)``, and ``-inf`` at and below ``log(1 - rate)``."""
     is_small = np.abs(losses) < _SMALL
     small = np.where(is_small, losses, 0.0)
-    # Far from 0 this would overflow, or lose all digits of 1 - rate where the rate is near 1.
+    # Far from 0, this would overflow, or lose all digits of 1 - rate for rates near 1.
     large = np.where(is_small, _SMALL, losses)
     with np.errstate(divide="ignore", over="ignore"):
         small = np.log1p(np.maximum(np.expm1(small) / rate, -1.0))

@@ -1,4 +1,4 @@
-"""Composition of loss distributions: directly where few masses meet, else by transforms."""
+"""Composition of loss distributions: directly for a few masses, otherwise by transforms."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from skdptune.accounting._losses._curves import (
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
 
 _LARGEST_TRANSFORM, _USUAL_TRANSFORM = 2**21, 2**19
-# A grid of so many points to the spread of a loss widens the sum of many by a ten-thousandth.
+# With this many points per spread of a loss, the grid widens the sum of many by a ten-thousandth.
 _PER_LOSS = 30.0
 _FEW_MASSES = 16
-# Rare losses are those that all copies together meet with this probability,
+# Losses are rare if all copies together meet them with this probability.
 _RARE = 1e-4
-# and they matter where they reach further than so many spreads of the sum of the others.
+# Rare losses matter if they exceed this many spreads of the sum of the others.
 _FAR = 10.0
-# Fewer copies have no sum to speak of.
+# For fewer copies, the spread of the sum is not meaningful.
 _MANY = 2
 
 
 def composed_sides(first: Sides, second: Sides, share: float = 1.0) -> Sides:
-    """Return the composition of two releases, both directions of it.
+    """Return the composition of two releases, in both directions.
 
-    Of what may go to infinity only a share goes there.
+    Only a share of the allowed mass may be moved to infinity.
     """
     mine, theirs = on_suitable_grid(first, second)
     tail = share * _tail(*mine, *theirs)
@@ -47,23 +47,23 @@ def composed_sides(first: Sides, second: Sides, share: float = 1.0) -> Sides:
 
 
 def self_composed_sides(sides: Sides, count: int, share: float = 1.0) -> Sides:
-    """Return ``count`` copies, composed by halves where one transform would be too large.
+    """Return the composition of ``count`` copies, by halves if one transform would be too large.
 
-    Of what may go to infinity only a share goes there.
+    Only a share of the allowed mass may be moved to infinity.
     """
     tail = share * _tail(*sides)
     sides = _on_grid_of_sum(sides, count) if tail > 0.0 else sides
     if count <= 2 or all(_size_of_sum(side, count, tail) <= _LARGEST_TRANSFORM for side in sides):
         remove, add = (self_composed(side, count, tail) for side in sides)
         return remove, add
-    # Two halves and what they make each take their part of the share.
+    # The two halves and their composition each use a part of the share.
     share *= 0.25
     half = with_bounded_size(*self_composed_sides(sides, count // 2, share))
     doubled = with_bounded_size(*self_composed_sides(half, 2, share))
     if count % 2:
         doubled = with_bounded_size(*composed_sides(doubled, sides, share))
     if doubled[0].step > LARGEST_LOSS:
-        # Exponentials of a step are no doubles, and no loss but 0 is finite.
+        # The exponential of a step exceeds doubles, so that only the loss 0 is finite.
         return everything_lost(LARGEST_LOSS)
     return doubled
 
@@ -88,7 +88,8 @@ def composed(
     -----
     Theorem P4.
 
-    Up to ``tail`` may go to infinity from the upper end, by default nothing if nothing is there.
+    A mass of up to ``tail`` may be moved from the upper end to infinity; by default none, if there
+    is no mass at infinity.
     """
     few, many = sorted((first, second), key=lambda side: np.count_nonzero(side.masses))
     tail = _tail(first, second) if tail is None else tail
@@ -100,7 +101,7 @@ def composed(
 
 
 def _directly_composed(few: LossDistribution, many: LossDistribution) -> LossDistribution:
-    """Return the composition with a distribution of a few masses, exact but for rounding."""
+    """Return the composition with a distribution of a few masses, exact up to rounding."""
     masses = np.zeros(few.masses.size + many.masses.size - 1)
     for place in np.flatnonzero(few.masses):
         masses[place : place + many.masses.size] += few.masses[place] * many.masses
@@ -119,7 +120,8 @@ def self_composed(
     -----
     Theorem P4.
 
-    Up to a few times ``tail`` may go to infinity, by default nothing if nothing is there.
+    A mass of up to a few times ``tail`` may be moved to infinity; by default none, if there is no
+    mass at infinity.
     """
     if count == 1:
         return losses
@@ -135,7 +137,7 @@ def self_composed(
 
 
 def _first_rare_loss(losses: LossDistribution, count: int) -> int | None:
-    """Return the grid number from which on losses are rare; None if they reach no further."""
+    """Return the grid number of the first rare loss; None if rare losses are not far away."""
     if count < _MANY:
         return None
     masses = losses.masses
@@ -149,7 +151,7 @@ def _first_rare_loss(losses: LossDistribution, count: int) -> int | None:
 
 
 def _size_of_sum(losses: LossDistribution, count: int, tail: float) -> float:
-    """Return about how many losses ``count`` copies have, but for ends that may be cut."""
+    """Return the approximate number of losses of ``count`` copies, after cutting the ends."""
     size = float(losses.masses.size)
     if tail == 0.0:
         return size * count
@@ -158,5 +160,5 @@ def _size_of_sum(losses: LossDistribution, count: int, tail: float) -> float:
 
 
 def _tail(*sides: LossDistribution) -> float:
-    # A guarantee without mass at infinity (a pure one) must not get any from tidying up.
+    # A guarantee without mass at infinity (a pure one) must not get any from cutting ends.
     return TAIL if any(side.infinity > 0.0 for side in sides) else 0.0

@@ -1,4 +1,4 @@
-"""Convolution of loss distributions by tilted Fourier transforms, their rounding paid for."""
+"""Convolution of loss distributions by tilted Fourier transforms, with bounds on rounding."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from scipy import fft
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
 
-# Exponential tilting: where to look closely at a sum of independent losses ---------------
+# Exponential tilting: to resolve rare sums of independent losses -------------------------
 
 # Masses ``p(x)`` become ``p(x) exp(slope x) / M(slope)``, which commutes with convolution (the
-# Esscher transform of risk theory) and moves the bulk of the sum to losses that were rare before.
+# Esscher transform of risk theory). It moves the bulk of the sum to losses that were rare before.
 
 # Distributions on one grid, each with its number of independent copies.
 Parts = Sequence[tuple[LossDistribution, int]]
 
 UNIT = 2.0**-53
-# Points by which a distribution is represented where only a good slope is sought.
+# Number of points that represent a distribution when a good slope is searched.
 _POINTS = 1024
-# Share of a slope by which it need not be known.
+# Relative precision that suffices for a slope.
 _CLOSE = 0.02
-# Arguments of an exponential that still matter.
+# Larger arguments of an exponential do not matter.
 _LARGEST_EXPONENT = 750.0
 
 
 @dataclass(frozen=True)
 class Tilted:
-    """Tilted masses of each part, of total 1, and what takes the result back.
+    """Tilted masses of each part, with total 1, and the factors to undo the tilting.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Tilted:
     weights : list of ndarray
         Tilted masses of one copy of each part.
     log_scale : float
-        Logarithm of ``M(slope)`` of the sum of all copies.
+        Logarithm of ``M(slope)`` for the sum of all copies.
     error : float
-        Bound on the relative error that the rounding of all this makes in the sum's masses.
+        Bound on the relative error in the sum's masses that is caused by rounding.
     """
 
     slope: float
@@ -57,12 +57,12 @@ class Tilted:
         return np.exp(np.minimum(self.log_scale - self.slope * places, _LARGEST_EXPONENT / 1.1))
 
     def tail(self, place: float) -> float:
-        """Return Chernoff's bound on the mass at and beyond a place of the grid."""
+        """Return Chernoff's bound on the mass at and beyond a grid number."""
         log_bound = self.log_scale - self.slope * place + self.error
         return math.exp(min(log_bound, 0.0))
 
     def place_of_tail(self, mass: float) -> float:
-        """Return from where on Chernoff's bound is at most ``mass``."""
+        """Return the grid number from which on Chernoff's bound is at most ``mass``."""
         return (self.log_scale + self.error - math.log(mass)) / self.slope
 
 
@@ -72,23 +72,23 @@ def tilted(parts: Parts, slope: float) -> Tilted:
     for part, count in parts:
         size = part.masses.size
         exponents = slope * np.arange(part.lowest, part.lowest + size)
-        # Both ends of a line: one of them is the largest.
+        # The exponents are linear, so that one of the ends is the largest.
         ends = float(exponents[0]), float(exponents[-1])
         top = max(ends)
         raw = part.masses * np.exp(exponents - top) if slope else part.masses
         total = float(raw.sum())
         weights.append(raw / total)
         log_scale += count * (math.log(total) + top)
-        # Roundings of the exponents, of their exponentials, of the sum and its logarithm.
+        # Roundings of the exponents, of their exponentials, of the sum and of its logarithm.
         error += count * UNIT * (4.0 * max(map(abs, ends)) + math.log2(size) + 8.0)
     return Tilted(slope, weights, log_scale, error + 4.0 * UNIT * abs(log_scale))
 
 
 class Cumulant:
-    """About the logarithm of ``E exp(slope * loss)`` of a sum of independent losses.
+    """Approximate logarithm of ``E exp(slope * loss)`` for a sum of independent losses.
 
-    Neighbouring losses are lumped together, so that slopes are found in no time. What is claimed
-    of a slope (`Tilted`) is computed from all losses.
+    Neighbouring losses are grouped, so that slopes are found fast. The claims about a slope
+    (`Tilted`) are computed from all losses.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -100,11 +100,11 @@ class Cumulant:
             mean += count * centre
             variance += count * float(shares @ (places - centre) ** 2)
         self.mean = mean
-        # Never zero: the lumps have a width.
+        # Never zero, since the groups have a width.
         self.deviation = math.sqrt(variance) + 0.3
 
     def largest_exponent(self, sign: float = 1.0) -> float:
-        """Return how small the logarithm of an upper (lower) tail can become, negated."""
+        """Return the smallest logarithm that an upper (lower) tail can have, negated."""
         end = -1 if sign > 0.0 else 0
         return -sum(
             count * math.log(masses[end] / masses.sum()) for masses, _, count in self._groups
@@ -120,12 +120,12 @@ class Cumulant:
             value, first, second = self._at(slope)
             return slope * first - value - exponent, slope * second
 
-        # A long tail may make the better end of the bracket much better than the other.
+        # With a long tail, one end of the bracket may be much better than the other.
         ends = self._bracket(excess, sign * math.sqrt(2.0 * exponent) / self.deviation)
         return min(ends, key=lambda slope: (self._at(slope)[0] + exponent) / abs(slope))
 
     def slope_of_mean(self, place: float) -> float:
-        """Return the slope that moves the sum's mean up to a place."""
+        """Return the slope that moves the sum's mean up to a grid number."""
 
         def excess(slope: float) -> tuple[float, float]:
             _, first, second = self._at(slope)
@@ -152,9 +152,9 @@ class Cumulant:
     def _bracket(
         self, excess: Callable[[float], tuple[float, float]], start: float
     ) -> tuple[float, float]:
-        """Return slopes close to each other between which a function crosses 0 to rise.
+        """Return slopes close to each other between which a function crosses 0 upwards.
 
-        By Newton's steps from ``start``, and where these go wrong by halving.
+        Newton's method starts from ``start``; bisection is used if it fails.
         """
         sign = math.copysign(1.0, start)
         low, high, slope = 0.0, math.inf, abs(start)
@@ -165,7 +165,7 @@ class Cumulant:
                 break
             rise *= sign
             step = slope - value / rise if rise > 0.0 else math.inf
-            # Beyond the crossing by half of what is close enough: then the bracket closes.
+            # Overshoot the crossing by nearly half of the precision, so that the bracket closes.
             step *= 1.0 + math.copysign(0.4 * _CLOSE, -value)
             if not low < step < high:
                 step = 2.0 * slope if math.isinf(high) else 0.5 * (low + high)
@@ -174,9 +174,9 @@ class Cumulant:
 
 
 def _lumped(part: LossDistribution) -> tuple[FloatArray, FloatArray]:
-    """Return masses of few groups of neighbouring losses, and their mean places.
+    """Return masses of a few groups of neighbouring losses, and their mean grid numbers.
 
-    The largest masses and those at the ends stay by themselves.
+    The largest masses and those at the ends are not grouped.
     """
     masses = part.masses
     places = part.lowest + np.arange(masses.size, dtype=np.float64)
@@ -193,35 +193,35 @@ def _lumped(part: LossDistribution) -> tuple[FloatArray, FloatArray]:
 
 # Convolution -----------------------------------------------------------------------------
 
-# A Fourier transform errs by about the same amount at every loss, however small the mass there is.
-# Of tilted masses it errs by a share of what they are after tilting. So slope 0
-# serves the bulk of a composition and another slope its upper tail: each bounds every mass from
-# above, and the smaller bound counts.
+# The error of a Fourier transform is about the same at every loss, however small its mass. With
+# tilting, the error is relative to the tilted masses. So slope 0 serves the bulk of a composition,
+# and another slope its upper tail. Each of them bounds every mass from above, and the smaller
+# bound counts.
 #
-# Large losses that a composition hardly ever meets make a tail that no slope levels out. They get
-# transforms of their own (`convolved_with_rare`), which err by a share of their mass.
+# Large losses that a composition rarely meets form a tail that cannot be resolved by any slope.
+# They have separate transforms (`convolved_with_rare`), whose errors are relative to their mass.
 
 ComplexArray = NDArray[np.complex128]
-# Bounds on masses, and what of each is an allowance for rounding.
+# Bounds on masses, and the part of each that is an allowance for rounding.
 Bounds = tuple[FloatArray, FloatArray]
 
-# Mass that a composition of many releases may leave to infinity.
+# Mass that a composition of many releases may move to infinity.
 TAIL = 1e-17
-# Roundings that a value meets per halving of a transform's length, and outside of the transform.
+# Number of roundings of a value per stage of a transform, and outside of the transform.
 _PER_STAGE, _OUTSIDE = 8.0, 32.0
-# Supports up to here are convolved directly, in positive numbers alone.
+# Supports up to this size are convolved directly, using only positive numbers.
 _DIRECT = 1500
-# Smaller tails, in multiples of what is cut off, are not looked at; of larger ones at most this
-# share may be an allowance.
+# Smaller tails, in multiples of the tail that is cut off, are ignored. In larger tails, at most
+# this share may be an allowance.
 _FLOOR, _SHARE = 100.0, 1e-5
 _MOST_SLOPES = 6
-# A tail of exp(-22) is where the second slope serves best.
+# The second slope is best for a tail of exp(-22).
 _USUAL_EXPONENT = 22.0
-# Larger tails are seen well with slope 0.
+# Slope 0 resolves larger tails well.
 _LEAST_EXPONENT = 3.0
-# More rare losses than so many are as good as infinite.
+# More than this many rare losses count as infinite.
 _MOST_RARE = 3
-# exp(-60) is nothing beside a unit of rounding.
+# exp(-60) is negligible compared with a unit of rounding.
 _INVISIBLE = -60.0
 
 
@@ -233,7 +233,8 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     parts : sequence of (LossDistribution, count)
         Distributions on one grid, none of them with all its mass at infinity.
     tail : float
-        Mass that may go up from either end of the sum. With 0 every finite loss stays finite.
+        Mass that may be moved upwards from either end of the sum. If 0, every finite loss stays
+        finite.
 
     Notes
     -----
@@ -254,7 +255,7 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     floor = _FLOOR * (tail or TAIL)
     masses = _least(_Sum(parts), (low, size), floor, first, cumulant.slope_of_mean)
     masses[0] += tail
-    # The largest loss counts, however improbable.
+    # The largest loss is kept, however improbable.
     masses[-1] = max(masses[-1], np.finfo(float).tiny)
     return LossDistribution(step, low, masses, min(infinity + beyond, 1.0))
 
@@ -262,35 +263,36 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
 def convolved_with_rare(
     common: LossDistribution, losses: LossDistribution, first: int, count: int, tail: float
 ) -> LossDistribution:
-    """Return upper bounds on the masses of a sum of losses of which some are rare and large.
+    """Return upper bounds on the masses of a sum of losses, some of which are rare and large.
 
     Parameters
     ----------
     common : LossDistribution
-        The common losses of one copy, with all that is at infinity, on their own grid.
+        The common losses of one copy on their own grid, with all mass at infinity.
     losses : LossDistribution
-        All losses of one copy, on a coarser grid, or the same.
+        All losses of one copy, on the same or a coarser grid.
     first : int
-        Number in the coarser grid from which on losses are rare: all copies together meet one
-        hardly ever.
+        Number in the coarser grid from which on losses are rare, so that all copies together
+        seldom meet one.
     count : int
         Number of copies.
     tail : float
-        Mass that may go up from either end, positive, a few times.
+        Positive mass that may be moved upwards from either end, a few times.
 
     Notes
     -----
     Theorem P12.
 
-    By the binomial theorem, with up to three rare losses among as many copies, whose other losses
-    are on the coarser grid; the losses of all the other copies are on the finer one.
+    The binomial theorem is applied for up to three rare losses among as many copies. The other
+    losses of these copies are on the coarser grid; the losses of all other copies are on the finer
+    one.
     """
     many = min(count, _MOST_RARE)
     usual, rare = _split(losses, first)
     others = None
     if count > many:
         others = _finite(convolved([(_finite(common), count - many)], tail).on_grid(losses.step))
-    # At infinity already, lost by the others, and more rare losses than are looked at.
+    # Mass at infinity, mass cut off from the others, and the case of more rare losses.
     infinity = 4.0 * tail + _infinity_of([(common, count)])
     infinity += math.comb(count, many + 1) * float(rare.masses.sum()) ** (many + 1)
     total = LossDistribution(losses.step, 0, np.zeros(1), infinity)
@@ -318,7 +320,7 @@ def _infinity_of(parts: Parts) -> float:
 
 
 def is_lost(parts: Parts, tail: float) -> bool:
-    """Return whether the finite losses of a sum have so little mass that it may go to infinity."""
+    """Return whether the mass of a sum's finite losses is small enough to move to infinity."""
     totals = [(float(part.masses.sum()), count) for part, count in parts]
     if not all(total > 0.0 for total, _ in totals):
         return True
@@ -326,7 +328,7 @@ def is_lost(parts: Parts, tail: float) -> bool:
 
 
 def _split(losses: LossDistribution, first: int) -> tuple[LossDistribution, LossDistribution]:
-    """Return the losses below a place, and those from there on."""
+    """Return the losses below a grid number, and those from it on."""
     below, above = np.split(losses.masses, [first - losses.lowest])
     return (
         LossDistribution(losses.step, losses.lowest, below, 0.0),
@@ -335,7 +337,7 @@ def _split(losses: LossDistribution, first: int) -> tuple[LossDistribution, Loss
 
 
 def _finite(losses: LossDistribution) -> LossDistribution:
-    """Return the finite losses alone."""
+    """Return the distribution without its mass at infinity."""
     return LossDistribution(losses.step, losses.lowest, losses.masses, 0.0)
 
 
@@ -351,7 +353,7 @@ def added(first: LossDistribution, second: LossDistribution) -> LossDistribution
 
 
 def without_ends(part: LossDistribution, tail: float) -> LossDistribution:
-    """Return a distribution without an upper end of mass below ``tail`` (lost) and empty ends."""
+    """Return a distribution without empty ends, and without an upper end below ``tail``."""
     masses = part.masses
     keep = int(np.searchsorted(-np.cumsum(masses[::-1])[::-1], -tail, side="left"))
     some = np.flatnonzero(masses[: max(keep, 1)])
@@ -364,7 +366,7 @@ def without_ends(part: LossDistribution, tail: float) -> LossDistribution:
 def _window(
     parts: Parts, cumulant: Cumulant, ends: tuple[int, int], tail: float
 ) -> tuple[int, int, float]:
-    """Return where the sum is worth keeping (lowest place, size), and what is left beyond."""
+    """Return the relevant range of the sum (lowest number, size), and the mass above it."""
     low, top = ends[0], ends[0] + ends[1] - 1
     if tail == 0.0:
         return *ends, 0.0
@@ -380,17 +382,17 @@ def _window(
     return first, last - first + 1, beyond
 
 
-# Directly ---------------------------------------------------------------------------------
+# Direct convolution ----------------------------------------------------------------------
 
 
 def _directly(parts: Parts, size: int) -> FloatArray:
-    """Return the convolution, by sums of positive products."""
+    """Return the convolution by sums of positive products."""
     result = np.ones(1)
     copies = 0
     for part, count in parts:
         result = np.convolve(result, _direct_power(part.masses, count))
         copies += count
-    # A product of size numbers is off by less, sums of products too.
+    # The error of a product of size numbers is smaller, and so is that of sums of products.
     return result * (1.0 + 2.0 * UNIT * size * (math.log2(copies) + 2.0))
 
 
@@ -402,7 +404,7 @@ def _direct_power(masses: FloatArray, count: int) -> FloatArray:
     return np.convolve(square, masses) if count % 2 else square
 
 
-# By transforms ----------------------------------------------------------------------------
+# Convolution by transforms ----------------------------------------------------------------
 
 
 def _least(
@@ -412,7 +414,7 @@ def _least(
     slope: float | None,
     next_slope: Callable[[int], float],
 ) -> FloatArray:
-    """Return the least bounds of a few slopes: as many as it takes to see all tails clearly."""
+    """Return the smallest bounds over a few slopes, as many as needed to resolve all tails."""
     masses, allowance = source.bounds(0.0, *window)
     slopes = [0.0]
     while len(slopes) < _MOST_SLOPES:
@@ -431,7 +433,7 @@ def _least(
 
 
 def _worst_share(masses: FloatArray, allowance: FloatArray, floor: float) -> tuple[float, int]:
-    """Return the largest share of a tail that is an allowance, and where that tail starts."""
+    """Return the largest share of allowances in a tail, and where that tail starts."""
     tails = np.cumsum(masses[::-1])
     first = int(np.searchsorted(tails, floor))
     if first >= tails.size:
@@ -449,7 +451,7 @@ class _Sum:
         self._longest = max(part.masses.size for part, _ in parts)
 
     def bounds(self, slope: float, low: int, size: int) -> Bounds:
-        """Return upper bounds on the masses from a place on, and the allowances in them."""
+        """Return upper bounds on the masses from a grid number on, and the allowances in them."""
         length = _length(size, self._longest)
         error = _transform_error(length)
         tilt = tilted(self._parts, slope)
@@ -459,7 +461,7 @@ class _Sum:
         logs = np.sum([n * np.log(each) for n, each in zip(counts, sizes, strict=True)], axis=0)
         used = np.flatnonzero(logs > _INVISIBLE)
         largest = np.exp(logs[used]) * _multiplicity(used, length)
-        # The mean over all frequencies bounds each mass, as it does each error of one.
+        # The mean over all frequencies bounds each mass, and likewise each error of one.
         allowance = sum(
             n * float(np.sum(largest / each[used])) for n, each in zip(counts, sizes, strict=True)
         )
@@ -476,21 +478,21 @@ class _Sum:
 
 
 def _length(size: int, longest: int) -> int:
-    """Return a length for a window that no part is wrapped around often in, of small factors."""
+    """Return a transform length with small factors, so that each part wraps only a few times."""
     return int(fft.next_fast_len(max(size, longest // 8), real=True))
 
 
 def _transform_error(length: int) -> float:
-    """Return how far a transform may be off at any frequency, and its power per copy.
+    """Return a bound on the error of a transform at any frequency, and of its power per copy.
 
-    Each of its outputs is a sum of the masses, here of total 1, times factors of size 1, and no
-    mass meets more roundings than these on its way.
+    Each output is a sum of the masses, here with total 1, times factors of size 1. A mass
+    undergoes no more roundings than these.
     """
     return UNIT * (_PER_STAGE * math.log2(length) + _OUTSIDE)
 
 
 def _spectrum(weights: FloatArray, start: int, length: int) -> ComplexArray:
-    """Return the transform of masses that begin at a place, wrapped around where too many."""
+    """Return the transform of masses that start at a grid number, wrapped if too many."""
     start %= length
     if start + weights.size > length:
         padded = np.zeros(-(-(start + weights.size) // length) * length)
@@ -509,7 +511,7 @@ def _from_spectrum(spectrum: ComplexArray, start: int, size: int, length: int) -
 
 
 def _multiplicity(used: NDArray[np.intp], length: int) -> FloatArray:
-    """Return how many of all frequencies those of a real transform stand for."""
+    """Return how many frequencies each frequency of a real transform represents."""
     alone = (used == 0) | (2 * used == length)
     return np.where(alone, 1.0, 2.0)
 
@@ -522,7 +524,7 @@ def _product_of_powers(spectra: list[ComplexArray], counts: list[int]) -> Comple
 
 
 def _power(spectrum: ComplexArray, count: int) -> ComplexArray:
-    """Return an integer power by logarithm and angle, whose errors it only multiplies."""
+    """Return an integer power by logarithm and angle, whose errors are only multiplied by it."""
     size = np.exp(count * np.log(np.maximum(np.abs(spectrum), 1e-300)))
     angle = count * np.angle(spectrum)
     return size * (np.cos(angle) + 1j * np.sin(angle))

@@ -1,14 +1,14 @@
-"""From hockey-stick curves to privacy loss distributions, and back onto other grids.
+"""Conversion of hockey-stick curves to privacy loss distributions, and between grids.
 
-A direction's curve ``H(alpha)``, ``alpha = exp(epsilon) > 0``, is convex, falls from
-``H(0) = 1``, and is at least ``1 - alpha``. Its part above ``alpha = 1`` is the *upper half*
-of this direction, its part below is the upper half of the other direction by
+The curve ``H(alpha)``, ``alpha = exp(epsilon) > 0``, of one direction is convex, decreases from
+``H(0) = 1``, and is at least ``1 - alpha``. Its part above ``alpha = 1`` is the *upper half* of
+this direction. Its part below is the upper half of the other direction by
 
     H(alpha; P, Q) = 1 - alpha + alpha * H(1 / alpha; Q, P).
 
-So two upper halves, sampled at ``epsilon = 0, step, 2 step, ...``, say everything. Connecting the
-dots linearly in ``alpha`` gives a pair of discrete distributions whose curve lies on or above the
-true one everywhere (Doroshenko et al. 2022), which is what a pessimistic accountant needs.
+So two upper halves, sampled at ``epsilon = 0, step, 2 step, ...``, contain everything. Connecting
+the dots linearly in ``alpha`` gives a pair of discrete distributions whose curve lies on or above
+the true one everywhere (Doroshenko et al. 2022), as a pessimistic accountant needs.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from skdptune.accounting._losses._distribution import (
     times_fitting,
 )
 
-# Steps are 1e-4 times a power of two: two of them always fit into each other, and
-# budgets typed with up to four decimals lie on the grid.
+# Steps are 1e-4 times a power of two. So of two steps one is a multiple of the other, and budgets
+# with up to four decimals are on the grid.
 _UNIT = 1e-4
-# Most points of an upper half, where a caller leaves the step open.
+# Largest number of points of an upper half if the caller does not give a step.
 MOST_POINTS = 2**17
-# A grid of so many points to the spread of a composition is fine enough for it,
+# A grid with this many points per spread of a composition is fine enough for it.
 _PER_SPREAD = 400.0
-# and one of so many hardly less than any finer one,
+# A grid with this many points per spread is almost as good as any finer one,
 _PER_SPREAD_OF_BOTH = 1000.0
-# unless a larger mass than this would be spread over two of them.
+# unless it would spread a mass larger than this over two points.
 _LARGEST_SMOOTH_MASS = 0.02
-# Slopes that fall by this share of themselves do so by rounding.
+# Slopes that decrease by this relative amount do so because of rounding.
 _BENT = 1e-11
-# Heights that differ by no larger share of themselves do so by rounding.
+# Heights with at most this relative difference differ because of rounding.
 _FAR = 1e-9
-# A sixteenth of the points beside alpha = 1 at which two halves are joined first.
+# A sixteenth of the number of points next to alpha = 1 at which two halves are first joined.
 _BRIDGE = 8
-# Grids that fit into each other but for so small a share are made to fit.
+# Grids that fit into each other up to this relative difference are made to fit.
 _CLOSE = 1e-9
-# What is left at the end of a bound's grid becomes mass at infinity.
+# Mass at infinity below which a bound's grid may end.
 _NEGLIGIBLE = 1e-16
 
-# Mass that a direction may lack by rounding.
+# Mass that a direction may lack because of rounding.
 _LACKING = 1e-9
 
 # The remove and the add direction.
@@ -75,17 +75,17 @@ def step_at_most(bound: float) -> float:
 def convex_minorant(curve: FloatArray, step: float) -> FloatArray:
     """Return the largest convex curve below an upper half's points and ``H(0) = 1``.
 
-    Lowering the points is sound: the true curve is convex, passes ``(0, 1)`` and lies
-    below every point, hence below every chord. Without it, connecting the dots of a curve that is
-    not convex would need negative masses.
+    Lowering the points is valid: the true curve is convex, passes through ``(0, 1)`` and lies
+    below every point, and therefore below every chord. Without this step, connecting the dots of a
+    curve that is not convex would need negative masses.
 
     Notes
     -----
     Theorem P3.
     """
-    # What is not a number bounds nothing.
+    # NaN is not a bound.
     heights = np.minimum.accumulate(np.clip(np.where(np.isnan(curve), 1.0, curve), 0.0, 1.0))
-    # Counted from alpha = 1, neighbours on a fine grid keep their distance.
+    # Measured from alpha = 1, neighbours on a fine grid keep their distance.
     alphas = np.expm1(step * np.arange(heights.size))
     x, y = np.concatenate([[-1.0], alphas]), np.concatenate([[1.0], heights])
     widths = np.diff(x)
@@ -103,19 +103,19 @@ def connect_dots(step: float, remove: FloatArray, add: FloatArray) -> Sides:
     Parameters
     ----------
     step : float
-        Grid of epsilon.
+        Step of the grid of epsilon.
     remove, add : ndarray
-        Upper bounds on ``delta(k * step)``, ``k = 0, 1, ...``, of the two directions.
-        What is left at the last point becomes mass at infinity.
+        Upper bounds on ``delta(k * step)``, ``k = 0, 1, ...``, of the two directions. The value at
+        the last point becomes mass at infinity.
 
     Notes
     -----
     Theorem P1.
 
-    Both directions' total variation ``delta(0)`` is the same number; the smaller bound
-    counts. With ``c(k) = (H(k) - H(k+1)) / (exp(step) - 1)`` the mass at ``k > 0`` is
-    ``exp(step) c(k-1) - c(k)``; all differences are taken between neighbouring heights,
-    so that tails keep their relative accuracy.
+    The total variation ``delta(0)`` is the same number in both directions, so the smaller bound
+    counts. With ``c(k) = (H(k) - H(k+1)) / (exp(step) - 1)``, the mass at ``k > 0`` is ``exp(step)
+    c(k-1) - c(k)``. All differences are between neighbouring heights, so that tails keep their
+    relative accuracy.
     """
     upper, lower = _joined(step, remove, add)
     mine, theirs = (
@@ -131,12 +131,12 @@ def connected(step: float, remove: FloatArray, add: FloatArray, further: float =
     Parameters
     ----------
     step : float
-        Grid of epsilon.
+        Step of the grid of epsilon.
     remove, add : ndarray
-        Falling, convex but for rounding, and equal at 0; or one and the same.
+        Decreasing, convex up to rounding, and equal at 0; or one and the same array.
     further : float, default=0.0
-        ``c`` of the first half beyond its last point, where it goes on falling; 0 if what is left
-        there becomes mass at infinity.
+        ``c`` of the first half beyond its last point, if it continues to decrease; 0 if its last
+        value becomes mass at infinity.
 
     Notes
     -----
@@ -147,9 +147,9 @@ def connected(step: float, remove: FloatArray, add: FloatArray, further: float =
         np.append(np.maximum(-np.diff(half), 0.0) / growth, 0.0) for half in (remove, add)
     )
     first[-1] = further
-    # Clipping only adds mass, which only raises the curve.
+    # Clipping only adds mass, which can only raise the curve.
     upper, lower = (np.maximum(math.exp(step) * c[:-1] - c[1:], 0.0) for c in (first, second))
-    # A few units of rounding, so that the masses never sum to less than they should.
+    # A few units of rounding, so that the masses never sum to less than required.
     rounding = 8.0 * np.finfo(float).eps
     middle = max(1.0 - remove[0] - first[0] - second[0], 0.0) + rounding
     side = _assemble(step, upper, lower, middle, float(remove[-1]))
@@ -159,21 +159,21 @@ def connected(step: float, remove: FloatArray, add: FloatArray, further: float =
 
 
 def _lowered(half: FloatArray, height: float, step: float) -> FloatArray:
-    """Return a convex half that begins at a height, and is convex again."""
+    """Return a half that starts at a given height, and is convex again."""
     if half[0] == height:
         return half
     is_far = half[0] > (1.0 + _FAR) * height
     half[0] = height
-    # By rounding alone, only its beginning can change.
+    # If only rounding is the cause, only the beginning can change.
     return convex_minorant(half, step) if is_far else np.minimum.accumulate(half)
 
 
 def _joined(step: float, remove: FloatArray, add: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the two halves of the convex minorant of the whole curve.
 
-    The halves meet at ``alpha = 1``. Each is lowered by itself, where its tail is accurate, and
-    then both together, which matters around zero: a chord from one half to the other may lie far
-    below both.
+    The halves meet at ``alpha = 1``. First each half is lowered separately, where its tail is
+    accurate, and then both together. The latter matters around zero: a chord from one half to the
+    other may lie far below both.
 
     Notes
     -----
@@ -182,7 +182,7 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> tuple[FloatArra
     upper, lower = convex_minorant(remove, step), convex_minorant(add, step)
     height = min(upper[0], lower[0])
     upper, lower = _lowered(upper, height, step), _lowered(lower, height, step)
-    # Both are convex, so that only a stretch around alpha = 1 can change.
+    # Both are convex, so that only a range around alpha = 1 can change.
     reach, ends = _BRIDGE, (False, False)
     while not all(ends):
         reach *= 16
@@ -195,21 +195,21 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> tuple[FloatArra
 def _bridged(
     step: float, upper: FloatArray, lower: FloatArray
 ) -> tuple[tuple[bool, bool], tuple[FloatArray, FloatArray]]:
-    """Return the two halves of a joint convex minorant, and whether its ends stayed as they were.
+    """Return the two halves of a joint convex minorant, and whether its ends are unchanged.
 
     The ends are those of the lower and of the upper half.
     """
     left = lower.size - 1
     grid = step * np.arange(-left, upper.size)
     alphas, shifted = np.exp(grid), np.expm1(grid)
-    # The height above the floor 1 - alpha is accurate left of alpha = 1.
+    # The height above the lower limit 1 - alpha is accurate left of alpha = 1.
     above_floor = np.concatenate([alphas[:left] * lower[:0:-1], upper + shifted[left:]])
     heights = np.concatenate([above_floor[:left] - shifted[:left], upper])
     widths = alphas[:-1] * math.expm1(step)
     slopes = np.where(grid[1:] > 0.0, np.diff(heights), np.diff(above_floor) - widths) / widths
     blocks = optimize.isotonic_regression(slopes, weights=widths).blocks
     right = np.interp(shifted[left:], shifted[blocks], heights[blocks])
-    # Near alpha = 1 points differ visibly in alpha - 1, near alpha = 0 in alpha.
+    # Near alpha = 1, points are distinguishable in alpha - 1; near alpha = 0, in alpha.
     near = np.interp(shifted[: left + 1], shifted[blocks], above_floor[blocks])
     far = np.interp(alphas[: left + 1], alphas[blocks], above_floor[blocks])
     left_floor = np.where(shifted[: left + 1] > -0.5, near, far)
@@ -236,7 +236,7 @@ def upper_half(losses: LossDistribution, step: float) -> FloatArray:
 
 
 def regridded(remove: LossDistribution, add: LossDistribution, step: float) -> Sides:
-    """Return both directions on the grid ``step``, exactly where the grids fit.
+    """Return both directions on the grid ``step``; the result is exact if the grids fit.
 
     Notes
     -----
@@ -250,10 +250,11 @@ def regridded(remove: LossDistribution, add: LossDistribution, step: float) -> S
 
 
 def complete(remove: LossDistribution, add: LossDistribution) -> Sides:
-    """Return both directions of a pair, all of whose mass is somewhere.
+    """Return both directions of a pair, completed so that their masses sum to 1.
 
-    What one lacks is at infinity, but for rounding. If all mass of one is there, nothing of the
-    other is finite either: no outcome has both probabilities.
+    Mass that is missing, except for rounding, is added at infinity. If all mass of one direction
+    is there, nothing of the other one is finite either, since no outcome has a positive
+    probability in both.
 
     Notes
     -----
@@ -278,7 +279,7 @@ def everything_lost(step: float) -> Sides:
 
 
 def with_bounded_size(remove: LossDistribution, add: LossDistribution) -> Sides:
-    """Return both directions, on a coarser grid if they have too many losses to go on with."""
+    """Return both directions, on a coarser grid if they have too many losses."""
     longest = max(side.masses.size for side in (remove, add))
     if longest <= 2 * MOST_POINTS:
         return remove, add
@@ -294,11 +295,11 @@ def largest_loss(sides: Sides) -> float:
 def pair_masses(
     own: LossDistribution, other: LossDistribution
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return falling losses and their masses under both distributions of a direction's pair.
+    """Return decreasing losses and their masses under both distributions of a direction's pair.
 
-    Masses above zero come from this direction, masses below from the other, each where
-    its rounding is small; loss zero gets what is missing. The masses at infinity of the two
-    directions (``P`` alone, ``Q`` alone) are left out.
+    Masses above zero come from this direction, masses below zero from the other one, where their
+    rounding errors are small. The loss zero gets the missing mass. The masses at infinity of the
+    two directions (only ``P``, only ``Q``) are left out.
 
     Notes
     -----
@@ -315,7 +316,7 @@ def pair_masses(
 
 
 def half_through_points(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
-    """Return the convex minorant of single points, read at ``0, step, ...`` up to the last one."""
+    """Return the convex minorant of single points, at ``0, step, ...`` up to the last point."""
     # Theorem P3: the convex minorant of points is a bound, too.
     last = place_above(float(points[-1]), step)
     grid = np.exp(np.minimum(step * np.arange(last + 1), points[-1]))
@@ -337,7 +338,7 @@ def halves_of_bound(delta: Callable[[FloatArray], FloatArray]) -> Halves:
 
 
 def on_common_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
-    """Return both pairs of directions on one grid, as fine as the finer one if that can be."""
+    """Return both pairs on one grid, as fine as the finer one if possible."""
     steps = [first[0].step, second[0].step]
     if steps[0] == steps[1]:
         return first, second
@@ -352,16 +353,17 @@ def _least_step(first: Sides, second: Sides) -> float:
 
 
 def on_suitable_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
-    """Return both pairs on one grid that suits their composition, as coarse as that may be.
+    """Return both pairs on one grid that suits their composition, as coarse as possible.
 
-    A grid serves if it is fine beside the spread of the composition, and one of them is on it that
-    has no losses that stand out: those have to stay where they are, above all a pure guarantee's.
+    A grid is suitable if it is fine compared to the spread of the composition, and if a pair
+    without large single masses is on it. Large single masses must keep their losses, especially
+    those of a pure guarantee.
     """
     spread = math.hypot(first[0].deviation, second[0].deviation)
     steps = [own[0].step for own in (first, second) if _is_smooth(own)]
     steps = [step for step in steps if step <= spread / _PER_SPREAD]
     if len(steps) == 2:
-        # Neither has a grid that the other one needs.
+        # Neither pair requires its own grid.
         steps.append(step_at_most(spread / _PER_SPREAD_OF_BOTH))
     if not steps or first[0].step == second[0].step == max(steps):
         return on_common_grid(first, second)
@@ -370,17 +372,17 @@ def on_suitable_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
 
 
 def _is_smooth(sides: Sides) -> bool:
-    """Return whether no loss stands out, and the largest are not those of a pure guarantee."""
+    """Return whether all single masses are small, and the guarantee is not pure."""
     is_cut = any(side.infinity > 0.0 for side in sides)
     return is_cut and max(float(s.masses.max(initial=0.0)) for s in sides) <= _LARGEST_SMOOTH_MASS
 
 
 def common_step(first: float, second: float) -> float:
-    """Return a step of which both are multiples if there is one, else one much finer than both."""
+    """Return a step of which both are multiples if there is one, or one much finer than both."""
     low, high = min(first, second), max(first, second)
     ratio = Fraction(high / low).limit_denominator(1000)
     if abs(high / low - ratio) <= _CLOSE * ratio:
-        # The larger of two that differ by rounding or hardly more: no loss may become smaller.
+        # If two steps differ only by rounding, use the larger one: no loss may become smaller.
         return max(low / ratio.denominator, high / ratio.numerator)
     return step_at_most(low / 2**12)
 
@@ -388,7 +390,7 @@ def common_step(first: float, second: float) -> float:
 def worst_of(first: Sides, second: Sides) -> Halves:
     """Return the larger of two curves at every epsilon, in each direction."""
     mine, theirs = on_common_grid(first, second)
-    # The curves may cross anywhere, so that few and far points would lose much.
+    # The curves may cross anywhere, so a coarse grid would lose much.
     fine = step_at_most(max(largest_loss(first), largest_loss(second), 1e-6) / 2**14)
     step = min(mine[0].step, max(fine, 1e-9))
     remove, add = (
@@ -424,8 +426,8 @@ def hockey_stick(
 def least_errors(own: LossDistribution, other: LossDistribution, misses: FloatArray) -> FloatArray:
     """Return ``inf Q(T)`` over tests that miss with ``P(not T) = miss``, for each miss.
 
-    The supremum of the lines that the curve proves, ``(1 - miss - H(alpha)) / alpha``: read from
-    this direction for ``alpha >= 1`` and from the other below.
+    It is the supremum of the lines proved by the curve, ``(1 - miss - H(alpha)) / alpha``. They
+    are computed from this direction for ``alpha >= 1``, and from the other one below.
     """
     result = np.zeros_like(misses)
     above = own.step * np.arange(own.highest + 1)

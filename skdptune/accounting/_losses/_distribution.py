@@ -1,15 +1,13 @@
 """The privacy loss distribution of one direction, on a uniform grid of losses.
 
-For a pair of output distributions ``(P, Q)`` the privacy loss of an outcome is
-``log(dP/dQ)``, and the distribution of the loss under ``P`` decides every figure
-of differential privacy. It is kept as masses on the points ``k * step`` and a mass
-at infinity, and it always errs on the safe side: its hockey-stick divergence is an
-upper bound.
+For a pair of output distributions ``(P, Q)``, the privacy loss of an outcome is ``log(dP/dQ)``.
+The distribution of the loss under ``P`` determines every figure of differential privacy. It is
+stored as masses at the points ``k * step`` and a mass at infinity. It is always conservative: its
+hockey-stick divergence is an upper bound.
 
-Only the losses at and above zero are read here. What a pair does below zero is what
-its mirror image does above, and each half is computed where it is numerically sound
-(the weight ``exp(-loss)`` of a large negative loss would blow rounding noise up to
-any size).
+Only the losses at and above zero are used here. The behaviour of a pair below zero is that of its
+mirror image above zero. Each half is computed where it is numerically accurate: the weight
+``exp(-loss)`` of a large negative loss would amplify rounding errors without limit.
 """
 
 from __future__ import annotations
@@ -24,25 +22,25 @@ from scipy import signal
 from skdptune._validation import FloatArray
 
 # Losses above this count as infinite: exp(600) is still a float, and a guarantee with such an
-# epsilon is no better than none.
+# epsilon is meaningless.
 LARGEST_LOSS = 600.0
-# Rates of sampling below are taken for this one (Theorem P7).
+# Smaller sampling rates are replaced by this one (Theorem P7).
 LEAST_RATE = 1e-20
-# Masses that a coarser grid may fill up with zeros.
+# Number of masses up to which a grid may be filled up with zeros.
 _MOST_PADDING = 2**20
 TAIL_MASS = 1e-15
-# Grid numbers that differ from whole ones by no larger share of themselves do so by rounding.
+# Grid numbers with at most this relative distance to an integer differ because of rounding.
 _NEAR = 2.0**-48
 
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Masses on the losses ``(lowest + i) * step`` and at infinity, for one direction.
+    """Masses at the losses ``(lowest + i) * step`` and at infinity, for one direction.
 
     Attributes
     ----------
     step : float
-        Distance between two losses.
+        Distance between neighbouring losses.
     lowest : int
         Grid number of the first mass.
     masses : ndarray
@@ -57,10 +55,10 @@ class LossDistribution:
     infinity: float
 
     def __post_init__(self) -> None:
-        """Count as lost what is no distribution: it must not look like a small cost.
+        """Treat invalid distributions as infinite losses: they must not look like a small cost.
 
-        Where a mass, the one at infinity or the step is infinite or not a number, all mass is at
-        infinity. Masses below 0, which only rounding makes, become 0, which costs more.
+        If a mass (including that at infinity) or the step is infinite or NaN, all mass is moved to
+        infinity. Negative masses, which only come from rounding, become 0, which costs more.
         """
         is_number = math.isfinite(float(self.masses.sum())) and not math.isnan(self.infinity)
         if not is_number or not 0.0 < self.step < math.inf:
@@ -73,7 +71,7 @@ class LossDistribution:
 
     @property
     def highest(self) -> int:
-        """Grid number of the last mass, and 0 at least."""
+        """Grid number of the last mass, but at least 0."""
         return max(self.lowest + self.masses.size - 1, 0)
 
     @cached_property
@@ -95,14 +93,13 @@ class LossDistribution:
     def curve(self) -> FloatArray:
         """Hockey-stick divergences ``delta(k * step)`` for ``k = 0 .. highest``.
 
-        Between two of them the divergence is linear in ``exp(epsilon)``.
+        Between two of these points, the divergence is linear in ``exp(epsilon)``.
 
         Notes
         -----
-        ``delta(k) - delta(k+1) = (exp(step) - 1) * c(k)``, where
-        ``c(k) = sum_{i > k} mass(i) exp((k - i) step)`` obeys
-        ``c(k) = exp(-step) (c(k+1) + mass(k+1))``. Sums of positive terms from the
-        top down: no cancellation however small the tail.
+        ``delta(k) - delta(k+1) = (exp(step) - 1) * c(k)``, where ``c(k) = sum_{i > k} mass(i)
+        exp((k - i) step)`` satisfies ``c(k) = exp(-step) (c(k+1) + mass(k+1))``. These are sums of
+        positive terms from the top down, without cancellation even for small tails.
         """
         drops = self.weighted_tails * math.expm1(self.step)
         tail = np.concatenate([[self.infinity], drops[::-1]])
@@ -119,7 +116,7 @@ class LossDistribution:
         """Return the hockey-stick divergence at each ``epsilon >= 0``."""
         position = np.minimum(epsilon, self.highest * self.step)
         cell = cells_below(position, self.step).astype(np.intp)
-        # In place from here on: this is where searches spend their time.
+        # In place from here on, because searches spend most of their time here.
         into = np.subtract(position, cell * self.step, out=position)
         np.maximum(into, 0.0, out=into)
         share = np.expm1(into, out=into)
@@ -132,27 +129,27 @@ class LossDistribution:
 
     @cached_property
     def _falls(self) -> FloatArray:
-        """What the curve falls by from each point to the next one, and 0 at the last."""
+        """Decrease of the curve from each point to the next one, and 0 at the last."""
         return np.append(self.curve[:-1] - self.curve[1:], 0.0)
 
     def epsilon(self, delta: float) -> float:
-        """Return the least ``epsilon >= 0`` whose divergence is at most ``delta``."""
-        # On a plateau at delta a rounding error must not decide.
+        """Return the smallest ``epsilon >= 0`` whose divergence is at most ``delta``."""
+        # On a plateau at delta, rounding errors must not decide.
         reached = delta * (1.0 + 1e-12)
         if self.infinity > reached:
             return math.inf
-        # The curve falls; the first point at or below delta ends the cell we want.
+        # The curve decreases; the first point at or below delta is the end of the relevant cell.
         right = int(np.searchsorted(-self.curve, -reached, side="left"))
         if right == 0:
             return 0.0
         high, low = self.curve[right - 1], self.curve[right]
         share = min((high - delta) / (high - low), 1.0)
         found = (right - 1) * self.step + math.log1p(share * math.expm1(self.step))
-        # Rounded up, though not beyond the grid point, where a pure guarantee ends.
+        # Rounded up, but not beyond the grid point, where a pure guarantee ends.
         return min(found * (1.0 + 2.0**-50), right * self.step)
 
     def within_doubles(self) -> LossDistribution:
-        """Return an upper bound whose losses have exponentials: larger ones are infinite."""
+        """Return an upper bound in which losses with an overflowing exponential are infinite."""
         size = math.floor(LARGEST_LOSS / self.step) - self.lowest + 1
         if size >= self.masses.size:
             return self
@@ -163,7 +160,7 @@ class LossDistribution:
         return LossDistribution(self.step, self.lowest, self.masses[:kept], infinity)
 
     def on_finer_grid(self, factor: int, step: float) -> LossDistribution:
-        """Return the same distribution on a grid ``factor`` times as fine, of that very step."""
+        """Return the same distribution on a grid ``factor`` times as fine, with the given step."""
         if factor == 1 and step == self.step:
             return self
         masses = np.zeros((self.masses.size - 1) * factor + 1)
@@ -171,10 +168,10 @@ class LossDistribution:
         return LossDistribution(step, self.lowest * factor, masses, self.infinity)
 
     def on_grid(self, step: float) -> LossDistribution:
-        """Return an upper bound on another grid: each mass goes to the two points around it.
+        """Return an upper bound on another grid: each mass is divided between its two neighbours.
 
-        The shares keep both probabilities of the pair, so that the curve stays the same at every
-        point of the new grid and becomes a chord between two of them.
+        The shares keep both probabilities of the pair. So the curve stays the same at every point
+        of the new grid, and becomes a chord between two points.
 
         Notes
         -----
@@ -195,7 +192,7 @@ class LossDistribution:
         return LossDistribution(step, first, np.maximum(coarse[:last], 0.0), self.infinity)
 
     def _spread(self, step: float) -> LossDistribution:
-        """Return the masses on a grid that does not fit into this one or around it."""
+        """Return the masses on a grid that is neither a refinement of this one nor the reverse."""
         losses = self.step * np.arange(self.lowest, self.lowest + self.masses.size)
         cells = cells_below(losses, step)
         into = np.maximum(losses - cells * step, 0.0)
@@ -207,7 +204,7 @@ class LossDistribution:
         return LossDistribution(step, int(cells[0]), coarse, self.infinity)
 
     def equals(self, other: LossDistribution) -> bool:
-        """Return whether both hold the same numbers."""
+        """Return whether both contain the same numbers."""
         return (self.step, self.lowest, self.infinity) == (
             other.step,
             other.lowest,
@@ -222,21 +219,21 @@ class LossDistribution:
 
 
 def cells_below(values: FloatArray, step: float) -> FloatArray:
-    """Return the grid numbers at or below values; one a rounding error below belongs to it."""
+    """Return the grid numbers at or below values; a value just below one counts as on it."""
     places = values / step
     return np.floor(places + _NEAR * np.abs(places))
 
 
 def place_above(value: float, step: float) -> int:
-    """Return the grid number at or above a value; one a rounding error above belongs to it."""
+    """Return the grid number at or above a value; a value just above one counts as on it."""
     place = value / step
     return math.ceil(place - _NEAR * abs(place))
 
 
 def times_fitting(coarse: float, fine: float, slack: float = _NEAR) -> int | None:
-    """Return how many times a step fits into another one, None if it does not.
+    """Return how many times a step fits into another one; None if it does not.
 
-    So many fine steps may be longer by a share of ``slack``, and shorter by rounding alone.
+    The fine steps together may be longer by a relative ``slack``, but shorter only by rounding.
     """
     factor = coarse / fine
     many = round(factor) if factor < 2.0**53 else 0
@@ -252,12 +249,12 @@ def trimmed(
     tail: float = TAIL_MASS,
     error: float = 0.0,
 ) -> LossDistribution:
-    """Return a distribution without its negligible ends, made of masses with rounding noise.
+    """Return a distribution without its negligible ends, from masses with rounding noise.
 
-    Negative masses (noise of a Fourier transform) become zero; what they lacked, and the
-    allowance for errors that cannot be seen, is added at the top. An upper end of mass below
-    ``tail`` goes to infinity, a lower end to the lowest loss that stays; both only raise the
-    divergence. With ``tail = 0`` the highest loss stays finite, as a pure guarantee needs it.
+    Negative masses (noise of a Fourier transform) become zero. The mass that they lacked, and the
+    allowance for invisible errors, is added at the top. An upper end with mass below ``tail`` is
+    moved to infinity, a lower end to the lowest remaining loss. Both can only raise the
+    divergence. With ``tail = 0``, the highest loss stays finite, as required for a pure guarantee.
 
     Notes
     -----
@@ -281,9 +278,10 @@ def trimmed(
 
 
 def normalised(step: float, lowest: int, masses: FloatArray, infinity: float) -> LossDistribution:
-    """Return the distribution with its finite masses scaled up where they fall short of 1.
+    """Return the distribution with its finite masses scaled up if their total is too small.
 
-    Rounding can lose a share of some 1e-12 of the mass. A total above 1 is pessimistic and stays.
+    Rounding can lose a relative mass of about 1e-12. A total that is too large is pessimistic and
+    is kept.
     """
     total = float(masses.sum())
     wanted = 1.0 - infinity

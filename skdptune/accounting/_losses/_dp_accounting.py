@@ -1,8 +1,7 @@
-"""The bridge to dp_accounting: the only module that reads what is private there.
+"""The interface to dp_accounting: the only module that uses private attributes of it.
 
-Private attributes may change with any version, so pyproject.toml admits only
-those that this module was tested with, and the tests compare every signature that it relies on
-with a recorded one.
+Private attributes may change with any version. Therefore pyproject.toml allows only versions with
+which this module was tested, and the tests compare every used signature with a recorded one.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from skdptune._validation import FloatArray
 from skdptune.accounting._losses._curves import Sides, everything_lost
 from skdptune.accounting._losses._distribution import LossDistribution, trimmed
 
-# A curve is there the difference of two probabilities, each off by a few roundings.
+# dp_accounting computes a curve as the difference of two probabilities with a few roundings each.
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
-# Mass that a single event may leave to infinity where some is there.
+# Mass that a single event may move to infinity if there is mass at infinity.
 _TAIL = 1e-20
 
 # Events -----------------------------------------------------------------------------------
 
 
 def is_supported(event: dp_event.DpEvent) -> bool:
-    """Return whether the PLD accountant has an answer for the event."""
+    """Return whether the PLD accountant supports the event."""
     return bool(PLDAccountant().supports(event))
 
 
@@ -44,21 +43,21 @@ def losses_of_single_event(event: dp_event.DpEvent, discretization: float) -> Si
 
 
 def is_renyi_supported(event: dp_event.DpEvent) -> bool:
-    """Return whether the RDP accountant has an answer for the event."""
+    """Return whether the RDP accountant supports the event."""
     return bool(RdpAccountant().supports(event))
 
 
 def renyi_divergences(event: dp_event.DpEvent, orders: tuple[float, ...]) -> FloatArray:
-    """Return what the RDP accountant says of the event, order by order, and nothing below 0."""
+    """Return the RDP accountant's divergences of the event at each order, at least 0."""
     with _no_warnings_of_orders():
         divergences = np.array(RdpAccountant(list(orders)).compose(event).rdp)
-    # Differences of logarithms, which are rounded.
+    # Differences of logarithms may be negative because of rounding.
     return np.maximum(divergences, 0.0)
 
 
 @contextmanager
 def _no_warnings_of_orders() -> Iterator[None]:
-    """Keep to itself that an order's series did not converge: its divergence is infinite then."""
+    """Suppress warnings that an order's series does not converge: its divergence is infinite."""
     logger = logging.getLogger("absl")
     logger.addFilter(_is_not_about_an_order)
     try:
@@ -71,7 +70,7 @@ def _is_not_about_an_order(record: logging.LogRecord) -> bool:
     return "_compute_log_a_frac failed to converge" not in record.getMessage()
 
 
-# Its objects ------------------------------------------------------------------------------
+# Objects of dp_accounting ----------------------------------------------------------------
 
 
 def from_pld(pld: PrivacyLossDistribution) -> Sides:
@@ -92,7 +91,7 @@ def _to_pmf(losses: LossDistribution) -> pld_pmf.DensePLDPmf:
 
 
 def _from_pmf(pmf: pld_pmf.PLDPmf) -> LossDistribution:
-    """Return one direction of dp_accounting's, its rounding paid at the top (see `trimmed`)."""
+    """Return one direction of dp_accounting's; rounding is added at the top (see `trimmed`)."""
     dense = pmf.to_dense_pmf()
     infinity = float(dense._infinity_mass)
     return trimmed(

@@ -1,4 +1,4 @@
-"""The losses of an event of dp_accounting: closed forms where known, its own accountant's else."""
+"""The losses of dp_accounting's events: closed forms if known, otherwise by its accountant."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from skdptune.accounting._losses._forms import (
     SampledGaussianForm,
 )
 
-# Spread and reach of losses.
+# Spread and range of losses.
 Scales = tuple[float, float]
 _USUAL: Scales = (1.0, 1.0)
-# What an event consists of: parts of a closed form or not, with their numbers.
+# The components of an event: closed forms or other events, with their numbers.
 Parts = Iterator[tuple[Form | dp_event.DpEvent, int]]
 
 
 def losses_of_event(
     event: dp_event.DpEvent, step: float | None = None
 ) -> tuple[Sides, Form | None] | None:
-    """Return both directions of an event, and their closed form where there is one.
+    """Return both directions of an event, and their closed form if there is one.
 
     Parameters
     ----------
     event : DpEvent
     step : float, optional
-        Grid of the losses. The default suits them.
+        Grid of the losses; by default, a suitable one.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def losses_of_event(
 
 
 def _merged(forms: list[tuple[Form, int]]) -> list[Form]:
-    """Return as few closed forms as make up the same."""
+    """Return the smallest number of closed forms with the same composition."""
     found: list[Form] = []
     for form, count in forms:
         new = form.repeated(count) or form
@@ -78,7 +78,7 @@ def _merged(forms: list[tuple[Form, int]]) -> list[Form]:
 
 @functools.singledispatch
 def _parts(event: dp_event.DpEvent, count: int) -> Parts:
-    """Yield what an event consists of."""
+    """Yield the components of an event."""
     yield event, count
 
 
@@ -109,7 +109,7 @@ def _(event: dp_event.GaussianDpEvent, count: int) -> Parts:
 
 @_parts.register
 def _(event: dp_event.PoissonSampledDpEvent, count: int) -> Parts:
-    # A rate of single precision would leave few digits of 1 - rate.
+    # A rate in single precision would leave few digits of 1 - rate.
     rate = float(event.sampling_probability)
     if rate == 1.0:
         yield from _parts(event.event, count)
@@ -125,7 +125,7 @@ def _(event: dp_event.PoissonSampledDpEvent, count: int) -> Parts:
 
 
 def _if_any(form: Form, shift: float, count: int) -> Parts:
-    """Yield a form unless it is of noise without end, or of no sample."""
+    """Yield a form unless its noise is infinite or its sample is empty."""
     if shift > 0.0 and count > 0:
         yield form, count
 
@@ -146,7 +146,7 @@ def _losses_of_one(event: dp_event.DpEvent, step: float | None) -> Sides:
 
 
 def suitable_step(event: dp_event.DpEvent) -> float:
-    """Return 1e-4; less where losses spread less, more where they reach far."""
+    """Return 1e-4, less for losses with a small spread, or more for those with a large range."""
     spread, reach = _scales(event)
     fine = min(step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
     return max(fine, step_at_most(min(reach, LARGEST_LOSS) / 2**20))
@@ -154,7 +154,7 @@ def suitable_step(event: dp_event.DpEvent) -> float:
 
 @functools.singledispatch
 def _scales(event: dp_event.DpEvent) -> Scales:
-    """Return about how much the privacy loss spreads, and how far it goes."""
+    """Return the approximate spread of the privacy loss, and its range."""
     return _USUAL
 
 

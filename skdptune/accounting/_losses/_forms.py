@@ -1,4 +1,4 @@
-"""Closed forms that composition keeps: what a profile may know of itself beside its numbers."""
+"""Closed forms that are preserved by composition, which a profile may have."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from skdptune.accounting._losses._convolution import TAIL, convolved, convolved_
 from skdptune.accounting._losses._curves import Sides, connected, everything_lost, step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
 
-# More responses are composed by transforms: their closed form takes as many numbers.
+# More responses are composed by transforms: their closed form needs equally many numbers.
 _MOST_RESPONSES = 10**6
 
 
 class Form(abc.ABC):
-    """A release, or a composition of equal ones, known by a few numbers."""
+    """A release, or a composition of equal ones, described by a few numbers."""
 
     @abc.abstractmethod
     def sides(self, step: float | None = None) -> Sides:
-        """Return both directions, on a given grid or one that suits."""
+        """Return both directions, on a given or a suitable grid."""
 
     @abc.abstractmethod
     def composed(self, other: Form) -> Form | None:
-        """Return the form of the composition with another, None if there is none."""
+        """Return the form of the composition with another form, or None."""
 
     @abc.abstractmethod
     def repeated(self, count: int) -> Form | None:
-        """Return the form of so many copies, None if there is none."""
+        """Return the form of the composition of `count` copies, or None."""
 
     def subsampled(self, fraction: float) -> Form | None:
-        """Return the form on a Poisson sample, None if there is none."""
+        """Return the form on a Poisson sample, or None."""
         return None
 
     def covers(self, other: Form) -> bool:
-        """Return whether this is known to cost at least as much as another, at any epsilon."""
+        """Return whether this is known to cost at least as much as another form, everywhere."""
         return self == other
 
 
@@ -69,14 +69,14 @@ class ResponseForm(Form):
         return self.epsilon == 0.0 and self.failure == 0.0
 
     def sides(self, step: float | None = None) -> Sides:
-        """Return both directions, on a given grid or that of the losses themselves."""
+        """Return both directions, on a given grid or that of the losses."""
         losses = randomised_response(self.epsilon, self.failure, self.count)
         if step is not None:
             losses = losses.on_grid(step)
         return losses, losses
 
     def composed(self, other: Form) -> Form | None:
-        """Return the form of more such responses."""
+        """Return the form of the composition with equal responses."""
         if not isinstance(other, ResponseForm):
             return None
         if (self.epsilon, self.failure) != (other.epsilon, other.failure):
@@ -84,11 +84,11 @@ class ResponseForm(Form):
         return self._of(self.count + other.count)
 
     def repeated(self, count: int) -> Form | None:
-        """Return the form of so many copies, None if they are too many."""
+        """Return the form of the composition of `count` copies, or None if there are too many."""
         return self._of(self.count * count)
 
     def covers(self, other: Form) -> bool:
-        """Return whether as many responses tell at least as much each."""
+        """Return whether there are at least as many responses, each at least as costly."""
         return (
             isinstance(other, ResponseForm)
             and self.count >= other.count
@@ -102,7 +102,7 @@ class ResponseForm(Form):
 
 @dataclass(frozen=True)
 class GaussianForm(Form):
-    """Gaussian noise of a sensitivity of ``mu`` standard deviations.
+    """Gaussian noise, with a sensitivity of ``mu`` standard deviations.
 
     Notes
     -----
@@ -112,17 +112,17 @@ class GaussianForm(Form):
     mu: float
 
     def sides(self, step: float | None = None) -> Sides:
-        """Return both directions, on a given grid or one that suits."""
+        """Return both directions, on a given or a suitable grid."""
         return connected(*gaussian_halves(self.mu, step))
 
     def composed(self, other: Form) -> Form | None:
-        """Return the form of both, whose squared shifts add up."""
+        """Return the form of both; their squared shifts are added."""
         if not isinstance(other, GaussianForm):
             return None
         return GaussianForm(math.hypot(self.mu, other.mu))
 
     def repeated(self, count: int) -> Form | None:
-        """Return the form of so many copies."""
+        """Return the form of the composition of `count` copies."""
         return GaussianForm(self.mu * math.sqrt(count))
 
     def subsampled(self, fraction: float) -> Form | None:
@@ -130,13 +130,13 @@ class GaussianForm(Form):
         return SampledGaussianForm(self.mu, fraction)
 
     def covers(self, other: Form) -> bool:
-        """Return whether the shift is as large."""
+        """Return whether the shift is at least as large."""
         return isinstance(other, GaussianForm) and self.mu >= other.mu
 
 
 @dataclass(frozen=True)
 class SampledGaussianForm(Form):
-    """Gaussian noise on Poisson samples, a number of times.
+    """Gaussian noise on Poisson samples, repeated.
 
     Notes
     -----
@@ -148,11 +148,11 @@ class SampledGaussianForm(Form):
     count: int = 1
 
     def sides(self, step: float | None = None) -> Sides:
-        """Return both directions, on a given grid or one that suits."""
+        """Return both directions, on a given or a suitable grid."""
         return sampled_gaussian_sides(self.mu, self.rate, self.count, step)
 
     def composed(self, other: Form) -> Form | None:
-        """Return the form of more such releases."""
+        """Return the form of the composition with equal releases."""
         if not isinstance(other, SampledGaussianForm):
             return None
         if (self.mu, self.rate) != (other.mu, other.rate):
@@ -160,15 +160,15 @@ class SampledGaussianForm(Form):
         return replace(self, count=self.count + other.count)
 
     def repeated(self, count: int) -> Form | None:
-        """Return the form of so many copies."""
+        """Return the form of the composition of `count` copies."""
         return replace(self, count=self.count * count)
 
     def subsampled(self, fraction: float) -> Form | None:
-        """Return the form of one on a sample of a sample."""
+        """Return the form on a sample of a sample, for a single release."""
         return replace(self, rate=self.rate * fraction) if self.count == 1 else None
 
     def covers(self, other: Form) -> bool:
-        """Return whether shift, rate and number are as large: each costs more the larger."""
+        """Return whether shift, rate and number are at least as large, which costs more."""
         return (
             isinstance(other, SampledGaussianForm)
             and self.mu >= other.mu
@@ -179,10 +179,10 @@ class SampledGaussianForm(Form):
 
 # Many Gaussian releases on Poisson samples -----------------------------------------------
 
-# The curve of one of them is a closed form. Its dots go onto a grid that suits the spread of its
-# losses and of their sum, and the pair that connects them is composed.
+# The curve of a single release is a closed form. It is read on a grid that suits the spread of its
+# losses and that of their sum. The pair that connects these dots is composed.
 
-# Points to the spread of one loss, of their sum, and of a sum with a long tail of rare losses.
+# Points per spread of one loss, of their sum, and of a sum with a long tail of rare losses.
 _PER_LOSS, _PER_SUM, _PER_LONG_SUM = 30.0, 400.0, 100.0
 _MOST_POINTS = 2**18
 _MOST_POINTS_GIVEN = 2**22
@@ -190,17 +190,17 @@ _MOST_RARE_POINTS = 2**16
 _MOST_SINGLE_POINTS = 2**15
 # Mass that all copies may lose beyond the end of their grid, as a share of the rate.
 _LOST = 1e-19
-# Fewer copies have no sum to speak of.
+# For fewer copies, the spread of the sum is not meaningful.
 _MANY = 2
-# Rare losses are those that all copies together meet with this probability.
+# Losses are rare if all copies together meet them with this probability.
 _RARE = 1e-4
-# Spreads of the sum from which on a largest loss is far away.
+# A largest loss is far away if it exceeds this many spreads of the sum.
 _FAR = 10.0
 
 
 @dataclass(frozen=True)
 class SampledGaussian:
-    """A Gaussian release of shift ``mu`` on a Poisson sample of a rate in (0, 1).
+    """A Gaussian release with shift ``mu`` on a Poisson sample with a rate in (0, 1).
 
     Notes
     -----
@@ -222,13 +222,13 @@ class SampledGaussian:
         return gaussian_delta(self.mu, epsilons)
 
     def loss(self, outcome: FloatArray) -> FloatArray:
-        """Return the loss of removing a record, where noise alone is standard normal."""
+        """Return the loss of removing a record, where noise without it is standard normal."""
         whole = np.minimum(self.mu * outcome - self.mu**2 / 2.0, LARGEST_LOSS)
         sampled: FloatArray = np.log1p(self.rate * np.expm1(whole))
         return sampled
 
     def loss_beyond(self, probability: float) -> float:
-        """Return a loss of removing that is exceeded with about this probability."""
+        """Return a loss of removing a record that is exceeded with about this probability."""
         low, high = -10.0, 60.0 + self.mu
         for _ in range(50):
             middle = 0.5 * (low + high)
@@ -238,7 +238,7 @@ class SampledGaussian:
         return min(max(float(self.loss(np.array(high))), 0.0), LARGEST_LOSS)
 
     def deviation(self, largest: float) -> float:
-        """Return about the spread of the losses of removing up to a largest one."""
+        """Return the approximate spread of the losses of removing, up to a largest one."""
         outcomes = np.linspace(-10.0, 10.0 + self.mu, 2001)
         losses = self.loss(outcomes)
         weights = (1.0 - self.rate) * np.exp(-0.5 * outcomes**2)
@@ -256,21 +256,22 @@ def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | Non
     mu : float
         Shift of one release, in standard deviations of its noise.
     rate : float
-        Probability in (0, 1) with which a record is in a sample.
+        Probability in (0, 1) that a record is in a sample.
     count : int
         Number of releases.
     step : float, optional
-        Grid of the losses. The default suits their spread.
+        Grid of the losses; by default, one that suits their spread.
 
     Notes
     -----
     Theorem P4, Theorem P7, Theorem P12.
     """
-    # A larger rate costs no less (Theorem P7); losses of smaller ones are beyond doubles' digits.
+    # A larger rate costs at least as much (Theorem P7). For smaller rates, doubles are not precise
+    # enough.
     release = SampledGaussian(mu, max(rate, LEAST_RATE))
     plan = _planned(release, count, step)
     if plan.spread > LARGEST_LOSS:
-        # Of such sums hardly any is finite.
+        # Such sums are almost never finite.
         return everything_lost(plan.coarse)
     sides = _common_losses(release, plan)
     if count == 1:
@@ -289,18 +290,18 @@ def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | Non
 
 @dataclass(frozen=True)
 class _Plan:
-    """Grids of one release.
+    """The grids of a single release.
 
     Attributes
     ----------
     fine, coarse : float
-        Steps for common losses, and for rare ones and the result.
+        Steps for common losses, and for rare losses and the result.
     end : float
         Largest common loss, a multiple of both steps.
     top : float
-        Largest loss of all that is not infinite.
+        Largest finite loss.
     spread : float
-        Standard deviation of the sum of all copies, about.
+        Approximate standard deviation of the sum of all copies.
     """
 
     fine: float
@@ -315,9 +316,9 @@ class _Plan:
 
 
 def _planned(release: SampledGaussian, count: int, step: float | None) -> _Plan:
-    """Return grids that suit the spread of one loss and of the sum of all."""
+    """Return grids that suit the spread of one loss and that of the sum."""
     rate = release.rate
-    # The largest loss of adding.
+    # The largest loss of adding a record.
     least = -math.log1p(-rate)
     top = max(release.loss_beyond(_LOST * rate / count), least)
     common = max(release.loss_beyond(_RARE / count), least)
@@ -340,7 +341,7 @@ def _planned(release: SampledGaussian, count: int, step: float | None) -> _Plan:
 
 
 def _common_losses(release: SampledGaussian, plan: _Plan) -> Sides:
-    """Return one release without its rare losses, which count as nothing lost when adding."""
+    """Return one release without its rare losses, which count as the loss 0 when adding."""
     remove, add = (_heights(curve, plan.fine, plan.end) for curve in (release.remove, release.add))
     remove[0] = add[0] = min(remove[0], add[0])
     further, infinity = 0.0, float(remove[-1])
@@ -354,7 +355,7 @@ def _common_losses(release: SampledGaussian, plan: _Plan) -> Sides:
 
 
 def _all_losses(release: SampledGaussian, plan: _Plan) -> LossDistribution:
-    """Return the losses of removing a record, rare ones included, on the coarse grid."""
+    """Return the losses of removing a record, including rare ones, on the coarse grid."""
     remove, add = (_heights(each, plan.coarse, plan.top) for each in (release.remove, release.add))
     return connected(plan.coarse, remove, add)[0]
 

@@ -1,8 +1,8 @@
-"""Rényi differential privacy beside the profiles: for the bounds of the literature, by name.
+"""Rényi differential privacy in addition to profiles, for the bounds of the literature.
 
-A loss distribution that was cut off anywhere has mass at infinity, and then its Rényi
-divergences are infinite. So a profile carries the recipe of its Rényi curve, evaluated only when
-it is read. A curve bounds both directions.
+A loss distribution with cut ends has mass at infinity, so its Rényi divergences are infinite.
+Therefore a profile stores how to compute its Rényi curve, which is evaluated only when needed. A
+curve bounds both directions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ORDERS: FloatArray = np.unique(
 )
 
 
-# Terms of a moment that are summed at once, and what rounding makes of each.
+# Number of terms of a moment that are summed at once, and the relative rounding error of each.
 _MOST_TERMS = 4096
 _ROUNDING = 1e-11
 
@@ -36,16 +36,16 @@ class RenyiCurve(abc.ABC):
 
     @abc.abstractmethod
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the bound at each order; infinite where none is known."""
+        """Return the bound at each order; infinite if none is known."""
 
     def delta(self, epsilons: FloatArray, orders: FloatArray = ORDERS) -> FloatArray:
-        """Return the least delta that the orders prove at each epsilon >= 0.
+        """Return the smallest delta that the orders prove at each epsilon >= 0.
 
         Notes
         -----
         Theorem P9.
 
-        Proposition 12 of Canonne, Kamath and Steinke (2020), and at any epsilon the
+        This uses Proposition 12 of Canonne, Kamath and Steinke (2020), and at any epsilon the
         total variation bound of Bretagnolle and Huber, sqrt(1 - exp(-divergence)).
         """
         divergences = self.at(orders)
@@ -61,16 +61,16 @@ class RenyiCurve(abc.ABC):
 
 @dataclass(frozen=True)
 class RenyiUnknown(RenyiCurve):
-    """No bound: infinite at every order."""
+    """No known bound: infinite at every order."""
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return infinity throughout."""
+        """Return infinity at every order."""
         return np.full(orders.shape, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class RenyiOfEvent(RenyiCurve):
-    """What dp_accounting's RDP accountant says of an event, and faster where that is slow.
+    """Divergences of an event by dp_accounting's RDP accountant, or by a faster formula.
 
     Notes
     -----
@@ -83,7 +83,7 @@ class RenyiOfEvent(RenyiCurve):
         """Return the accountant's divergences."""
         return self._cached(tuple(orders.tolist())).copy()
 
-    # Fractional orders take tenths of a second, and one reading asks for the same ones repeatedly.
+    # Fractional orders take tenths of a second, and callers repeatedly request the same ones.
     @functools.lru_cache(maxsize=64)  # noqa: B019
     def _cached(self, orders: tuple[float, ...]) -> FloatArray:
         sampled = _sampled_gaussian(self.event)
@@ -100,7 +100,7 @@ class RenyiOfEvent(RenyiCurve):
 
 
 def _sampled_gaussian(event: dp_event.DpEvent) -> tuple[float, float, int] | None:
-    """Return rate, noise and number of Gaussian releases on Poisson samples, if it is these."""
+    """Return rate, noise and number of Gaussian releases on Poisson samples, or None."""
     count = 1
     if isinstance(event, dp_event.SelfComposedDpEvent):
         count, event = event.count, event.event
@@ -109,15 +109,15 @@ def _sampled_gaussian(event: dp_event.DpEvent) -> tuple[float, float, int] | Non
     rate, inner = event.sampling_probability, event.event
     if not isinstance(inner, dp_event.GaussianDpEvent) or not 0.0 < rate < 1.0:
         return None
-    # Squares of others are no doubles.
+    # The squares of other noise multipliers overflow or underflow.
     return (
         (rate, inner.noise_multiplier, count) if 1e-100 < inner.noise_multiplier < 1e100 else None
     )
 
 
 def _renyi_of_sampled_gaussian(rate: float, noise: float, count: int, order: float) -> float:
-    """Return the divergence of a whole order, rounded up: Mironov, Talwar and Zhang (2019)."""
-    # The moment less 1, in terms that are all positive: the weights sum to 1.
+    """Return the divergence of an integer order, rounded up: Mironov, Talwar and Zhang (2019)."""
+    # The moment minus 1, as a sum of positive terms, since the weights sum to 1.
     powers = np.arange(2.0, order + 1.0)
     growth = powers * (powers - 1.0) / (2.0 * noise**2)
     weights = log_binomial(order, powers) + powers * math.log(rate)
@@ -133,7 +133,7 @@ def _renyi_of_sampled_gaussian(rate: float, noise: float, count: int, order: flo
 
 @dataclass(frozen=True)
 class RenyiOfPure(RenyiCurve):
-    """Randomised response, the worst pair of a pure guarantee."""
+    """Randomised response, the worst pair for a pure guarantee."""
 
     epsilon: float
 
@@ -141,7 +141,7 @@ class RenyiOfPure(RenyiCurve):
         """Return the exact divergences of the pair."""
         finite = np.where(np.isinf(orders), 2.0, orders)
         half, lifted = 0.5 * self.epsilon, (finite - 1.0) * 0.5 * self.epsilon
-        # log(cosh((a - 1/2) e) / cosh(e / 2)), for small arguments without cancellation.
+        # log(cosh((a - 1/2) e) / cosh(e / 2)), without cancellation for small arguments.
         small = np.minimum(lifted, 20.0)
         ratio = 2.0 * np.sinh(small + half) * np.sinh(small) / math.cosh(half)
         near = np.log1p(ratio)
@@ -153,7 +153,7 @@ class RenyiOfPure(RenyiCurve):
 
 @dataclass(frozen=True)
 class RenyiSum(RenyiCurve):
-    """Composition.
+    """The composition of several releases.
 
     Notes
     -----
@@ -163,39 +163,39 @@ class RenyiSum(RenyiCurve):
     parts: tuple[RenyiCurve, ...]
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the sum of the parts."""
+        """Return the sum of the parts' divergences."""
         return np.sum([part.at(orders) for part in self.parts], axis=0)
 
 
 @dataclass(frozen=True)
 class RenyiMultiple(RenyiCurve):
-    """Composition of ``count`` equal parts."""
+    """The composition of ``count`` equal parts."""
 
     count: int
     part: RenyiCurve
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the part's divergences, multiplied."""
+        """Return the part's divergences times ``count``."""
         return self.count * self.part.at(orders)
 
 
 @dataclass(frozen=True)
 class RenyiMaximum(RenyiCurve):
-    """The worst of several."""
+    """The maximum of several curves."""
 
     parts: tuple[RenyiCurve, ...]
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the largest of the parts."""
+        """Return the largest of the parts' divergences."""
         return np.max([part.at(orders) for part in self.parts], axis=0)
 
 
 @dataclass(frozen=True)
 class RenyiTable(RenyiCurve):
-    """Known values, with convexity in between.
+    """Known values, with convexity between them.
 
-    ``(order - 1) * divergence`` is convex in the order, so that the chord between two
-    known orders is an upper bound.
+    ``(order - 1) * divergence`` is convex in the order. So the chord between two known orders is
+    an upper bound.
 
     Notes
     -----
@@ -206,14 +206,14 @@ class RenyiTable(RenyiCurve):
     values: tuple[float, ...]
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the bound that convexity and monotony give."""
+        """Return the bound that follows from convexity and monotonicity."""
         known, values = np.array(self.orders), np.array(self.values)
         finite = np.isfinite(values)
         known, values = known[finite], values[finite]
         if known.size == 0:
             return np.full(orders.shape, math.inf)
         chords = np.interp(orders, known, (known - 1.0) * values) / (orders - 1.0)
-        # At a known order the value itself: multiplying and dividing would round it.
+        # At a known order, use the value itself: multiplying and dividing would round it.
         nearest = np.minimum(np.searchsorted(known, orders), known.size - 1)
         exact = np.where(known[nearest] == orders, values[nearest], chords)
         bounded = np.where(orders < known[0], values[0], exact)
@@ -224,7 +224,7 @@ class RenyiTable(RenyiCurve):
 class RenyiSubsampled(RenyiCurve):
     """Poisson subsampling of any mechanism: Zhu and Wang (2019), Theorem 5.
 
-    Integer orders only; between them convexity helps (`RenyiTable`).
+    The theorem is about integer orders; between them, convexity is used (`RenyiTable`).
 
     Notes
     -----
@@ -235,7 +235,7 @@ class RenyiSubsampled(RenyiCurve):
     fraction: float
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the bound at the next integer orders, interpolated."""
+        """Return the bound, interpolated between integer orders."""
         return table_of_integer_orders(self).at(orders)
 
     def at_integers(self, integers: FloatArray) -> FloatArray:
@@ -254,8 +254,8 @@ class RenyiSubsampled(RenyiCurve):
         return np.array(bounds)
 
     def _logarithm(self, first: float, rest: float, order: float) -> float:
-        """Return the logarithm of ``exp(first) + exp(rest)``, 0 or above and rounded up."""
-        # `first` is about 0, and the result may be much smaller than a rounding of 1.
+        """Return the logarithm of ``exp(first) + exp(rest)``, at least 0 and rounded up."""
+        # `first` is about 0, and the result may be much smaller than the rounding error of 1.
         if rest < 0.0:
             result = math.log1p(math.expm1(first) + math.exp(rest))
         else:
@@ -265,13 +265,13 @@ class RenyiSubsampled(RenyiCurve):
 
 
 class KnownAtIntegers(Protocol):
-    """A curve that a theorem bounds at integer orders."""
+    """A curve for which a theorem gives a bound at integer orders."""
 
     def at_integers(self, integers: FloatArray) -> FloatArray:
         """Return the bound at integer orders."""
 
 
-# Not kept by the curves, which reports publish.
+# Not cached in the curves, since reports publish these.
 @functools.lru_cache(maxsize=64)
 def table_of_integer_orders(curve: KnownAtIntegers) -> RenyiTable:
     """Return a curve's bound at integer orders, with chords between them."""

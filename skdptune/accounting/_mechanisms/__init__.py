@@ -1,4 +1,4 @@
-"""What it costs to publish a choice, an answer to a threshold, a posterior sample, noisy sums."""
+"""Privacy costs of publishing a choice, threshold answers, a posterior sample, or noisy sums."""
 
 from skdptune.accounting._mechanisms._noisy_max import (
     exponential_mechanism,

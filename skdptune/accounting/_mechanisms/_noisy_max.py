@@ -1,8 +1,8 @@
-"""What it costs to publish which candidate is best, and nothing else.
+"""Privacy costs of publishing which candidate is best, and nothing else.
 
-Every function here returns the cost of publishing one index. "Sensitivity" is the most by which
-one record, added or removed, changes any candidate's score. Scores are *monotone* if one record
-moves all of them the same way: all up (or not at all), or all down.
+Every function here returns the cost of publishing one index. "Sensitivity" is the largest change
+of any candidate's score when one record is added or removed. Scores are *monotone* if one record
+changes all of them in the same direction: all up (or not at all), or all down.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from skdptune.accounting._losses import LARGEST_LOSS, Halves, RenyiCurve, step_a
 from skdptune.accounting._profile import PrivacyProfile, profile_from_halves
 
 NOISES = ("gaussian", "laplace")
-# Losses finer than this drown in the rounding of exp(epsilon); smaller ones are charged as this.
+# Finer losses are lost in the rounding of exp(epsilon); smaller epsilons are charged as this one.
 _FINEST = 1e-6
-# A Gaussian curve this many deviations into its saturation is 1 to the last digit.
+# At this many deviations, a Gaussian curve is 1 to the last digit.
 _SATURATED = -9.0
 
 
@@ -34,10 +34,9 @@ def report_noisy_max(
 ) -> PrivacyProfile:
     r"""Return the profile of report noisy max with Gaussian or Laplace noise.
 
-    The mechanism adds independent noise, ``Normal(0, scale**2)`` or ``Laplace(scale)``, to
-    each score and publishes the index of the largest sum; the noisy scores stay secret.
-    The profile holds, in both directions, for data sets that differ in one record, added or
-    removed.
+    The mechanism adds independent noise, ``Normal(0, scale**2)`` or ``Laplace(scale)``, to each
+    score and publishes the index of the largest sum; the noisy scores stay secret. The profile
+    holds, in both directions, for data sets that differ in one record, added or removed.
 
     Parameters
     ----------
@@ -47,10 +46,10 @@ def report_noisy_max(
         Standard deviation of the Gaussian noise; parameter ``b`` of the Laplace density
         ``exp(-abs(x) / b) / (2 b)``.
     sensitivity : float, default=1.0
-        Most by which one record changes any one score.
+        Largest change of any single score by one record.
     noise : {"gaussian", "laplace"}, default="gaussian"
     monotone : bool, default=False
-        Whether one record moves all scores the same way.
+        Whether one record changes all scores in the same direction.
 
     Returns
     -------
@@ -58,28 +57,28 @@ def report_noisy_max(
 
     See Also
     --------
-    permute_and_flip : The same with one-sided exponential noise; better at the same pure epsilon.
-    exponential_mechanism : The same with Gumbel noise; composes better.
+    permute_and_flip : Uses one-sided exponential noise; better at the same pure epsilon.
+    exponential_mechanism : Uses Gumbel noise; composes better.
 
     Notes
     -----
     Theorem N1.
 
     Koskela, Redberg and Wang (2024, arXiv 2402.06701), Theorem 3.2: with ``m`` candidates,
-    sensitivity ``D`` and the curve ``delta_s`` of the noise shifted by ``s``,
-    ``delta(epsilon) <= m * sup delta_s(epsilon)`` over ``abs(s) <= 2 D`` (monotone: ``D``).
+    sensitivity ``D`` and the curve ``delta_s`` of the noise shifted by ``s``, ``delta(epsilon) <=
+    m * sup delta_s(epsilon)`` over ``abs(s) <= 2 D`` (monotone: ``D``).
 
-    Two more bounds hold, and the smallest counts at every epsilon (and what convexity in
-    ``exp(epsilon)`` proves from it, which is less still where two bounds cross):
+    Two more bounds hold, and the smallest one is used at every epsilon. Convexity in
+    ``exp(epsilon)`` is applied to the result, which lowers it further where two bounds cross:
 
-    * *Gaussian, all scores at once.* The index depends on deviations from the mean only, which are
+    * *Gaussian, all scores at once.* The index depends only on deviations from the mean, which are
       a Gaussian release of sensitivity ``2 D sqrt(a (m - a) / m)``, ``a = floor(m / 2)``
       (monotone: half of it). It is exact for two candidates, and the smaller bound at every
       epsilon for up to four.
     * *Laplace, pure.* The release is ``s / scale``-differentially private (Dwork and Roth 2014,
-      Claim 3.9), which is always the smaller one.
+      Claim 3.9), which is always the smaller bound.
 
-    One candidate reveals nothing.
+    A single candidate reveals nothing.
 
     Examples
     --------
@@ -108,16 +107,16 @@ def permute_and_flip(epsilon: float) -> PrivacyProfile:
     r"""Return the profile of permute-and-flip, which is pure.
 
     The mechanism goes through the candidates in random order and stops at candidate ``j`` with
-    probability ``exp(epsilon * (u_j - max(u)) / (2 * sensitivity))``. Equivalently, it
-    adds to each score ``u`` exponential noise of mean ``2 * sensitivity / epsilon`` and
-    publishes the index of the largest sum. For monotone scores the factor 2 is dropped in both
-    forms. It is `epsilon`-differentially private for data sets that differ in one record,
-    added or removed.
+    probability ``exp(epsilon * (u_j - max(u)) / (2 * sensitivity))``. Equivalently, it adds
+    exponential noise with mean ``2 * sensitivity / epsilon`` to each score ``u``, and publishes
+    the index of the largest sum. For monotone scores, the factor 2 is dropped in both forms. The
+    mechanism is `epsilon`-differentially private for data sets that differ in one record, added or
+    removed.
 
     Parameters
     ----------
     epsilon : float
-        In [0, 600]; 0 picks a candidate at random.
+        In [0, 600]; 0 selects a candidate at random.
 
     Returns
     -------
@@ -128,8 +127,8 @@ def permute_and_flip(epsilon: float) -> PrivacyProfile:
     Theorem N2.
 
     McKenna and Sheldon (2020) for the first form; Ding, Kifer, Saghaian, Steinke, Wang, Xiao and
-    Zhang (2021, arXiv 2105.07260) for the second. For one and the same epsilon its expected error
-    is never larger than the exponential mechanism's.
+    Zhang (2021, arXiv 2105.07260) for the second. For the same epsilon, its expected error is
+    never larger than that of the exponential mechanism.
 
     Examples
     --------
@@ -141,17 +140,17 @@ def permute_and_flip(epsilon: float) -> PrivacyProfile:
 
 
 def exponential_mechanism(epsilon: float) -> PrivacyProfile:
-    r"""Return the exact worst profile of the exponential mechanism.
+    r"""Return the exact worst-case profile of the exponential mechanism.
 
-    The mechanism publishes candidate ``j`` with probability proportional to
-    ``exp(epsilon * u_j / (2 * sensitivity))``; for monotone scores ``u``, proportional to
-    ``exp(epsilon * u_j / sensitivity)``. It is `epsilon`-differentially private, and
-    more than that, for data sets that differ in one record, added or removed.
+    The mechanism publishes candidate ``j`` with probability proportional to ``exp(epsilon * u_j /
+    (2 * sensitivity))``; for monotone scores ``u``, proportional to ``exp(epsilon * u_j /
+    sensitivity)``. It is `epsilon`-differentially private, and has a stronger guarantee than that,
+    for data sets that differ in one record, added or removed.
 
     Parameters
     ----------
     epsilon : float
-        In [0, 600]; 0 picks a candidate at random.
+        In [0, 600]; 0 selects a candidate at random.
 
     Returns
     -------
@@ -161,18 +160,19 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     -----
     Theorem N2.
 
-    Durfee and Rogers (2019): the mechanism has *bounded range*: between any two neighbouring data
-    sets the privacy losses of all candidates lie in one interval ``[t - epsilon, t]``,
-    ``0 <= t <= epsilon``. The largest curve over ``t``, at ``t = (epsilon + e) / 2``, is (Dong,
-    Durfee and Rogers 2020)
+    Durfee and Rogers (2019): the mechanism has *bounded range*. Between any two neighbouring data
+    sets, the privacy losses of all candidates lie in one interval ``[t - epsilon, t]``, ``0 <= t
+    <= epsilon``. The largest curve over ``t``, at ``t = (epsilon + e) / 2``, is (Dong, Durfee and
+    Rogers 2020)
 
     ``delta(e) = (exp(epsilon / 2) - exp(e / 2))^2 / (exp(epsilon) - 1)``.
 
-    Two candidates attain it at each ``e``, at different probabilities, so no single instance
-    has this curve. A pair that has it dominates every instance, so adaptive compositions hold,
-    too. They need not be optimal, since that pair's own losses spread over twice the range.
+    Two candidates attain it at each ``e``, but with different probabilities, so no single instance
+    has this curve. A pair with this curve dominates every instance, so adaptive compositions are
+    covered, too. They need not be optimal, since the losses of this pair spread over twice the
+    range.
 
-    The Rényi curve is the largest over ``t``, too; it is at most ``order * epsilon^2 / 8``.
+    The Rényi curve is also the largest one over ``t``; it is at most ``order * epsilon^2 / 8``.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     if bound == 0.0:
         return PrivacyProfile.pure(0.0)
     bound = max(bound, _FINEST)
-    # A power of two of steps end exactly at the bound, where the curve is zero.
+    # With a power of two of steps, the grid ends exactly at the bound, where the curve is zero.
     cells = 2**12
     step = bound / cells
     rest = np.expm1(0.5 * (step * np.arange(cells + 1) - bound))
@@ -199,22 +199,22 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
 
 @dataclass(frozen=True)
 class _RenyiOfBoundedRange(RenyiCurve):
-    """Losses within a range of length epsilon, somewhere around zero.
+    """Losses within a range of length epsilon around zero.
 
     Notes
     -----
     The pair with losses ``t`` and ``t - epsilon`` has ``E_Q[exp(a loss)] = A x^(a-1) - B x^a``,
-    ``x = exp(t)``, ``A = (1 - exp(-a epsilon)) / (1 - exp(-epsilon))`` and
-    ``B = exp(-epsilon) A - exp(-a epsilon)``. It is largest at ``x = (a - 1) A / (a B)``, where
-    it is ``A x^(a-1) / a``. Small divergences drown in rounding; there ``a epsilon^2 / 8``
-    counts: ``log E_Q[exp(a loss)]`` is 0 at ``a = 0`` and ``a = 1``, and its second derivative,
-    the variance of a loss with range epsilon, is at most ``epsilon^2 / 4``.
+    with ``x = exp(t)``, ``A = (1 - exp(-a epsilon)) / (1 - exp(-epsilon))`` and ``B =
+    exp(-epsilon) A - exp(-a epsilon)``. It is largest at ``x = (a - 1) A / (a B)``, where it is
+    ``A x^(a-1) / a``. Small divergences are lost in rounding; for these, ``a epsilon^2 / 8`` is
+    used. It is a bound because ``log E_Q[exp(a loss)]`` is 0 at ``a = 0`` and ``a = 1``, and its
+    second derivative, the variance of a loss with range epsilon, is at most ``epsilon^2 / 4``.
     """
 
     epsilon: float
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the exact worst divergences, or the concentrated bound where it is as good."""
+        """Return the exact worst-case divergences, or the concentrated bound if it is as good."""
         less = orders - 1.0
         ends = np.expm1(-orders * self.epsilon)
         log_a = np.log(ends / math.expm1(-self.epsilon))
@@ -230,7 +230,7 @@ def _checked_epsilon(epsilon: float) -> float:
 
 
 def _pure_or_cut(epsilon: float) -> PrivacyProfile:
-    """Return a pure guarantee's profile, or what is left of it if no grid reaches that far."""
+    """Return a pure profile; an epsilon beyond the grid becomes a failure probability."""
     if epsilon <= LARGEST_LOSS:
         return PrivacyProfile.pure(epsilon)
     return PrivacyProfile.approximate(LARGEST_LOSS, -math.expm1(LARGEST_LOSS - epsilon))
@@ -259,12 +259,13 @@ def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
 
 
 def _gaussian_curve(mu: float, epsilons: FloatArray) -> FloatArray:
-    """Return the hockey-stick curve of a unit Gaussian shifted by ``mu``, at any size of it.
+    """Return the hockey-stick curve of a unit Gaussian shifted by ``mu``, of any size.
 
     Notes
     -----
-    With ``x = e / mu - mu / 2`` the curve ``F(-x) - exp(e) F(-x - mu)`` is the density at ``x``
-    times the difference of the Mills ratios at ``x`` and ``x + mu``: no cancellation in the tail.
+    With ``x = e / mu - mu / 2``, the curve ``F(-x) - exp(e) F(-x - mu)`` is the density at ``x``
+    times the difference of the Mills ratios at ``x`` and ``x + mu``. This avoids cancellation in
+    the tail.
     """
     lower = epsilons / mu - mu / 2.0
     inside = lower > _SATURATED

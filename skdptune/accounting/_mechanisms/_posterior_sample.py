@@ -1,8 +1,8 @@
-r"""What one posterior sample of a ridge regression costs, exactly.
+r"""The exact privacy cost of one posterior sample of a ridge regression.
 
 With ``H = X'X + ridge I`` and the ridge solution ``t = H^-1 X'y``, the release is one draw of
-``Normal(t, (precision H)^-1)``. Let the larger data set have one more row ``(x, y)``; with H and t
-of the *smaller* one write
+``Normal(t, (precision H)^-1)``. Let the larger data set have one additional row ``(x, y)``. With H
+and t of the *smaller* data set, write
 
 * ``leverage = x' H^-1 x``, and
 * ``squared_residual = precision (y - x't)^2``.
@@ -13,22 +13,22 @@ of the *smaller* one write
 
 with ``a = 1 + leverage``. The sign of the shift does not matter.
 
-**Its curve.** With ``D = squared_residual / a + log a - 2 e`` the loss of the larger over the
-smaller exceeds e between ``(sqrt(squared_residual) -+ sqrt(D)) / sqrt(leverage)``, and nowhere
-if ``D <= 0``. The remove direction is read at ``e = epsilon``, the add direction, on the
-complement of the interval, at ``e = -epsilon``.
+**Its curve.** With ``D = squared_residual / a + log a - 2 e``, the loss of the larger over the
+smaller exceeds e between ``(sqrt(squared_residual) -+ sqrt(D)) / sqrt(leverage)``, and nowhere if
+``D <= 0``. The remove direction is evaluated at ``e = epsilon``. The add direction is evaluated on
+the complement of the interval, at ``e = -epsilon``.
 
-**Over a box** of leverages up to a bound and squared residuals up to a bound, the curve rises with
-the squared residual. It does not always rise with the leverage h. There, for both directions, the
-derivative has the sign of
+**Over a box** of leverages and squared residuals up to given bounds, the curve increases with the
+squared residual. It does not always increase with the leverage h. In both directions, its
+derivative by h has the sign of
 
     sqrt(D) - b tanh(sqrt(D) sqrt(squared_residual) / h),   b = sqrt(squared_residual) h / a.
 
-If ``squared_residual <= a`` it is positive. Let ``c = squared_residual / a > 1`` and y(c) > 0 be
-the root of ``y = b tanh(c y / b)``; the sign is that of ``F(c) = c - log c + const - y(c)^2``, and
-only the constant holds epsilon. F falls and then rises on ``(1, squared_residual)``. So as h grows
-the curve rises, may fall, and may rise again, and the supremum is at the first crossing or at the
-end of the box.
+If ``squared_residual <= a``, it is positive. Otherwise, let ``c = squared_residual / a > 1``, and
+let y(c) > 0 be the root of ``y = b tanh(c y / b)``. The sign is that of ``F(c) = c - log c + const
+- y(c)^2``, where only the constant depends on epsilon. F decreases and then increases on ``(1,
+squared_residual)``. So as h grows, the curve increases, may decrease, and may increase again. The
+supremum is at the first crossing or at the end of the box.
 
 Theorem L1.
 """
@@ -45,16 +45,16 @@ from skdptune._validation import FloatArray, check_real
 from skdptune.accounting._losses import LARGEST_LOSS, Halves, step_at_most
 from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, sides_of
 
-# Points of a curve, or some times as many: chords between them are within 1e-3 of it.
+# Number of points of a curve, up to a small factor: chords between them are within 1e-3 of it.
 _POINTS = 2**12
-# What is left of the add direction at the end of its grid becomes mass at infinity.
+# The value of the add direction at the end of its grid becomes mass at infinity.
 _TAIL = 1e-18
-# Rounding of the two masses whose difference a curve is, relative to the first.
+# Rounding error of the two masses whose difference is the curve, relative to the first.
 _ROUNDING = 1e-12
 _HALVINGS = 60
 _COARSE_HALVINGS = 10
 _LARGEST = 1e6
-# The cost of a smaller box differs from that of this one by rounding alone.
+# The cost of a smaller box differs from that of this one only by rounding.
 _LEAST = 1e-12
 
 BoolArray = NDArray[np.bool_]
@@ -63,15 +63,16 @@ BoolArray = NDArray[np.bool_]
 def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile:
     """Return the profile of one posterior sample of a ridge regression, over a box.
 
-    Holds for data sets that differ in one record, added or removed, if for every such pair
-    the quantities below, taken on the smaller set, stay in the box.
+    The profile holds for data sets that differ in one record, added or removed, if the quantities
+    below stay in the box for every such pair. They are computed on the smaller data set.
 
     Parameters
     ----------
     leverage : float
-        Bound on the leverage ``x' H^-1 x`` of the record that the larger set has; positive.
+        Bound on the leverage ``x' H^-1 x`` of the additional record of the larger data set;
+        positive.
     squared_residual : float
-        Bound on ``precision * (y - x't)**2`` of that record; not negative.
+        Bound on ``precision * (y - x't)**2`` of this record; not negative.
 
     Returns
     -------
@@ -79,16 +80,16 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
 
     See Also
     --------
-    largest_squared_residual : The bound that meets an epsilon and a delta.
+    largest_squared_residual : Returns the bound for a given epsilon and delta.
 
     Notes
     -----
     Theorem L1.
 
-    Two Gaussians on a line, of different variance, whose divergence has a closed form; its
-    supremum over the box, for each epsilon and each direction. The closed form printed for
-    this mechanism by Koskela, Redberg and Wang (2024, arXiv 2402.06701, section 6.1) is
-    `printed_posterior_epsilon`; it is no bound.
+    The pair consists of two Gaussians on a line with different variances, whose divergence has a
+    closed form. The profile is its supremum over the box, for each epsilon and each direction. The
+    closed form printed for this mechanism by Koskela, Redberg and Wang (2024, arXiv 2402.06701,
+    section 6.1) is `printed_posterior_epsilon`; it is not a bound.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
     """
     largest, bound = _checked_box(leverage, squared_residual)
     tops = [_end(largest, bound, sign) for sign in (1.0, -1.0)]
-    # With much leverage the add direction reaches far further than the other.
+    # With a large leverage, the add direction extends much further than the other one.
     spacing = max(min(max(tops), 2.0 * min(tops)) / _POINTS, max(tops) / (8 * _POINTS))
     step = step_at_most(spacing)
     remove, add = (
@@ -120,19 +121,19 @@ def posterior_sample_deltas(
 
 
 def largest_squared_residual(leverage: float, epsilon: float, delta: float) -> float:
-    """Return the largest bound at which a posterior sample is (epsilon, delta)-private.
+    """Return the largest bound for which a posterior sample is (epsilon, delta)-private.
 
     Parameters
     ----------
     leverage : float
-        Bound on the leverage, as for `posterior_sample`.
+        Bound on the leverage; see `posterior_sample`.
     epsilon, delta : float
-        The pair to be met, in both directions.
+        The guarantee to be met, in both directions.
 
     Returns
     -------
     float
-        The bound, rounded down; 0 if the change of variance alone already costs more.
+        The bound, rounded down; 0 if the change of the variance already costs more.
 
     Examples
     --------
@@ -161,22 +162,22 @@ def largest_squared_residual(leverage: float, epsilon: float, delta: float) -> f
 def covered_squared_residual(
     leverage: float, squared_residual: float, smaller_leverage: float, slack: float
 ) -> float:
-    """Return a larger squared residual for a smaller leverage, which a box's profile covers.
+    """Return a larger squared residual for a smaller leverage, covered by the profile of a box.
 
     Parameters
     ----------
     leverage, squared_residual : float
-        The box, as for `posterior_sample`.
+        The box; see `posterior_sample`.
     smaller_leverage : float
         Bound on the leverage that became known later.
     slack : float
-        By how much its curve may exceed the box's profile, at every epsilon.
+        Amount by which its curve may exceed the box's profile, at every epsilon.
 
     Notes
     -----
-    Theorem L5. The box's profile joins points of its curve by chords. A curve that lies below at
-    these points lies below the chords as well, for it is convex in ``exp(epsilon)``; beyond the
-    last point it falls, and the profile does not.
+    Theorem L5. The box's profile connects points of its curve by chords. A curve that lies below
+    these points also lies below the chords, since it is convex in ``exp(epsilon)``. Beyond the
+    last point it decreases, and the profile does not.
     """
     sides = sides_of(posterior_sample(leverage, squared_residual))
     points = [side.step * np.arange(side.highest + 1) for side in sides]
@@ -196,13 +197,12 @@ def covered_squared_residual(
 
 
 def printed_posterior_epsilon(leverage: float, squared_residual: float, delta: float) -> float:
-    """Return the closed form printed for this mechanism. It is *no* bound; do not rely on it.
+    """Return the closed form printed for this mechanism. It is *not* a bound; do not rely on it.
 
-    With b the norm bound of rows and L the largest gradient, ``leverage = b^2 / lambda`` and
-    ``squared_residual = precision L^2 / b^2``:
-    ``sqrt(precision L^2 log(2/delta) / lambda) + precision L^2 / (2 (lambda + b^2))
-    + (1 + log(2/delta)) b^2 / (2 lambda)`` (arXiv 2402.06701, section 6.1). It is kept for
-    comparison.
+    Let b be the norm bound of rows and L the largest gradient, so that ``leverage = b^2 / lambda``
+    and ``squared_residual = precision L^2 / b^2``. The closed form is ``sqrt(precision L^2
+    log(2/delta) / lambda) + precision L^2 / (2 (lambda + b^2)) + (1 + log(2/delta)) b^2 / (2
+    lambda)`` (arXiv 2402.06701, section 6.1). It is provided for comparison.
 
     Notes
     -----
@@ -255,7 +255,7 @@ def hockey_stick(
 
 
 def _inside(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the normal mass of intervals, from the tail on whose side they lie."""
+    """Return the normal mass of intervals, computed from the tail on their side."""
     flip = lower > 0.0
     low, high = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
     mass: FloatArray = special.ndtr(high) - special.ndtr(low)
@@ -271,8 +271,8 @@ def _outside(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 
 def _supremum(epsilons: FloatArray, largest: float, bound: float, sign: float) -> FloatArray:
-    """Return the curve of the worst leverage in ``(0, largest]``, for each epsilon by itself."""
-    # Theorem L1: in the leverage the curve rises, may fall, and may rise again.
+    """Return the curve of the worst leverage in ``(0, largest]``, separately for each epsilon."""
+    # Theorem L1: as the leverage grows, the curve rises, may fall, and may rise again.
     corner = np.full(epsilons.shape, largest)
     value = hockey_stick(epsilons, corner, bound, sign)
     turn = min(_turning_leverage(bound), largest)
@@ -287,7 +287,7 @@ def _supremum(epsilons: FloatArray, largest: float, bound: float, sign: float) -
 
 
 def _is_rising(signed: FloatArray, leverage: FloatArray, bound: float) -> BoolArray:
-    """Return where the curve rises with the leverage; it does not where it is 0."""
+    """Return where the curve increases with the leverage; False where it is 0."""
     square = _discriminant(signed, leverage, bound)
     half = np.sqrt(np.maximum(square, 0.0))
     root = math.sqrt(bound)
@@ -298,8 +298,8 @@ def _is_rising(signed: FloatArray, leverage: FloatArray, bound: float) -> BoolAr
 
 
 def _first_crossing(signed: FloatArray, turn: float, bound: float) -> FloatArray:
-    """Return where a curve that falls at `turn` stops rising; it turns once below that."""
-    # In the logarithm: the leverage of the worst case may be a small part of the box.
+    """Return where a curve that decreases at `turn` stops increasing: once, below `turn`."""
+    # On a logarithmic scale, since the worst leverage may be a small part of the box.
     low = np.full(signed.shape, math.log(turn * 1e-9))
     high = np.full(signed.shape, math.log(turn))
     for _ in range(_HALVINGS):
@@ -310,9 +310,9 @@ def _first_crossing(signed: FloatArray, turn: float, bound: float) -> FloatArray
 
 
 def _turning_leverage(bound: float) -> float:
-    """Return the leverage at which F, of the module's docstring, is least; 0 if it only rises.
+    """Return the leverage that minimises F of the module's docstring; 0 if F only increases.
 
-    With ``z = c y / b`` the root obeys ``c = z / tanh z``, so all is explicit in z.
+    With ``z = c y / b``, the root satisfies ``c = z / tanh z``, so everything is explicit in z.
     """
     if bound <= 1.0:
         return 0.0
@@ -330,7 +330,7 @@ def _inverse_of_ratio(value: float) -> float:
 
 
 def turning_slope(z: float, bound: float) -> float:
-    """Return the derivative of F by c at ``c = z / tanh z``."""
+    """Return the derivative of F with respect to c at ``c = z / tanh z``."""
     t = math.tanh(z)
     c = z / t
     rest = 1.0 - t * t
@@ -340,10 +340,10 @@ def turning_slope(z: float, bound: float) -> float:
 
 
 def _end(largest: float, bound: float, sign: float) -> float:
-    """Return an epsilon beyond which a direction's curve is zero, or next to it."""
+    """Return an epsilon above which a direction's curve is zero or nearly zero."""
     limit = LARGEST_LOSS
     if sign > 0.0:
-        # D falls in the leverage and then rises: one end of the box has the largest.
+        # D decreases and then increases in the leverage, so it is largest at an end of the box.
         highest = max(bound, bound / (1.0 + largest) + math.log1p(largest))
         limit = min(max(highest / 2.0, 1e-9), limit)
     top = min(1e-3 * math.sqrt(min(largest * (1.0 + bound), 1.0)), limit)

@@ -1,15 +1,16 @@
-"""What a round of random allocation costs: each record in one of ``k`` noisy sums, at random.
+"""The privacy cost of random allocation: each record is in one of ``k`` noisy sums, at random.
 
-**The pair.** Without the extra record the ``k`` sums are dominated by ``Q = N(0, s^2 I)`` in ``k``
-dimensions, with it by ``P``, the average of ``N(e_i, s^2 I)`` over the unit vectors ``e_i``; the
-proof is in docs/theorems.md. Under ``Q`` the likelihood ratio ``dP/dQ`` is the mean ``S`` of ``k``
-independent ``l_i = exp(x_i / s^2 - 1 / (2 s^2))``, which are lognormal of mean 1, so that
+**The pair.** Without the additional record, the ``k`` sums are dominated by ``Q = N(0, s^2 I)`` in
+``k`` dimensions. With it, they are dominated by ``P``, the average of ``N(e_i, s^2 I)`` over the
+unit vectors ``e_i``; the proof is in docs/theorems.md. Under ``Q``, the likelihood ratio ``dP/dQ``
+is the mean ``S`` of ``k`` independent ``l_i = exp(x_i / s^2 - 1 / (2 s^2))``, which are lognormal
+with mean 1. So
 
     remove: delta(e) = E[(S - exp(e))_+]        add: delta(e) = E[(1 - exp(e) S)_+].
 
-**The bound.** Both are means of convex functions of ``S``, which spreads on a grid only raise:
-``l_i / k`` is put on a geometric grid and added up by doubling. The grid of ``S`` becomes that of
-the losses, so that nothing more is lost in making a profile.
+**The bound.** Both are means of convex functions of ``S``. Spreading masses on a grid only
+increases them. ``l_i / k`` is put on a geometric grid and added up by doubling. The grid of ``S``
+becomes that of the losses, so making a profile loses nothing more.
 
 Theorem M6.
 """
@@ -29,15 +30,15 @@ from skdptune._validation import FloatArray, check_integer, check_real
 from skdptune.accounting._losses import Halves, LossDistribution, step_at_most
 from skdptune.accounting._profile import PrivacyProfile, profile_from_halves
 
-# Below, hiding the batch takes less than a tenth from epsilon, and the bound of one batch will do.
+# Below, hiding the batch reduces epsilon by less than a tenth, so the bound of one batch is used.
 _LEAST_NOISE = 0.05
-# What spreads add to the variance of S, relative to it: half of it is added to the noise.
+# Relative increase of the variance of S by spreads; half of it is added to the noise.
 _SPREAD = 1e-3
 # Mass and mean that each doubling may cut off.
 _TAIL = 1e-18
-# Deviations from either mean beyond which one ratio's mass is cut off: below 1e-27.
+# The mass of a ratio further than this many deviations from both means is cut off: below 1e-27.
 _REACH = 11.0
-# Integrate cells, of a seventh of a deviation at most, to the last digit.
+# These integrate cells of at most a seventh of a deviation to the last digit.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _UNIT = float(np.finfo(np.float64).eps)
 # Allows for masses too small for a float, at the largest loss.
@@ -51,23 +52,23 @@ def random_allocation(
     *,
     spread: float = _SPREAD,
 ) -> PrivacyProfile:
-    """Return the profile of noisy sums over batches, each record in one batch at random.
+    """Return the profile of noisy sums over batches, with each record in one batch at random.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the Gaussian noise on each sum, over the largest norm that a record
-        adds to a sum; at least 1/30, below which nothing is promised.
+        Standard deviation of the Gaussian noise on each sum, divided by the largest norm that a
+        record adds to a sum. It must be at least 1/30; smaller values have no guarantee.
     n_batches : int
-        Number of batches of a round; public. In each round every record is in exactly one of
-        them, drawn uniformly and independently of all else. What is added up may depend on the
-        sums before.
+        Number of batches in a round; public. In each round, every record is in exactly one of
+        them, drawn uniformly and independently of everything else. The summands may depend on
+        earlier sums.
     n_steps : int, optional
-        Number of sums in all. By default there is one round of `n_batches`. A last round that is
-        cut short costs less than a whole one.
+        Total number of sums. By default, there is one round of `n_batches`. An incomplete last
+        round costs less than a whole one.
     spread : float, default=0.001
-        Precision: how much the bound may add to the variance of the likelihood ratio, relative
-        to it. A larger one is safe, and faster; half of it is added to the noise of a budget.
+        Precision: how much the bound may add to the variance of the likelihood ratio, relative to
+        it. A larger value is safe and faster, but half of it is added to the noise for a budget.
 
     Returns
     -------
@@ -77,9 +78,9 @@ def random_allocation(
     -----
     Theorem M6.
 
-    The relation is adding or removing one record, so the batches' sizes must not be used. Feldman
-    and Shenfeld (2026, arXiv:2602.17284) bound the same pair on grids of losses; here every step
-    is a spread that keeps the mean, which needs no bound on its error.
+    The relation is adding or removing one record, so the sizes of batches must not be used.
+    Feldman and Shenfeld (2026, arXiv:2602.17284) bound the same pair on grids of losses. Here,
+    every step is a spread that preserves the mean, so that no bound on its error is needed.
 
     Examples
     --------
@@ -115,10 +116,10 @@ def mean_ratio(shift: float, n_batches: int, spread: float) -> GridVariable:
     Parameters
     ----------
     shift : float
-        Sensitivity of a sum over the deviation of its noise.
+        Sensitivity of a sum, divided by the standard deviation of its noise.
     n_batches : int
     spread : float
-        As for `random_allocation`.
+        See `random_allocation`.
     """
     # Theorem M6: each record is in one batch of a round, at random.
     total = _Sum(shift, n_batches, spread)
@@ -135,39 +136,41 @@ def mean_ratio(shift: float, n_batches: int, spread: float) -> GridVariable:
 
 
 class _Sum:
-    """Adds up likelihood ratios over their number, on grids that suit their spread."""
+    """Adds up likelihood ratios divided by their number, on grids that suit their spread."""
 
     def __init__(self, shift: float, n_batches: int, spread: float) -> None:
         self._shift, self._n_batches = shift, n_batches
         deviation = math.sqrt(math.log1p(math.expm1(shift**2) / n_batches))
-        # Of all sums that are made, at most two for each binary digit of their number, each adds
-        # to the variance about a 16th of the squared spacing, which is that of two scores.
+        # There are at most two sums for each binary digit of the number of terms. Each of them
+        # adds about a 16th of the squared spacing to the variance, where the spacing is that of
+        # two scores.
         self._spacing = math.sqrt(16.0 * spread / (2.0 * n_batches.bit_length() - 1.0))
         self._finest = step_at_most(0.2 * self._spacing * deviation)
 
     def sum(self, first: GridVariable, second: GridVariable, count: int) -> GridVariable:
-        """Return the sum of two sums that have so many terms together."""
+        """Return the sum of two sums that have `count` terms together."""
         step = self._step(count)
         one = first.on_step(step).thinned(self._spacing)
         other = one if first is second else second.on_step(step).thinned(self._spacing)
         return self._cut(added(one, other), count)
 
     def _step(self, count: int) -> float:
-        """Return the step of the sum of so many terms: the fewer, the coarser may it be."""
+        """Return the step for a sum of `count` terms: coarser if there are few terms."""
         halvings = math.floor(0.5 * math.log2(self._n_batches / count) + 1e-9)
-        # The far tail stays that of a single ratio.
+        # The far tail is that of a single ratio.
         widest = math.floor(math.log2(0.5 * self._spacing * self._shift / self._finest))
         return math.ldexp(self._finest, max(min(halvings, widest), 0))
 
     def _cut(self, variable: GridVariable, count: int) -> GridVariable:
-        """Return the sum of so many terms without ends that hardly count."""
+        """Return the sum of `count` terms without negligible ends."""
         return variable.trimmed(_TAIL * count / self._n_batches)
 
     def of_one(self) -> GridVariable:
-        """Return one likelihood ratio over their number."""
+        """Return one likelihood ratio divided by their number."""
         shift, step = self._shift, self._step(1)
-        # log(l / k) = shift * z - offset with z normal, of mean 0 without the record. Counting
-        # from the point next to z = 0 makes an error in `offset` one of all points alike.
+        # log(l / k) = shift * z - offset with a normal z, which has mean 0 without the record.
+        # Numbers count from the point next to z = 0, so that an error in `offset` affects all
+        # points equally.
         offset = shift**2 / 2.0 + math.log(self._n_batches)
         origin = round(-offset / step)
         low, high = math.floor(-_REACH * shift / step), math.ceil((_REACH + shift) * shift / step)
@@ -175,7 +178,7 @@ class _Sum:
         lower, upper = _split_cells(edges[:-1], step, shift)
         masses = np.append(lower, 0.0)
         masses[1:] += upper
-        # Below the grid: split between 0 and the first point. Above: lowered to the last one.
+        # Below the grid: split between 0 and the first point. Above: lowered to the last point.
         below, above = special.ndtr(edges[0]), special.ndtr(-edges[-1])
         means = special.ndtr([edges[0] - shift, shift - edges[-1]]) / self._n_batches
         masses[0] += means[0] / math.exp((low + origin) * step)
@@ -188,8 +191,8 @@ class _Sum:
 def _split_cells(edges: FloatArray, step: float, shift: float) -> tuple[FloatArray, FloatArray]:
     """Return the masses that a lognormal's cells give to their lower and to their upper ends.
 
-    The shares of a value are linear in it, and sum to 1. Integrals of positive terms, so that no
-    digits cancel.
+    The shares of a value are linear in it, and sum to 1. The integrals have positive terms, so
+    that no digits cancel.
     """
     width = step / shift
     inside = 0.5 * width * (_NODES + 1.0)
@@ -209,20 +212,20 @@ def _halves(ratio: GridVariable, n_batches: int) -> Halves:
     masses = np.zeros(size)
     masses[ratio.numbers - lowest] = ratio.masses
     points = np.exp(step * (lowest + np.arange(size)))
-    # Masses with the record, and without it, where the losses are of the opposite sign.
+    # Masses with the record, and without it, where losses have the opposite sign.
     remove = LossDistribution(step, lowest, masses * points, ratio.excess)
     add = LossDistribution(step, 1 - lowest - size, masses[::-1], ratio.zero)
     largest = abs(step * lowest) + step * size + math.log(n_batches)
-    # Each of at most two sums for a binary digit spreads both of its terms and itself.
+    # At most two sums per binary digit spread both of their terms and themselves.
     location = LOCATION_ROUNDING * 6.0 * n_batches.bit_length() * (1.0 + largest)
     rounding = min(ratio.rounding + location + 4.0 * _UNIT * size, 100.0)
     return Halves(step, *(_paid(side, location, rounding) for side in (remove, add)))
 
 
 def _paid(side: LossDistribution, location: float, rounding: float) -> FloatArray:
-    """Return a curve plus what rounding of losses and masses may have taken from it."""
-    # Losses that are larger by `location` raise the curve at a point by at most that times the
-    # mass from the point on, counted as 1 more at 0.
+    """Return a curve plus the possible effect of rounding losses and masses."""
+    # If losses are larger by `location`, the curve at a point increases by at most that times the
+    # mass from the point on, plus 1 at the point 0.
     masses = np.concatenate([[side.infinity], side.positive_masses[::-1], [1.0]])
     tails = np.cumsum(masses)[::-1][: side.curve.size]
     return math.exp(rounding) * (side.curve + location * tails) + _UNDERFLOW
@@ -230,27 +233,28 @@ def _paid(side: LossDistribution, location: float, rounding: float) -> FloatArra
 
 # Sums of positive random variables on a geometric grid -----------------------------------
 
-# A variable is kept as a mass at 0 and masses at points ``exp(i * step)``, ``i`` an integer.
-# Wherever a value falls between two points, its mass is split between them so that the mean stays.
-# Such a *spread* raises the mean of every convex function, and sums of spread variables are
-# spreads of the sum. So for every convex function ``f >= 0`` of the true sum, rising or falling,
+# A variable is stored as a mass at 0 and masses at points ``exp(i * step)`` for integers ``i``. If
+# a value falls between two points, its mass is split between them so that the mean is preserved.
+# Such a *spread* increases the mean of every convex function, and sums of spread variables are
+# spreads of the sum. So for every convex function ``f >= 0`` of the true sum, increasing or
+# decreasing,
 #
 #     E[f(sum)] <= exp(rounding) * (sum of masses * f(points)) + excess * (largest slope of f).
 #
-# ``excess`` is the mean of what was cut off at the top. ``rounding`` allows for errors of the
-# masses. Those of the points are left to the caller: relative to the values, `LOCATION_ROUNDING`
-# for each spread, times 1 plus the width of the grid.
+# ``excess`` is the mean of the mass that was cut off at the top. ``rounding`` allows for errors of
+# the masses. Errors of the points are left to the caller: relative to the values, they are
+# `LOCATION_ROUNDING` for each spread, times 1 plus the width of the grid.
 #
-# On a geometric grid ``exp(i * step) + exp(j * step)`` is ``exp(max(i, j) * step)`` times a
-# function of ``|i - j|``, which is read from a table.
+# On a geometric grid, ``exp(i * step) + exp(j * step)`` is ``exp(max(i, j) * step)`` times a
+# function of ``|i - j|``, which is tabulated.
 #
 # Theorem M6: each record is in one batch of a round, at random.
 
-# Relative error of the mean of a mass that is split, by the width of the grid in logarithms.
+# Relative error of the mean of a mass that is split, per width of the grid in logarithms.
 LOCATION_ROUNDING = 16.0 * _UNIT
-# Rows of a table of sums that are made at once.
+# Number of rows of a table of sums that are computed at once.
 _ROWS = 32
-# Normal scores are told apart down to tails of this mass.
+# Normal scores are distinguished down to tails with this mass.
 _LEAST_TAIL = 1e-30
 
 IntArray = NDArray[np.int64]
@@ -263,17 +267,17 @@ class GridVariable:
     Attributes
     ----------
     step : float
-        Logarithm of the ratio of two points of the grid.
+        Logarithm of the ratio of neighbouring points of the grid.
     numbers : ndarray of int
-        Increasing numbers ``i`` of the points ``exp(i * step)`` with a mass.
+        Increasing numbers ``i`` of the points ``exp(i * step)`` that have a mass.
     masses : ndarray
-        Not negative; they may add up to more than 1, which only raises the bounds.
+        Not negative; they may sum to more than 1, which only increases the bounds.
     zero : float
         Mass at 0.
     excess : float
-        Mean of what was cut off at the top.
+        Mean of the mass that was cut off at the top.
     rounding : float
-        Bound on the logarithm of the true masses over these.
+        Bound on the logarithm of the true masses divided by these.
     """
 
     step: float
@@ -285,27 +289,27 @@ class GridVariable:
 
     @property
     def points(self) -> FloatArray:
-        """Values at which the masses lie."""
+        """Values of the points that have a mass."""
         return np.exp(self.step * self.numbers)
 
     @property
     def mean(self) -> float:
-        """Mean of what was not cut off."""
+        """Mean of the mass that was not cut off."""
         return float(self.masses @ self.points)
 
     def on_step(self, step: float) -> GridVariable:
-        """Return the same variable on a grid whose step is this one's by a power of two."""
+        """Return the same variable on a grid whose step is smaller by a power of two."""
         factor = round(self.step / step)
         return replace(self, step=step, numbers=self.numbers * factor)
 
     def trimmed(self, tail: float) -> GridVariable:
-        """Return a bound without the ends of the grid that hardly count.
+        """Return a bound without the negligible ends of the grid.
 
         Parameters
         ----------
         tail : float
-            A bottom of that mass is split between 0 and the first point that stays. A top of
-            that mean is lowered to the last point that stays.
+            A lower end with this mass is split between 0 and the first remaining point. An upper
+            end with this mean is lowered to the last remaining point.
         """
         points = self.points
         means_above = np.cumsum((self.masses * points)[::-1])[::-1]
@@ -321,7 +325,7 @@ class GridVariable:
             self.step,
             self.numbers[first : last + 1],
             masses,
-            # The first point's share is not taken from it: too much mass errs on the safe side.
+            # The first point's share is not subtracted: a total that is too large is conservative.
             self.zero + float(self.masses[:first].sum()),
             self.excess + float(self.masses[last + 1 :] @ above),
             self.rounding + _UNIT * (self.masses.size + 8),
@@ -333,8 +337,8 @@ class GridVariable:
         Parameters
         ----------
         spacing : float
-            Between points that stay, the sum of two normal scores grows by about this: those of
-            the mass up to a point, and of the mean from it on.
+            Between neighbouring points, the sum of two normal scores grows by about this: the
+            score of the mass up to a point, and that of the mean from it on.
         """
         points = self.points
         below = np.cumsum(self.masses)
@@ -346,7 +350,7 @@ class GridVariable:
         is_kept = np.diff(cells, prepend=-np.inf) > 0.0
         is_kept[-1] = True
         kept = np.flatnonzero(is_kept)
-        # Every point lies in the cell from one kept point to the next.
+        # Every point lies in the cell between two remaining points.
         cell = np.minimum(np.cumsum(is_kept) - 1, max(kept.size - 2, 0))
         start = self.numbers[kept[cell]]
         end = self.numbers[kept[np.minimum(cell + 1, kept.size - 1)]]
@@ -365,12 +369,13 @@ class GridVariable:
 
 
 def added(first: GridVariable, second: GridVariable) -> GridVariable:
-    """Return the sum of two independent variables on grids of one step, on that grid.
+    """Return the sum of two independent variables on grids with one step, on this grid.
 
-    The same variable twice stands for two independent copies of it, and takes half the time.
+    If both arguments are the same object, they mean two independent copies of it; this takes half
+    the time.
     """
     least, offsets, shares = _placements(first, second)
-    # One point more on either side, for rounding.
+    # One additional point on either side, for rounding.
     lowest, highest = _sum_number(first, second, 0) - 1, _sum_number(first, second, -1) + 2
     sums = np.zeros(highest - lowest + 1)
     for row in range(0, first.numbers.size, _ROWS):
@@ -388,10 +393,10 @@ def added(first: GridVariable, second: GridVariable) -> GridVariable:
         for shift, parts in ((0, products), (1, upper)):
             part = np.bincount(places + shift, weights=parts.ravel())
             sums[: part.size] += part
-    # Where one of the two is 0, the sum is lowered to 0, which costs its mean.
+    # If one of the two is 0, the sum is lowered to 0, which costs its mean.
     lowered = first.zero * second.mean + second.zero * first.mean
-    # A number adds to a point at most three of its products as the smaller term, since sums grow
-    # by half a step at least where the larger term grows by one, and as many to the next point.
+    # A number adds at most three of its products to a point as the smaller term, because sums grow
+    # by at least half a step when the larger term grows by one. It adds as many to the next point.
     terms = 16 * max(first.numbers.size, second.numbers.size)
     return GridVariable(
         first.step,
@@ -404,10 +409,10 @@ def added(first: GridVariable, second: GridVariable) -> GridVariable:
 
 
 def _placements(first: GridVariable, second: GridVariable) -> tuple[int, IntArray, FloatArray]:
-    """Return the least difference of two numbers, and from there on where a sum lies.
+    """Return the smallest difference of two numbers, and where sums lie from there on.
 
-    That is how far the point below it is from the larger number, and the share of the mass that
-    goes to the point above it.
+    The latter is the distance of the point below the sum from the larger number, and the share of
+    the mass that goes to the point above it.
     """
     gaps = first.numbers[0] - second.numbers[-1], second.numbers[0] - first.numbers[-1]
     least, most = max(*gaps, 0), -min(gaps)

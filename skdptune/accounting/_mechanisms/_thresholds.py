@@ -1,7 +1,7 @@
-"""What it costs to publish which scores pass a noisy threshold.
+"""Privacy costs of publishing which scores pass a noisy threshold.
 
-"Sensitivity" is the most by which one record, added or removed, changes any score.
-Scores are *monotone* if one record moves all of them the same way.
+"Sensitivity" is the largest change of any score when one record is added or removed. Scores are
+*monotone* if one record changes all of them in the same direction.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, re
 def above_threshold(epsilon_threshold: float, epsilon_queries: float) -> PrivacyProfile:
     """Return the profile of one search for a score above a threshold, which is pure.
 
-    The mechanism draws one threshold noise ``Laplace(sensitivity / epsilon_threshold)``; it takes
-    the scores one by one, adds fresh noise ``Laplace(2 * sensitivity / epsilon_queries)`` to
-    each, publishes a miss while the sum is below the noisy threshold, and stops after it has
-    published the first hit. For monotone scores ``Laplace(sensitivity / epsilon_queries)`` is
-    enough. It is ``epsilon_threshold + epsilon_queries``-differentially private for data sets
-    that differ in one record, added or removed.
+    The mechanism draws one threshold noise ``Laplace(sensitivity / epsilon_threshold)``. It goes
+    through the scores one by one, and adds fresh noise ``Laplace(2 * sensitivity /
+    epsilon_queries)`` to each. It publishes a miss while the sum is below the noisy threshold, and
+    stops after publishing the first hit. For monotone scores, ``Laplace(sensitivity /
+    epsilon_queries)`` is enough. The mechanism is ``epsilon_threshold +
+    epsilon_queries``-differentially private for data sets that differ in one record, added or
+    removed.
 
     Parameters
     ----------
     epsilon_threshold, epsilon_queries : float
-        Positive, at most 600 together.
+        Positive, with a sum of at most 600.
 
     Returns
     -------
@@ -39,7 +40,7 @@ def above_threshold(epsilon_threshold: float, epsilon_queries: float) -> Privacy
 
     See Also
     --------
-    sparse_vector : Up to any number of hits.
+    sparse_vector : Allows any number of hits.
 
     Examples
     --------
@@ -55,23 +56,23 @@ def sparse_vector(
 ) -> PrivacyProfile:
     """Return the profile of the sparse vector technique, which is pure.
 
-    The mechanism draws one threshold noise ``Laplace(sensitivity / epsilon_threshold)`` and
-    never draws it again; it takes the scores one by one, adds fresh noise
-    ``Laplace(2 * max_hits * sensitivity / epsilon_queries)`` to each, publishes whether the
-    sum reaches the noisy threshold, and stops after hit number `max_hits`. For monotone scores
-    ``Laplace(max_hits * sensitivity / epsilon_queries)`` is enough. It is
-    ``epsilon_threshold + epsilon_queries``-differentially private for data sets that differ
-    in one record, added or removed.
+    The mechanism draws one threshold noise ``Laplace(sensitivity / epsilon_threshold)`` and never
+    draws it again. It goes through the scores one by one, and adds fresh noise ``Laplace(2 *
+    max_hits * sensitivity / epsilon_queries)`` to each. It publishes whether the sum reaches the
+    noisy threshold, and stops after hit number `max_hits`. For monotone scores, ``Laplace(max_hits
+    * sensitivity / epsilon_queries)`` is enough. The mechanism is ``epsilon_threshold +
+    epsilon_queries``-differentially private for data sets that differ in one record, added or
+    removed.
 
-    Scores and (noise-free) thresholds may depend on what was published before.
-    Misses are free. The noisy scores of hits are *not* published.
+    Scores and noise-free thresholds may depend on earlier published results. Misses are free. The
+    noisy scores of hits are *not* published.
 
     Parameters
     ----------
     epsilon_threshold, epsilon_queries : float
-        Positive, at most 600 together. `sparse_vector_split` gives the best ratio.
+        Positive, with a sum of at most 600. `sparse_vector_split` returns the best ratio.
     max_hits : int
-        Number of hits after which the mechanism stops. It sets the noise, not the cost.
+        Number of hits after which the mechanism stops. It determines the noise, not the cost.
 
     Returns
     -------
@@ -81,8 +82,8 @@ def sparse_vector(
     -----
     Theorem N3.
 
-    Lyu, Su and Li (2017), Algorithm 7, without the optional release of the hits' scores.
-    A miss costs nothing beyond the threshold's shift, a hit ``epsilon_queries / max_hits``.
+    Lyu, Su and Li (2017), Algorithm 7, without the optional release of the hits' scores. A miss
+    costs nothing beyond the threshold's shift, a hit costs ``epsilon_queries / max_hits``.
 
     Examples
     --------
@@ -119,16 +120,16 @@ def sparse_vector_split(
     max_hits : int
         Number of hits after which the mechanism stops.
     monotone : bool, default=False
-        Whether one record moves all scores the same way.
+        Whether one record changes all scores in the same direction.
 
     Returns
     -------
     epsilon_threshold, epsilon_queries : float
-        They add up to `epsilon` exactly.
+        Their sum is exactly `epsilon`.
 
     Notes
     -----
-    The ratio ``1 : (2 * max_hits)**(2/3)``, for monotone scores ``1 : max_hits**(2/3)``,
+    The ratio ``1 : (2 * max_hits)**(2/3)``, or ``1 : max_hits**(2/3)`` for monotone scores,
     minimises the variance of a comparison, which is that of the difference of the two noises (Lyu,
     Su and Li 2017).
 
@@ -153,25 +154,25 @@ def doubling_threshold(
     budget: float | Fraction | None = None,
     max_rounds: int | None = None,
 ) -> PrivacyProfile:
-    r"""Return the profile of a doubling threshold search, whose budget or cap ends it.
+    r"""Return the profile of a doubling threshold search that a budget or a round limit ends.
 
-    In each round the mechanism draws a fresh threshold noise
-    ``Laplace(2 * sensitivity / round_epsilon)``, scans the candidates with fresh noise
-    ``Laplace(4 * sensitivity / round_epsilon)`` each, publishes the first whose noisy score
-    reaches the noisy threshold (a hit) or that there is none (a miss), and chooses the next
-    threshold, and the order of the next scan, from what was published so far. With a `budget` it
-    goes on only while `BudgetFilter` allows it, with `max_rounds` for at most so many rounds. It
-    may stop earlier, on grounds of what was published. The profile holds, in both directions,
-    for data sets that differ in one record, added or removed.
+    In each round, the mechanism draws a fresh threshold noise ``Laplace(2 * sensitivity /
+    round_epsilon)``. It goes through the candidates with fresh noise ``Laplace(4 * sensitivity /
+    round_epsilon)`` for each. It publishes the first one whose noisy score reaches the noisy
+    threshold (a hit), or that there is none (a miss). It chooses the next threshold, and the order
+    of the next round, from the results published so far. With a `budget`, it continues only while
+    `BudgetFilter` allows this; with `max_rounds`, it makes at most this many rounds. It may stop
+    earlier, based on published results. The profile holds, in both directions, for data sets that
+    differ in one record, added or removed.
 
     Parameters
     ----------
     round_epsilon : float
-        What a hit costs; a miss costs half of it. In (0, 600].
+        Cost of a hit, in (0, 600]; a miss costs half of it.
     budget : float, optional
         Budget of the filter, at least `round_epsilon`.
     max_rounds : int, optional
-        Most rounds. At least one of the two must be given.
+        Largest number of rounds. At least one of the two must be given.
 
     Returns
     -------
@@ -179,25 +180,26 @@ def doubling_threshold(
 
     See Also
     --------
-    BudgetFilter : The filter, and why a stop that depends on the transcript is sound.
+    BudgetFilter : The filter, and why a stop may depend on the transcript.
 
     Notes
     -----
     Theorem N4.
 
-    The search is Algorithm 1 of Ding, Wu, Xu and Pan and of Ding and Wu, who charge the
-    rounds that happened; their number depends on the data. Here all is charged beforehand.
+    The search is Algorithm 1 of Ding, Wu, Xu and Pan and of Ding and Wu. They charge the actual
+    rounds, whose number depends on the data. Here, everything is charged beforehand.
 
     A round is `above_threshold` with half of `round_epsilon` for the threshold and half for the
-    candidates. A cap of ``T`` rounds costs what ``T`` pure releases cost (Kairouz, Oh and
-    Viswanath 2015). A budget bounds the largest multiple of ``round_epsilon / 2`` within it, and
-    caps the search at ``N - 1`` rounds, ``N = floor(2 budget / round_epsilon)``, as well. All
-    bounds hold for one mechanism, hence so does the smallest at every epsilon.
+    candidates. A limit of ``T`` rounds costs as much as ``T`` pure releases (Kairouz, Oh and
+    Viswanath 2015). A budget bounds the cost by the largest multiple of ``round_epsilon / 2``
+    within it. It also limits the search to ``N - 1`` rounds, with ``N = floor(2 budget /
+    round_epsilon)``. All bounds hold for one mechanism, hence so does the smallest at every
+    epsilon.
 
-    A search that is known to end sooner may be charged for fewer rounds, by `max_rounds`.
-    Algorithm 1 starts from step 1, doubles it at a hit, halves it at a miss, and ends when it
-    falls below 1: a first miss is the last round, and misses exceed hits by one at most, at the
-    end. With a budget it therefore makes at most ``1 + floor(2 (N - 2) / 3)`` rounds.
+    If a search is known to end sooner, `max_rounds` may charge it for fewer rounds. Algorithm 1
+    starts with step 1, doubles it at a hit, halves it at a miss, and ends when it falls below 1.
+    If the first round is a miss, it is the last one. Misses exceed hits by at most one, at the
+    end. With a budget, it therefore makes at most ``1 + floor(2 (N - 2) / 3)`` rounds.
 
     Examples
     --------
@@ -215,7 +217,7 @@ def doubling_threshold(
     if budget is None:
         return rounds * one_round
     end = rounds_filter.max_possible_spent
-    # So many rounds are beyond what composition can hold in memory; the budget holds anyway.
+    # Composition of this many rounds exceeds the memory; the budget is a bound in any case.
     if rounds > MOST_POINTS:
         return PrivacyProfile.pure(end)
     cells = round(2.0 * end / float(round_epsilon))
@@ -223,7 +225,7 @@ def doubling_threshold(
 
 
 def _ended(profile: PrivacyProfile, end: float, cells: int) -> PrivacyProfile:
-    """Return what a symmetric profile and a pure guarantee prove together.
+    """Return the profile that a symmetric profile and a pure guarantee prove together.
 
     Parameters
     ----------
@@ -236,8 +238,8 @@ def _ended(profile: PrivacyProfile, end: float, cells: int) -> PrivacyProfile:
     """
     step = end / cells
     half = profile.delta(step * np.arange(cells + 1))
-    # That delta(end) = 0 in both directions is all that a pure guarantee says; its curve is
-    # the chord between these two points, and so above the convex hull.
+    # A pure guarantee only states that delta(end) = 0 in both directions; its curve is the chord
+    # between these two points, and therefore above the convex hull.
     half[-1] = 0.0
     renyi = _RenyiLeast((RenyiOfPure(end), renyi_of(profile)))
     return profile_from_halves(Halves(step, half, half), renyi)

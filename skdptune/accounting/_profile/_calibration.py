@@ -1,4 +1,4 @@
-"""Solving for the one parameter that meets a budget: total epsilon in, noise out."""
+"""Solving for a parameter, such as the noise, that meets a total epsilon."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UnreachableBudgetError(ValueError):
     Attributes
     ----------
     least_epsilon : float
-        The smallest epsilon that the range can reach at the wanted delta.
+        The smallest epsilon that the range can reach at the given delta.
     """
 
     def __init__(self, message: str, least_epsilon: float) -> None:
@@ -33,14 +33,14 @@ class UnreachableBudgetError(ValueError):
 
 @dataclass(frozen=True)
 class Calibration:
-    """A parameter that meets a budget, and what it costs.
+    """A parameter that meets a budget, and its privacy cost.
 
     Attributes
     ----------
     value : float
         The parameter.
     profile : PrivacyProfile
-        What it costs; its epsilon at the wanted delta is at most the target.
+        The cost with this parameter; its epsilon at the given delta is at most the target.
 
     Examples
     --------
@@ -69,22 +69,22 @@ def calibrate(
     guess: float | None = None,
     tolerance: float = 1e-4,
 ) -> Calibration:
-    """Return the least noise, or the largest budget parameter, that meets a total budget.
+    """Return the smallest noise, or the largest budget parameter, for a total budget.
 
     Parameters
     ----------
     make_profile : callable
-        From the parameter to the profile of everything that it influences.
+        Maps the parameter to the profile of everything that depends on it.
     epsilon, delta : float
         The budget. The result's epsilon at delta never exceeds `epsilon`.
     parameter : {"noise", "budget"}, default="noise"
-        "noise" costs less the larger it is, "budget" costs more.
+        A larger "noise" costs less, a larger "budget" costs more.
     lower, upper : float
         Range of the parameter; positive.
     guess : float, optional
-        Where to start; a good guess saves evaluations.
+        Start of the search; a good guess saves evaluations.
     tolerance : float, default=1e-4
-        Share of epsilon that may be left unspent.
+        Share of epsilon that may remain unspent.
 
     Returns
     -------
@@ -94,15 +94,15 @@ def calibrate(
     Raises
     ------
     UnreachableBudgetError
-        If even the safest end of the range costs more; the message and
-        ``least_epsilon`` say how much.
+        If even the safest end of the range costs more; the message and ``least_epsilon`` state how
+        much.
 
     Notes
     -----
     Theorem C1.
 
-    Bisection in the parameter's logarithm, sped up by secants in log epsilon, from a bracket that
-    grows from the guess. Only the safe end of the last bracket is ever returned.
+    Bisection in the parameter's logarithm, accelerated by secants in log epsilon. The bracket is
+    extended from the guess. Only the safe end of the last bracket is ever returned.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def check_range(parameter: Any, lower: Any, upper: Any) -> tuple[float, float]:
 
 @dataclass
 class _Point:
-    """A tried parameter: its safety (the larger, the less it costs) and its cost."""
+    """A parameter value that was tried: its safety (larger costs less) and its cost."""
 
     safety: float
     excess: float
@@ -140,7 +140,7 @@ class _Point:
 
 
 class _Solver:
-    """The search for the least safety whose cost fits the budget."""
+    """The search for the smallest safety whose cost fits the budget."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class _Solver:
                 break
             point = self._try(risky.safety + width * self._share(safe, risky, halve))
             safe, risky = (point, risky) if point.excess <= 0.0 else (safe, point)
-            # A secant that left more than half of the bracket is followed by a bisection.
+            # If a secant step leaves more than half of the bracket, the next step is a bisection.
             halve = not halve and safe.safety - risky.safety > 0.5 * width
         return Calibration(self._value(safe.safety), safe.profile)
 
@@ -189,7 +189,7 @@ class _Solver:
         return _Point(safety, excess, profile)
 
     def _bracket(self, point: _Point) -> tuple[_Point, _Point | None]:
-        """Return a point that fits the budget and one that does not (None: all do)."""
+        """Return a point that fits the budget and one that does not (None if all fit)."""
         stride = 0.7
         safe: _Point | None = point if point.excess <= 0.0 else None
         risky: _Point | None = None if safe else point
@@ -221,9 +221,9 @@ class _Solver:
         )
 
     def _share(self, safe: _Point, risky: _Point, halve: bool) -> float:
-        """Return where in the bracket to look next: where the line through its ends crosses."""
+        """Return the next relative position: where the line through the bracket's ends crosses."""
         if halve or not (math.isfinite(safe.excess) and math.isfinite(risky.excess)):
             return 0.5
-        # Aimed at half the tolerance below the budget, so that the hit is on the safe side.
+        # The aim is half the tolerance below the budget, so that the result is on the safe side.
         aim = risky.excess + 0.5 * self._tolerance
         return min(max(aim / (risky.excess - safe.excess), 0.01), 0.99)

@@ -1,4 +1,4 @@
-"""How a profile is written down as plain values, and read back."""
+"""Conversion of profiles to plain values, and back."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from skdptune.accounting._losses import (
 )
 
 FORMAT = 3
-# Format 2, which ledgers may hold, is the same without a checksum.
+# Format 2, which ledgers may contain, is the same without a checksum.
 _WITHOUT_CHECKSUM = 2
-# Up to as many losses of either direction are written as they are.
+# Up to this many losses per direction are written exactly.
 _FEW_LOSSES = 64
-# Most orders of a Rényi curve that are written, and the share by which chords may raise it.
+# Largest number of orders of a Rényi curve, and the relative error that chords may add.
 _MOST_ORDERS = 128
 _RENYI_TOLERANCE = 2e-3
-# No profile has losses at larger grid numbers, or a larger mass at one of them.
+# Profiles have no losses at larger grid numbers, and no larger mass at one of them.
 _LARGEST_PLACE, _LARGEST_MASS = 2**20, 2.0
-# No column is longer, and no text that holds two: what is larger is refused before it is unpacked.
+# Limits on columns, and on texts with two columns: larger ones are refused before unpacking.
 _MOST_ROWS = 2**12
 _LONGEST_TEXT = 2**17
-# Total variations that differ by more are not that of one pair.
+# Total variations with a larger difference do not belong to one pair.
 _SAME = 1e-9
 
 IntArray = npt.NDArray[np.int64]
-# Grid numbers of losses, increasing, and their masses.
+# Increasing grid numbers of losses, and their masses.
 _Masses = tuple[IntArray, FloatArray]
 
 
@@ -53,11 +53,11 @@ def packed(
     renyi: RenyiCurve,
     deltas: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """Return a profile's parts as plain values, the add direction only if it differs.
+    """Return a profile's parts as plain values; the add direction only if it differs.
 
-    Few losses are written as they are, more of them as the knots of an upper bound that leaves
-    epsilon alone at `deltas`. Knots say all of a profile that was read from knots, so that no
-    more is lost when it is written again.
+    A few losses are written exactly. More losses are written as the knots of an upper bound, which
+    keeps epsilon at `deltas`. A profile that was read from knots is fully described by its knots,
+    so writing it again loses nothing more.
 
     Notes
     -----
@@ -89,7 +89,7 @@ def packed(
 def unpacked(
     content: Mapping[str, Any],
 ) -> tuple[LossDistribution, LossDistribution, RenyiCurve | None]:
-    """Return the parts that `packed` wrote, after checking them.
+    """Return the parts written by `packed`, after validation.
 
     Notes
     -----
@@ -117,14 +117,14 @@ def unpacked(
             raise ValueError("checksum must be that of the other values; got another.")
         return *sides, renyi
     except (KeyError, TypeError, binascii.Error, zlib.error) as error:
-        # The error itself may show what is in a table that landed here.
+        # The error itself might show the content of a table that was passed by mistake.
         raise ValueError(
             f"content must be a dict written by to_dict; got one that is broken ({shown(error)})."
         ) from None
 
 
 def _checksum(content: Mapping[str, Any]) -> int:
-    """Return a number that finds out single values that were damaged, however small they are."""
+    """Return a number that detects damage of single values, however small the change is."""
     numbers = [float(content[name]) for name in ("step", "total_variation")]
     sides = [
         None if side is None else [float(side["infinity"]), side["masses"]]
@@ -141,13 +141,13 @@ def _is_short(sides: Sides) -> bool:
 
 
 def _is_of_knots(sides: Sides) -> bool:
-    """Return whether a profile is what its knots alone say."""
+    """Return whether a profile is fully described by its knots."""
     again = sides_through(sides[0].step, *map(knots_of, sides))
     return all(side.equals(other) for side, other in zip(sides, again, strict=True))
 
 
 def _ends_and_masses(side: LossDistribution) -> _Masses:
-    """Return all losses that have mass, and the first and last ones even if they have none."""
+    """Return all losses with a mass, and the first and last ones even without a mass."""
     places = np.union1d(np.flatnonzero(side.masses), [0, side.masses.size - 1])
     return places + side.lowest, side.masses[places]
 
@@ -161,7 +161,7 @@ def _all_losses(step: float, content: Mapping[str, Any]) -> LossDistribution:
     places, masses, infinity = _side_decoded(content)
     if not places.size:
         raise ValueError("masses must be at least one; got none.")
-    # Less mass than one would claim a smaller cost than any release has.
+    # A total mass below one would claim a smaller cost than any release has.
     total = float(masses.sum()) + infinity
     if not total >= 1.0 - 1e-9:
         raise ValueError(f"masses must sum to at least 1 with infinity's; got {total}.")
@@ -171,7 +171,7 @@ def _all_losses(step: float, content: Mapping[str, Any]) -> LossDistribution:
 
 
 def _from_knots(step: float, remove: Mapping[str, Any], add: Mapping[str, Any]) -> Sides:
-    """Return both directions from their knots, whose curves must meet at ``epsilon = 0``."""
+    """Return both directions from their knots; the curves must meet at ``epsilon = 0``."""
     knots = [Knots(*_side_decoded(content)) for content in (remove, add)]
     if any(each.places.size and each.places[0] < 1 for each in knots):
         raise ValueError("knots must be at positive losses; got others.")
@@ -182,9 +182,9 @@ def _from_knots(step: float, remove: Mapping[str, Any], add: Mapping[str, Any]) 
 
 
 def _check_variation(side: LossDistribution, written: float) -> None:
-    """Raise if a direction has not the total variation that was written beside it.
+    """Raise if a direction does not have the total variation that was written with it.
 
-    One that lost masses would claim a smaller cost.
+    A direction that lost masses would claim a smaller cost.
     """
     found = knots_of(side).total_variation(side.step)
     if not abs(found - written) <= _SAME * max(found, written):
@@ -193,13 +193,13 @@ def _check_variation(side: LossDistribution, written: float) -> None:
 
 def _side_encoded(places: IntArray, masses: FloatArray, infinity: float) -> dict[str, Any]:
     """Return a direction as plain values."""
-    # Second differences of places are small numbers, which compress well.
+    # Second differences of grid numbers are small, so they compress well.
     bends = np.diff(places, n=2, prepend=[0, 0])
     return {"infinity": infinity, "masses": _encoded(bends, masses)}
 
 
 def _side_decoded(content: Mapping[str, Any]) -> tuple[IntArray, FloatArray, float]:
-    """Return places, masses and the mass at infinity of a direction, after checking them."""
+    """Return grid numbers, masses and the mass at infinity of a direction, after validation."""
     bends, masses = _decoded(content["masses"], name="masses")
     infinity = check_real(content["infinity"], name="infinity", lower=0.0, upper=1.0)
     if not np.all(np.abs(bends) <= 4.0 * _LARGEST_PLACE):
@@ -217,7 +217,7 @@ def _side_decoded(content: Mapping[str, Any]) -> tuple[IntArray, FloatArray, flo
 
 
 def _tabulated(renyi: RenyiCurve) -> tuple[FloatArray, FloatArray]:
-    """Return orders and divergences through which chords are within the tolerance.
+    """Return orders and divergences whose chords are within the tolerance.
 
     Notes
     -----
@@ -236,7 +236,7 @@ def _tabulated(renyi: RenyiCurve) -> tuple[FloatArray, FloatArray]:
 
 
 def _few_orders(orders: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
-    """Return few indices, the first and last among them, between which chords serve."""
+    """Return a few indices, including first and last, between which chords are close enough."""
     scaled = (orders - 1.0) * values
     highest = (1.0 + tolerance) * scaled
     chosen = [0] if orders.size else []
@@ -253,7 +253,7 @@ def _few_orders(orders: FloatArray, values: FloatArray, tolerance: float) -> Int
 
 
 def _from_table(content: Any) -> RenyiCurve | None:
-    """Return the curve that was written as a table; None if nothing was known."""
+    """Return the curve that was written as a table; None if no bound was known."""
     columns = _decoded(content, name="rdp")
     orders = check_vector(columns[0], name="orders", lower=1.0, lower_open=True)
     values = check_vector(columns[1], name="values", lower=0.0)
@@ -268,7 +268,7 @@ def _from_table(content: Any) -> RenyiCurve | None:
 def _encoded(first: npt.ArrayLike, second: npt.ArrayLike) -> str:
     """Return two columns of numbers as text: little-endian doubles, compressed.
 
-    Bytes of one place value stand together, as equal ones compress well.
+    Bytes with the same place value are stored together, since equal bytes compress well.
     """
     columns = np.array([first, second], dtype="<f8")
     raw = columns.view(np.uint8).reshape(-1, 8).T.tobytes()
@@ -276,7 +276,7 @@ def _encoded(first: npt.ArrayLike, second: npt.ArrayLike) -> str:
 
 
 def _decoded(text: Any, *, name: str) -> tuple[FloatArray, FloatArray]:
-    """Return the two columns that `_encoded` wrote, of no more rows than a profile has."""
+    """Return the two columns written by `_encoded`, with a limited number of rows."""
     if not isinstance(text, str) or not text.isascii() or len(text) > _LONGEST_TEXT:
         raise ValueError(f"{name} must be a text that to_dict wrote; got another.")
     stream = zlib.decompressobj()
@@ -291,42 +291,42 @@ def _decoded(text: Any, *, name: str) -> tuple[FloatArray, FloatArray]:
 # A profile through few of its points -----------------------------------------------------
 
 # A direction's curve is convex and piecewise linear in ``exp(epsilon)``; its knots are the
-# positive losses that have mass. Leaving a knot out replaces two pieces by the chord above them,
-# which moves the mass of that loss to the knots beside it.
+# positive losses with a mass. Leaving a knot out replaces two pieces by the chord above them. This
+# moves the mass of that loss to the neighbouring knots.
 #
-# 128 points at even steps of log(delta), read by `from_curve`, would be shorter code. They add up
-# to 13 % to epsilon where samples are rare, take up to 6 kB, and a pure guarantee that is read
-# from them is no longer pure.
+# Using `from_curve` with 128 points at even steps of log(delta) would need less code. But these
+# points add up to 13 % to epsilon if samples are rare, and need up to 6 kB. A pure guarantee that
+# is read from them is no longer pure.
 
-# Most knots of the directions that are written: most profiles take half of them.
+# Largest total number of knots that are written; most profiles need half of it.
 MOST_KNOTS = 340
-# Most deltas at which epsilon is kept: each takes two knots of either direction.
+# Largest number of deltas at which epsilon is kept: each needs two knots per direction.
 _MOST_DELTAS = 16
-# Share of epsilon that chords may add: a thousandth, less what is read between grid points.
+# Relative increase of epsilon by chords: a thousandth, minus the error between grid points.
 _TOLERANCE = 9e-4
-# The range of deltas in which it is kept; below it ten times the tolerance will do, and below a
-# hundred-thousandth of it, any.
+# Range of deltas for which this holds. Below the range, ten times the tolerance is allowed, and
+# below a hundred-thousandth of its lower end, any error.
 _LEAST_DELTA, _LARGEST_DELTA = 1e-11, 2e-2
-# By how much the tolerance may grow above the range, where knots are too many.
+# Largest factor of the tolerance above the range, if there are too many knots.
 _MOST_ABOVE = 64.0
-# Deltas this close to the mass at infinity, beside it, are below the range.
+# Deltas this close to the mass at infinity, relative to it, count as below the range.
 _RESOLUTION = 1e-6
-# What the rounding of weights and sums may take from a mass that was moved.
+# Allows for rounding of weights and sums when a mass is moved.
 _ROUNDING = 1.0 + 2.0**-42
-# Total variations of the two directions that differ by rounding alone.
+# Largest relative difference of the two total variations that is caused by rounding.
 _ROUNDED = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
 class Knots:
-    """What says all of a direction's curve at ``epsilon >= 0``.
+    """The knots that fully describe a direction's curve at ``epsilon >= 0``.
 
     Attributes
     ----------
     places : ndarray of int
-        Grid numbers, positive and increasing, of the losses that have mass.
+        Positive and increasing grid numbers of the losses that have a mass.
     masses : ndarray
-        Masses there.
+        Masses at these losses.
     infinity : float
         Mass at infinity.
     """
@@ -347,7 +347,7 @@ def knots_of(side: LossDistribution) -> Knots:
 
 
 def few_knots(sides: Sides, deltas: Sequence[float] = ()) -> tuple[Knots, Knots]:
-    """Return knots of curves that are never below a profile's own, and hardly above them.
+    """Return knots of curves that are never below a profile's own, and only slightly above.
 
     Parameters
     ----------
@@ -359,10 +359,10 @@ def few_knots(sides: Sides, deltas: Sequence[float] = ()) -> tuple[Knots, Knots]
     Returns
     -------
     remove, add : Knots
-        At most `MOST_KNOTS` in all, two equal directions counted once. Largest losses and masses
-        at infinity are those of `sides`. At any delta from 1e-10 to 1e-2, and at least a millionth
-        above the mass at infinity, epsilon is at most 0.1 % larger, unless only a greater share
-        makes the knots as few as that.
+        At most `MOST_KNOTS` in total, with two equal directions counted once. Largest losses and
+        masses at infinity are those of `sides`. At any delta from 1e-10 to 1e-2 that is at least a
+        millionth above the mass at infinity, epsilon is at most 0.1 % larger. The increase is
+        larger only if this is necessary for so few knots.
 
     Notes
     -----
@@ -395,13 +395,13 @@ def sides_through(step: float, remove: Knots, add: Knots) -> Sides:
 
 @dataclass(frozen=True)
 class _Tolerance:
-    """Share of epsilon that chords may add, and how many times that above the range."""
+    """Relative increase of epsilon allowed for chords, and its factor above the range."""
 
     share: float = _TOLERANCE
     above: float = 1.0
 
     def next(self) -> _Tolerance:
-        """Return the next larger one: the range itself comes last."""
+        """Return the next larger tolerance: the range itself is relaxed last."""
         if self.above < _MOST_ABOVE:
             return _Tolerance(self.share, 4.0 * self.above)
         return _Tolerance(2.0 * self.share, self.above)
@@ -412,7 +412,7 @@ def _count(knots: tuple[Knots, Knots], is_same: bool) -> int:
 
 
 def _chosen(side: LossDistribution, tolerance: _Tolerance, deltas: Sequence[float]) -> IntArray:
-    """Return the grid numbers of few knots, 0 and the largest loss among them."""
+    """Return the grid numbers of a few knots, including 0 and the largest loss."""
     known = np.flatnonzero(side.positive_masses)
     if not known.size:
         return np.zeros(1, dtype=np.int64)
@@ -422,7 +422,7 @@ def _chosen(side: LossDistribution, tolerance: _Tolerance, deltas: Sequence[floa
         # The cell in which epsilon is read.
         right = int(np.searchsorted(-side.curve, -delta, side="left"))
         corners |= {place for place in (right - 1, right) if 0 < place < last}
-    # The curve less the mass at infinity, which would hide small differences.
+    # The curve minus the mass at infinity, which would hide small differences.
     excess = np.append(np.cumsum(side.weighted_tails[::-1])[::-1] * math.expm1(side.step), 0.0)
     latest = _latest(side, excess, tolerance)
     chosen = [0]
@@ -433,27 +433,27 @@ def _chosen(side: LossDistribution, tolerance: _Tolerance, deltas: Sequence[floa
 
 
 def _latest(side: LossDistribution, excess: FloatArray, tolerance: _Tolerance) -> FloatArray:
-    """Return for each point of the curve the epsilon by which chords must be as low."""
+    """Return for each point of the curve the epsilon up to which chords must be as low."""
     least = max(_LEAST_DELTA - side.infinity, _RESOLUTION * side.infinity)
     share = np.full(excess.size, tolerance.share)
     share[excess < least] *= 10.0
     share[excess + side.infinity > _LARGEST_DELTA] *= tolerance.above
     latest = side.step * np.arange(excess.size) * (1.0 + share)
     latest[excess < 1e-5 * least] = math.inf
-    # Where the share falls, so that they stay in order; earlier is lower.
+    # Where the tolerance decreases, keep the order; an earlier epsilon is stricter.
     return np.minimum.accumulate(latest[::-1])[::-1]
 
 
 def _farthest(excess: FloatArray, latest: FloatArray, step: float, start: int, stop: int) -> int:
     """Return the last grid number, up to ``stop``, to which a chord is low enough.
 
-    A chord to a nearer point lies lower, so that the first one that does not ends the search,
-    and the farthest choice at each knot makes for the fewest knots.
+    A chord to a nearer point is lower. So the first one that is too high ends the search, and
+    choosing the farthest point at each knot gives the fewest knots.
     """
     width = 64
     while True:
         ends = np.arange(start + 1, min(start + width, stop) + 1)
-        # Points of the curve that the chord to each end has to be below.
+        # Number of points of the curve that the chord to each end must not exceed.
         passed = np.searchsorted(latest, step * ends, side="right") - 1 - start
         inside = np.arange(start + 1, start + max(int(passed[-1]), 0) + 1)
         slopes = (excess[ends] - excess[start]) / _width(step * (ends - start))
@@ -468,7 +468,7 @@ def _farthest(excess: FloatArray, latest: FloatArray, step: float, start: int, s
 
 
 def _width(distance: FloatArray) -> FloatArray:
-    """Return ``exp(distance) - 1``, of no more than what floats can say."""
+    """Return ``exp(distance) - 1``, limited to finite floats."""
     return np.expm1(np.minimum(distance, LARGEST_LOSS))
 
 
@@ -476,10 +476,10 @@ def _width(distance: FloatArray) -> FloatArray:
 
 
 def _moved(side: LossDistribution, chosen: IntArray) -> Knots:
-    """Return the knots at ``chosen``, with the masses between two moved to both of them.
+    """Return the knots at ``chosen``; masses between two of them are moved to both.
 
-    The shares keep the mass under both distributions of the pair: under the first one, the
-    masses, and under the second, those times ``exp(-loss)``.
+    The shares keep the mass under both distributions of the pair: under the first one, these are
+    the masses, and under the second one, the masses times ``exp(-loss)``.
     """
     masses = side.positive_masses[: chosen[-1]]
     places = np.arange(1, chosen[-1] + 1)
@@ -489,7 +489,7 @@ def _moved(side: LossDistribution, chosen: IntArray) -> Knots:
     leftward = np.exp(-side.step * (places - left)) * (
         np.expm1(-side.step * (right - places)) / np.expm1(-side.step * (right - left))
     )
-    # Knot by knot, whose sums are pairwise and hence as exact as their rounding is paid for.
+    # Knot by knot, with pairwise sums, whose rounding errors the allowance covers.
     cuts = np.searchsorted(places, chosen[1:-1], side="right")
     gained = np.zeros(chosen.size)
     gained[1:] += [part.sum() for part in np.split(masses * rightward, cuts)]
@@ -499,9 +499,9 @@ def _moved(side: LossDistribution, chosen: IntArray) -> Knots:
 
 
 def _with_one_total_variation(step: float, remove: Knots, add: Knots) -> tuple[Knots, Knots]:
-    """Return both directions, the lower one raised where they disagree at ``epsilon = 0``.
+    """Return both directions, with the lower one raised if they differ at ``epsilon = 0``.
 
-    There the two curves of a pair are one number.
+    At this point, the two curves of a pair have the same value.
 
     Notes
     -----
@@ -516,7 +516,7 @@ def _with_one_total_variation(step: float, remove: Knots, add: Knots) -> tuple[K
 
 
 def _raised(step: float, knots: Knots, gap: float) -> Knots:
-    """Return the knots with a curve higher by ``gap`` at 0, and the same from the first one on."""
+    """Return knots with a curve higher by ``gap`` at 0, and unchanged from the first one on."""
     places, masses = knots.places, knots.masses.copy()
     if not places.size:
         places, masses = np.array([1]), np.zeros(1)
@@ -528,13 +528,13 @@ def _side_through(step: float, own: Knots, other: Knots) -> LossDistribution:
     """Return one direction: its own masses, the other's at negative losses, the rest at 0."""
     above = int(own.places[-1]) if own.places.size else 0
     below = int(other.places[-1]) if other.places.size else 0
-    # More losses than a profile goes on with: the lowest are raised, which errs on the safe side.
+    # The number of losses is limited: the lowest losses are raised, which is conservative.
     below = min(below, max(2 * MOST_POINTS - 1 - above, 0))
     masses = np.zeros(below + 1 + above)
     mirrored = other.masses * np.exp(-step * other.places)
     np.add.at(masses, below - np.minimum(other.places, below), mirrored)
     masses[below + own.places] = own.masses
     rest = 1.0 - own.infinity - float(own.masses.sum()) - float(mirrored.sum())
-    # More than a mass of 1 in all is more than the guarantee asks for.
+    # A total mass above 1 is conservative.
     masses[below] += max(rest, 0.0)
     return LossDistribution(step, -below, masses, own.infinity)

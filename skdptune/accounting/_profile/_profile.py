@@ -1,4 +1,4 @@
-"""Privacy profiles: what a release costs, as a curve in both directions."""
+"""Privacy profiles: the privacy cost of a release, as a curve in both directions."""
 
 from __future__ import annotations
 
@@ -59,38 +59,39 @@ from skdptune.accounting._run_counts import RunCountDistribution, check_distribu
 from skdptune.accounting._selection import BOUNDS, RenyiSelected, selected_halves
 
 _DIRECTIONS = ("remove", "add")
-# Finest grid of an event's losses: one more would fill the memory.
+# Finest grid of an event's losses: a finer one would need too much memory.
 _FINEST = 1e-5
 
 
 class PrivacyProfile:
-    r"""What a release costs: its hockey-stick curve, for removing and for adding a record.
+    r"""Privacy cost of a release: its curves for removing and for adding a record.
 
-    For output distributions ``P`` and ``Q`` on two data sets that differ in one record,
-    ``delta(epsilon) = max over sets S of P(S) - exp(epsilon) Q(S)``. In the *remove* direction
-    ``P`` is the one with the record, in the *add* direction the one without. A release is
-    (epsilon, delta)-differentially private if the worse direction's curve there is at most delta.
+    Let ``P`` and ``Q`` be the output distributions on two data sets that differ in one record.
+    Then ``delta(epsilon) = max over sets S of P(S) - exp(epsilon) Q(S)``. In the *remove*
+    direction, ``P`` is the one with the record; in the *add* direction, the one without it. A
+    release is (epsilon, delta)-differentially private if the curve of the worse direction is at
+    most delta at this epsilon.
 
-    A profile is an upper bound at every epsilon, in each direction. It is immutable, and made by
+    A profile is an upper bound at every epsilon, in each direction. It is immutable. Create it by
     `from_event`, `pure`, `approximate`, `gaussian` or `from_curve`. ``a + b`` is the (adaptive)
     composition, ``3 * a`` the composition of three, ``a | b`` the worst of the two.
 
     See Also
     --------
-    calibrate : Find the noise that meets a budget.
-    compare_bounds : What a selection costs under each bound.
+    calibrate : Finds the noise that meets a budget.
+    compare_bounds : Returns the cost of a selection under each bound.
 
     Notes
     -----
     Assumption P0, Theorem P13.
 
-    A guarantee of (epsilon, delta) for one record is one of ``(k epsilon, d)`` for a person with
-    at most ``k`` records, where ``d`` is the sum of ``exp(j epsilon) delta`` for ``j < k``.
+    A guarantee of (epsilon, delta) for one record implies one of ``(k epsilon, d)`` for a person
+    with at most ``k`` records, where ``d`` is the sum of ``exp(j epsilon) delta`` for ``j < k``.
 
     The numeric core is dp_accounting's pessimistic privacy loss distribution, one per direction
-    (`pld`). At negative epsilon a direction is read from the other one, by
-    ``delta(epsilon; P, Q) = 1 - e^epsilon + e^epsilon delta(-epsilon; Q, P)``: the masses at
-    large negative losses carry rounding noise that this identity avoids.
+    (`pld`). At negative epsilon, a direction is computed from the other one, by ``delta(epsilon;
+    P, Q) = 1 - e^epsilon + e^epsilon delta(-epsilon; Q, P)``. This identity avoids the rounding
+    errors of the masses at large negative losses.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class PrivacyProfile:
     _remove: LossDistribution
     _add: LossDistribution
     _renyi: RenyiCurve
-    # Known of what was not read from a file: compositions of closed forms stay exact.
+    # Unknown for profiles read from a file: compositions of closed forms stay exact.
     _form: Form | None
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ class PrivacyProfile:
             "from_curve; got a direct call."
         )
 
-    # Making ------------------------------------------------------------------------------
+    # Creation ----------------------------------------------------------------------------
 
     @classmethod
     def _make(
@@ -127,10 +128,10 @@ class PrivacyProfile:
         renyi: RenyiCurve | None = None,
         form: Form | None = None,
     ) -> PrivacyProfile:
-        """Build a profile from loss distributions on one grid.
+        """Create a profile from loss distributions on one grid.
 
-        Every profile is made here. Mass that a direction lacks counts as lost, all of it where a
-        mass is not a number.
+        Every profile is created here. Mass that a direction lacks is moved to infinity; all of it
+        if any mass is NaN.
         """
         profile = object.__new__(cls)
         remove, add = with_bounded_size(*complete(remove, add))
@@ -144,25 +145,26 @@ class PrivacyProfile:
 
     @classmethod
     def _from_form(cls, form: Form, renyi: RenyiCurve | None = None) -> PrivacyProfile:
-        """Build a profile from a closed form."""
+        """Create a profile from a closed form."""
         return cls._make(*form.sides(), renyi, form)
 
     @classmethod
     def _from_halves(cls, halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
-        """Build a profile from bounds on ``delta(0), delta(step), ...`` of each direction."""
+        """Create a profile from bounds on ``delta(0), delta(step), ...`` of each direction."""
         return cls._make(*connect_dots(*halves), renyi)
 
     @classmethod
     def from_event(
         cls, event: dp_event.DpEvent, discretization: float | None = None
     ) -> PrivacyProfile:
-        """Return the profile of a dp_accounting event.
+        """Create the profile of a dp_accounting event.
 
         Parameters
         ----------
         event : dp_accounting.DpEvent
-            What is done to the data. Events without a privacy loss distribution in dp_accounting
-            are bounded through Rényi differential privacy, where it knows that.
+            The event that happens to the data. Events without a privacy loss distribution in
+            dp_accounting are bounded by Rényi differential privacy, if dp_accounting supports
+            that.
         discretization : float, optional
             Grid of the losses, between 1e-5 and 1. The default suits their spread and that of
             their sum.
@@ -191,7 +193,7 @@ class PrivacyProfile:
         try:
             return _profile_of_event(event, discretization)
         except TypeError:
-            # An event of a list cannot be looked up.
+            # An event that contains a list cannot be cached.
             return _profile_of_event.__wrapped__(event, discretization)
 
     @classmethod
@@ -207,8 +209,8 @@ class PrivacyProfile:
         -----
         Theorem P5.
 
-        Kairouz, Oh and Viswanath (2015): randomised response that with probability delta gives
-        everything away dominates every such release.
+        Kairouz, Oh and Viswanath (2015): randomised response that reveals everything with
+        probability delta dominates every such release.
         """
         bound = check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)
         infinity = check_real(delta, name="delta", lower=0.0, upper=1.0)
@@ -217,7 +219,7 @@ class PrivacyProfile:
 
     @classmethod
     def gaussian(cls, mu: float) -> PrivacyProfile:
-        """Return the profile of Gaussian noise, of a sensitivity of ``mu`` standard deviations.
+        """Return the profile of Gaussian noise, with a sensitivity of ``mu`` standard deviations.
 
         Notes
         -----
@@ -241,15 +243,15 @@ class PrivacyProfile:
         deltas_add: ArrayLike | None = None,
         discretization: float | None = None,
     ) -> PrivacyProfile:
-        """Return the least profile that the points of a curve prove.
+        """Return the smallest profile that the points of a curve prove.
 
         Parameters
         ----------
         epsilons : array-like
-            Increasing, not negative.
+            Increasing and not negative.
         deltas : array-like
-            Upper bounds on delta at these epsilons; in both directions, unless
-            `deltas_add` is given. They need not fall or be convex: what convexity proves is used.
+            Upper bounds on delta at these epsilons; in both directions, unless `deltas_add` is
+            given. They need not be decreasing or convex, since convexity is applied to them.
         deltas_add : array-like, optional
             The bounds in the add direction.
         discretization : float, optional
@@ -257,8 +259,8 @@ class PrivacyProfile:
 
         Notes
         -----
-        The true curve is convex in ``exp(epsilon)`` and starts from 1 at
-        ``exp(epsilon) = 0``, so it lies below every chord of the points.
+        The true curve is convex in ``exp(epsilon)`` and starts at 1 for ``exp(epsilon) = 0``. So
+        it lies below every chord of the points.
 
         Examples
         --------
@@ -289,10 +291,10 @@ class PrivacyProfile:
         halves = [half_through_points(points, values, step) for values in (remove, add)]
         return cls._from_halves(Halves(step, *halves))
 
-    # Combining ---------------------------------------------------------------------------
+    # Combination -------------------------------------------------------------------------
 
     def __add__(self, other: PrivacyProfile) -> PrivacyProfile:
-        """Return the composition of two releases, the second of which may depend on the first."""
+        """Return the composition of two releases; the second may depend on the first."""
         # Theorem P4: losses of composed releases add up.
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
@@ -305,7 +307,7 @@ class PrivacyProfile:
         return self._make(*composed_sides(self._both, other._both), renyi)
 
     def __radd__(self, other: object) -> PrivacyProfile:
-        """Let ``sum`` start from 0."""
+        """Allow ``sum`` to start with 0."""
         if other == 0 and isinstance(other, int):
             return self
         return NotImplemented
@@ -330,7 +332,7 @@ class PrivacyProfile:
     def __or__(self, other: PrivacyProfile) -> PrivacyProfile:
         """Return the worst of two releases at every epsilon.
 
-        It is the cost of parts on disjoint data, and of a candidate that may be either.
+        This is the cost of parts on disjoint data, and of a candidate that may be either.
 
         Notes
         -----
@@ -350,22 +352,21 @@ class PrivacyProfile:
         Parameters
         ----------
         fraction : float
-            Probability, in (0, 1], with which each record enters the sample,
-            independently of the others. The sample's size and members stay secret.
+            Probability, in (0, 1], that each record is in the sample, independently of the others.
+            Size and members of the sample stay secret.
 
         Notes
         -----
         Theorem P7.
 
-        With the sampled pair ``((1-q) Q + q P, Q)``, *remove*:
-        ``delta'(e) = q delta(log(1 + (exp(e) - 1)/q))``; *add*:
-        ``delta'(e) = c delta(log(q exp(e)/c))`` with ``c = 1 - (1-q) exp(e)``, and 0 once
-        ``c <= 0`` (Zhu, Dong and Wang 2022, Theorem 11).
+        With the sampled pair ``((1-q) Q + q P, Q)``, *remove*: ``delta'(e) = q delta(log(1 +
+        (exp(e) - 1)/q))``; *add*: ``delta'(e) = c delta(log(q exp(e)/c))`` with ``c = 1 - (1-q)
+        exp(e)``, and 0 if ``c <= 0`` (Zhu, Dong and Wang 2022, Theorem 11).
         """
         fraction = check_real(fraction, name="fraction", lower=0.0, upper=1.0, lower_open=True)
         if fraction == 1.0:
             return self
-        # A larger fraction costs no less.
+        # A larger fraction costs at least as much.
         fraction = max(fraction, LEAST_RATE)
         renyi = RenyiSubsampled(self._renyi, fraction)
         form = self._form.subsampled(fraction) if self._form else None
@@ -383,7 +384,7 @@ class PrivacyProfile:
         distribution : RunCountDistribution
             Distribution of the number of runs.
         bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
-            Bound on what the selection costs; see `compare_bounds`.
+            Bound on the cost of the selection; see `compare_bounds`.
 
         Raises
         ------
@@ -407,10 +408,10 @@ class PrivacyProfile:
         halves = selected_halves(self._bounded, self._renyi, distribution, bound)
         return self._from_halves(halves, RenyiSelected(self._renyi, distribution))
 
-    # Reading -----------------------------------------------------------------------------
+    # Evaluation --------------------------------------------------------------------------
 
     def epsilon(self, delta: float) -> float:
-        """Return the least epsilon >= 0 at which the release is (epsilon, delta)-private."""
+        """Return the smallest epsilon >= 0 for which the release is (epsilon, delta)-private."""
         delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
         return max(self._remove.epsilon(delta), self._add.epsilon(delta))
 
@@ -443,7 +444,7 @@ class PrivacyProfile:
         return isinstance(self._form, ResponseForm) and self._form.is_nothing
 
     def _covers(self, other: PrivacyProfile) -> bool:
-        """Return whether the other one is known to cost no more at any epsilon."""
+        """Return whether another profile is known to cost no more at any epsilon."""
         if self._form is not None and other._form is not None:
             return self._form.covers(other._form)
         return self == other
@@ -454,19 +455,19 @@ class PrivacyProfile:
 
     @property
     def _bounded(self) -> Sides:
-        """Both directions for what takes exponentials of losses: the largest are infinite."""
+        """Both directions with the largest losses at infinity, so that exponentials are finite."""
         remove = self._remove.within_doubles()
         return remove, remove if self._add is self._remove else self._add.within_doubles()
 
     @property
     def _pairs(self) -> tuple[Sides, Sides]:
-        """Return each direction's own distribution and that of the other direction."""
+        """Return the distribution of each direction together with that of the other one."""
         return (self._remove, self._add), (self._add, self._remove)
 
     def tradeoff(self, alpha: ArrayLike) -> Any:
-        """Return the least type II error of a test at type I error `alpha`.
+        """Return the smallest type II error of a test at type I error `alpha`.
 
-        An adversary who guesses between two neighbouring data sets errs at least that often,
+        An adversary who distinguishes two neighbouring data sets has at least this error,
         whichever of the two is the hypothesis.
 
         Parameters
@@ -489,7 +490,7 @@ class PrivacyProfile:
         Returns
         -------
         float or ndarray
-            Infinite where no bound is known: a curve of (epsilon, delta) points proves none.
+            Infinite if no bound is known: a curve of (epsilon, delta) points does not prove one.
         """
         points = check_vector(np.atleast_1d(orders), name="orders", lower=1.0, lower_open=True)
         values = self._renyi.at(points)
@@ -497,57 +498,57 @@ class PrivacyProfile:
 
     @property
     def pld(self) -> PrivacyLossDistribution:
-        """The numeric core as dp_accounting's object."""
+        """The numeric core as an object of dp_accounting."""
         return to_pld(self._remove, self._add)
 
-    # Being an object ----------------------------------------------------------------------
+    # Object protocol -----------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse: profiles are immutable."""
+        """Raise: profiles are immutable."""
         raise AttributeError(f"PrivacyProfile is immutable; cannot set {name!r}.")
 
     def __delattr__(self, name: str) -> None:
-        """Refuse: profiles are immutable."""
+        """Raise: profiles are immutable."""
         raise AttributeError(f"PrivacyProfile is immutable; cannot delete {name!r}.")
 
     def __eq__(self, other: object) -> bool:
-        """Compare the numeric cores."""
+        """Return whether the numeric cores are equal."""
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
         return self._remove.equals(other._remove) and self._add.equals(other._add)
 
     def __hash__(self) -> int:
-        """Hash the numeric core."""
+        """Return a hash of the numeric core."""
         side = self._remove
         return hash((side.step, side.lowest, side.infinity, side.masses.tobytes()))
 
     def __repr__(self) -> str:
-        """Show epsilon at two usual deltas."""
+        """Return a text with epsilon at two usual deltas."""
         shown = ", ".join(
             f"{shown_number(self.epsilon(delta))} at δ={delta:g}" for delta in (1e-5, 1e-8)
         )
         return f"PrivacyProfile(ε={shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by content."""
+        """Pickle the content."""
         return _rebuilt, (self._remove, self._add, self._renyi)
 
     def to_dict(self, deltas: Sequence[float] = ()) -> dict[str, Any]:
-        """Return plain values, fit for JSON, from which `from_dict` makes an upper bound.
+        """Return plain values for JSON, from which `from_dict` restores an upper bound.
 
         Parameters
         ----------
         deltas : sequence of float, default=()
-            Where epsilon is kept to rounding; the first sixteen count.
+            Deltas at which epsilon is kept up to rounding; the first sixteen count.
 
         Returns
         -------
         dict
-            Less than 5 kB as JSON. What is read from it is never below this profile, costs at
-            most 0.1 % more epsilon at any delta from 1e-10 to 1e-2, and has the same largest loss
-            and mass at infinity, so that a pure guarantee stays that very guarantee. Profiles
-            of up to 64 losses are kept exactly, and so is what was read before: writing it again
-            loses nothing. Rényi divergences grow by at most 0.2 %. Pickles are always exact.
+            Less than 5 kB as JSON. The restored profile is never below this one. It has at most
+            0.1 % more epsilon at any delta from 1e-10 to 1e-2. It has the same largest loss and
+            mass at infinity, so a pure guarantee stays exactly the same. Profiles with up to 64
+            losses are stored exactly, and so are restored profiles: storing them again loses
+            nothing. Rényi divergences grow by at most 0.2 %. Pickles are always exact.
 
         Notes
         -----
@@ -561,7 +562,7 @@ class PrivacyProfile:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PrivacyProfile:
-        """Return the profile that `to_dict` described."""
+        """Restore a profile from the result of `to_dict`."""
         remove, add, renyi = unpacked(content)
         return cls._make(remove, add, renyi)
 
@@ -572,7 +573,7 @@ def _rebuilt(*parts: Any) -> PrivacyProfile:
 
 @functools.lru_cache(maxsize=32)
 def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
-    """Return the profile of an event, which searches of one process ask for again and again."""
+    """Return the profile of an event; cached, since searches request it again and again."""
     losses = losses_of_event(event, step)
     renyi: RenyiCurve | None = None
     reveals_all = losses is not None and losses[0][0].infinity >= 1.0
@@ -589,7 +590,7 @@ def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyPro
     return PrivacyProfile._from_halves(halves_of_bound(renyi.delta), renyi)
 
 
-# Guarantees that rest on a premise which holds with high probability ---------------------
+# Guarantees with a premise that holds with high probability ------------------------------
 
 
 def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
@@ -598,23 +599,24 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
     Parameters
     ----------
     profile : PrivacyProfile
-        What the release costs where the premise holds.
+        The cost of the release if the premise holds.
     probability : float
-        Bound, on every data set, on the probability that it does not.
+        Bound on the probability that it does not, on every data set.
 
     Returns
     -------
     PrivacyProfile
-        With the probability added to delta at every epsilon, in each direction.
+        The profile with the probability added to delta at every epsilon, in each direction.
 
     Notes
     -----
     Theorem L3.
 
-    Split P into its part G where the premise holds and the rest, of mass at most `probability`.
-    For every set S, ``P(S) - alpha Q(S) <= (G(S) - alpha Q(S)) + probability``, and the premise
-    bounds the first term. It is enough that the premise holds under P, the first distribution of
-    each direction. It may be a statement about the pair of data sets and what was released before.
+    Split P into its part G where the premise holds and the rest, with a mass of at most
+    `probability`. For every set S, ``P(S) - alpha Q(S) <= (G(S) - alpha Q(S)) + probability``, and
+    the premise bounds the first term. It suffices that the premise holds under P, the first
+    distribution of each direction. It may be a statement about the pair of data sets and about
+    earlier releases.
 
     Examples
     --------
@@ -633,11 +635,11 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
     return PrivacyProfile._from_halves(Halves(step, *halves))
 
 
-# What the rest of the accounting reads and makes -----------------------------------------
+# Access for the other modules of accounting ----------------------------------------------
 
 
 def sides_of(profile: PrivacyProfile) -> Sides:
-    """Return a profile's loss distributions, of the remove and the add direction."""
+    """Return a profile's loss distributions, for the remove and the add direction."""
     return profile._bounded
 
 
@@ -647,14 +649,14 @@ def renyi_of(profile: PrivacyProfile) -> RenyiCurve:
 
 
 def profile_from_halves(halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
-    """Return the profile of bounds on ``delta(0), delta(step), ...`` in each direction."""
+    """Return the profile with bounds on ``delta(0), delta(step), ...`` in each direction."""
     return PrivacyProfile._from_halves(halves, renyi)
 
 
 def profile_from_bound(
     delta: Callable[[FloatArray], FloatArray], renyi: RenyiCurve | None = None
 ) -> PrivacyProfile:
-    """Return the profile of a bound on delta in both directions, known at any epsilon >= 0."""
+    """Return the profile of a bound on delta in both directions, a function of epsilon >= 0."""
     return PrivacyProfile._from_halves(halves_of_bound(delta), renyi)
 
 

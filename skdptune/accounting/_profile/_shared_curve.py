@@ -1,4 +1,4 @@
-"""One curve for candidates that differ in cost: each is calibrated to lie below it."""
+"""A common curve for candidates that differ in cost: each is calibrated to lie below it."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ _STEPS = 40
 _POINTS = 2000
 # Tails that were cut off a grid.
 _NEGLIGIBLE = 1e-12
-# Share of the shift that a calibration may leave.
+# Relative part of the shift that a calibration may leave unused.
 _TOLERANCE = 2e-3
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-9, 60.0
-# Of a curve: beyond it a profile has no digits.
+# Limit for a curve, beyond which a profile has no significant digits.
 _LARGEST_CURVE = 30.0
 
 
 @dataclass(frozen=True)
 class SharedCurve:
-    """A Gaussian release of some shift that fails with a small probability.
+    """A Gaussian release with a given shift that fails with a small probability.
 
     Parameters
     ----------
     shift : float
-        Distance of the two normal distributions, in standard deviations; at most 30.
+        Distance between the two normal distributions, in standard deviations; at most 30.
     failure : float
-        Mass at infinity, which lets curves that are no Gaussians lie below it.
+        Mass at infinity, which allows curves that are not Gaussian to lie below it.
 
     Notes
     -----
     Theorem T4. A release whose curve is at most the shared curve at every epsilon >= 0, in both
-    directions, may stand in any bound that uses profiles as upper bounds: selection, mixtures,
-    composition, and sampling. So a search over candidates that differ in what sets their cost has
-    the cost of the search over releases of this one curve, however the candidates are chosen.
+    directions, costs at most as much in any bound that uses profiles as upper bounds: selection,
+    mixtures, composition, and sampling. So a search over candidates that differ in cost parameters
+    costs at most as much as a search over releases with this one curve, however the candidates are
+    chosen.
 
     Examples
     --------
@@ -60,31 +61,31 @@ class SharedCurve:
     failure: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no curve."""
+        """Validate the parameters."""
         check_real(self.shift, name="shift", lower=0.0, lower_open=True, upper=_LARGEST_CURVE)
         check_real(self.failure, name="failure", lower=0.0, upper=1.0, upper_open=True)
 
     @cached_property
     def profile(self) -> PrivacyProfile:
-        """What any release costs whose curve lies below."""
+        """The cost of any release whose curve lies below this one."""
         return with_failure(PrivacyProfile.gaussian(self.shift), self.failure)
 
     @cached_property
     def _dots(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """The points between which `profile` is linear in exp(epsilon), per direction."""
+        """The points between which `profile` is linear in exp(epsilon), for each direction."""
         dots = {}
         for direction, (own, _) in zip(_DIRECTIONS, self.profile._pairs, strict=True):
             dots[direction] = (own.step * np.arange(own.highest + 1), own.curve)
         return dots
 
     def covers(self, profile: PrivacyProfile) -> bool:
-        """Return whether a profile lies below the curve at every epsilon >= 0, both directions.
+        """Return whether a profile lies below the curve at every epsilon >= 0, in both directions.
 
         Notes
         -----
-        A profile is convex in exp(epsilon), and `self.profile` is linear between its dots: if the
-        one is at most the other at all dots, then everywhere between them. At the last dot nothing
-        but the failure is left, and a profile does not rise.
+        A profile is convex in exp(epsilon), and `self.profile` is linear between its dots. If the
+        former is at most the latter at all dots, then so it is everywhere between them. At the
+        last dot only the failure remains, and a profile does not increase.
         """
         check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         return all(
@@ -95,15 +96,15 @@ class SharedCurve:
     def divided(self, share: float, failures: int) -> SharedCurve:
         """Return the curve of a component that has a share of the squared shift.
 
-        Gaussian releases compose by the squares of their shifts, so components whose shares add up
-        to 1 compose to no more than the whole.
+        Gaussian releases compose by the squares of their shifts. So components whose shares sum to
+        1 compose to at most the whole.
         """
         return SharedCurve(self.shift * math.sqrt(share), self.failure / failures)
 
     def least_shift(self, profile: PrivacyProfile) -> float:
-        """Return roughly the least shift whose curve, with this failure, covers a profile.
+        """Return roughly the smallest shift whose curve, with this failure, covers a profile.
 
-        Infinite if none does: where more than the failure is left at large epsilon.
+        It is infinite if no shift does, because more than the failure remains at large epsilon.
         """
         needed = []
         for direction, (own, _) in zip(_DIRECTIONS, profile._pairs, strict=True):
@@ -137,24 +138,24 @@ def calibrate_to_curve(
     upper: float = 1e6,
     guess: float = 1.0,
 ) -> Calibration:
-    """Return about the least noise, or the largest budget, whose profile a curve covers.
+    """Return nearly the smallest noise, or the largest budget, whose profile a curve covers.
 
     Parameters
     ----------
     make_profile : callable
-        From the parameter to a profile.
+        Maps the parameter to a profile.
     curve : SharedCurve
     parameter : {"noise", "budget"}, default="noise"
-        "noise" costs less the larger it is, "budget" costs more.
+        A larger "noise" costs less, a larger "budget" costs more.
     lower, upper : float
         Range of the parameter; positive.
     guess : float, default=1.0
-        Where to start.
+        Start of the search.
 
     Returns
     -------
     Calibration
-        The parameter as ``value``, and its ``profile``, which the curve covers.
+        The parameter as ``value``, and its ``profile``, which is covered by the curve.
 
     Raises
     ------
@@ -165,9 +166,9 @@ def calibrate_to_curve(
     -----
     Theorem T4.
 
-    The least shift that covers a profile falls about in proportion to the noise, so that secants
-    in logarithms need few profiles. Only a parameter whose profile was found to be covered is
-    returned (Theorem C1).
+    The smallest shift that covers a profile decreases nearly in proportion to the noise, so
+    secants in logarithms need few profiles. Only a parameter whose profile was verified to be
+    covered is returned (Theorem C1).
 
     Examples
     --------
@@ -219,8 +220,8 @@ def _next(
     lower: float,
     upper: float,
 ) -> float:
-    """Return the parameter to try next: where a shift in proportion to it would be as wanted."""
-    # Aimed at half the tolerance below, so that the hit is on the safe side.
+    """Return the next parameter to try, by interpolation or in proportion to the shift."""
+    # The aim is half the tolerance below, so that the result is on the safe side.
     aim = wanted * (1.0 - 0.5 * _TOLERANCE)
     ratio = shift / aim if math.isfinite(shift) else 4.0
     found = value * min(max(ratio, 0.1), 10.0) ** sign

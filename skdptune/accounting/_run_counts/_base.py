@@ -1,4 +1,4 @@
-"""What every distribution of the number of runs offers, and the checks of its arguments."""
+"""The interface of all distributions of the number of runs, and validation of arguments."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ from skdptune.accounting._run_counts._negative_binomial import (
     make_generator,
 )
 
-# Shares by which checked numbers may differ, and draws that are compared with probabilities.
+# Relative differences allowed in numerical checks, and number of draws compared with
+# probabilities.
 _SLACK = 1e-7
 _DRAWS = 4000
-# Smaller derivatives are not looked at.
+# Smaller derivatives are ignored.
 _LEAST_SEEN = 1e-200
 
 
 class RunCountDistribution(ABC):
     """Distribution of the number K of runs of a private search.
 
-    A search draws K from a distribution that depends on public constants only, makes K independent
-    runs and returns the best. K itself is never shown: the privacy cost depends on its
+    A search draws K from a distribution that depends only on public constants, makes K independent
+    runs and returns the best one. K itself is never shown. The privacy cost depends on its
     distribution, through the probability generating function ``pgf(x) = E[x^K]`` and its
     derivatives.
 
-    Distributions are immutable, compare by value and can be hashed and pickled. A subclass is a
-    frozen dataclass that fills in the abstract members; they receive arguments already checked.
+    Distributions are immutable, compare by value, and are hashable and picklable. A subclass is a
+    frozen dataclass that implements the abstract members, which receive validated arguments.
 
     Notes
     -----
-    Assumption S0. Costs rest on this: probabilities are not negative and sum to 1, so that
-    ``pgf(1)`` is 1; `pgf_derivative` and `pgf_second_derivative` are the derivatives of `pgf`,
-    finite up to 1, where the first one is `mean`; and `sample` draws with these probabilities.
-    The envelope (Theorem S2) is proved where ``pgf'' / pgf'''`` is linear in x. All of it holds
-    for the distributions here. One of your own is checked numerically where it is used: that finds
-    most mistakes, and proves nothing.
+    Assumption S0. Privacy costs assume that probabilities are not negative and sum to 1, so that
+    ``pgf(1)`` is 1. They assume that `pgf_derivative` and `pgf_second_derivative` are the
+    derivatives of `pgf`, finite up to 1, where the first one is `mean`; and that `sample` draws
+    with these probabilities. The envelope (Theorem S2) is proved if ``pgf'' / pgf'''`` is linear
+    in x. All of this holds for the distributions of this package. Your own distribution is checked
+    numerically when it is used: this finds most mistakes, but proves nothing.
     """
 
     _name: ClassVar[str]
@@ -57,7 +58,7 @@ class RunCountDistribution(ABC):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the distribution known to `from_dict` by its name, if it has one of its own."""
+        """Register the distribution's name for `from_dict`, if it defines a name."""
         super().__init_subclass__(**kwargs)
         if "_name" in vars(cls):
             RunCountDistribution._known[cls._name] = cls
@@ -116,8 +117,8 @@ class RunCountDistribution(ABC):
         Parameters
         ----------
         random_state : None, int, numpy Generator or numpy RandomState, default=None
-            None draws from the entropy of the operating system. A seed makes the draw
-            reproducible by whoever knows it, which a release with a guarantee must not be.
+            None uses the operating system's entropy. A seed makes the draw reproducible by anyone
+            who knows it; do not use one for a release with a guarantee.
         size : int or tuple of int, default=None
             Shape of the result. None draws one number.
 
@@ -134,14 +135,14 @@ class RunCountDistribution(ABC):
         return np.asarray(self._draw(make_generator(random_state), shape), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the distribution's name and parameters as plain values, fit for JSON."""
+        """Return the distribution's name and parameters as plain values for JSON."""
         return {"distribution": self._name} | {
             name: getattr(self, name) for name in self._parameters()
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the distribution that `to_dict` described."""
+        """Restore a distribution from the result of `to_dict`."""
         check_kind(values, name="values", kind=Mapping, domain="a mapping")
         known = {
             name: kind
@@ -176,7 +177,7 @@ class RunCountDistribution(ABC):
 
 
 def check_distribution(value: Any) -> RunCountDistribution:
-    """Return the argument ``distribution`` if it is one of the number of runs, or raise."""
+    """Return ``distribution`` if it is a distribution of the number of runs, or raise."""
     distribution: RunCountDistribution = check_kind(
         value,
         name="distribution",
@@ -190,9 +191,9 @@ def check_distribution(value: Any) -> RunCountDistribution:
 
 
 def _check_own(distribution: RunCountDistribution) -> None:
-    """Raise if a distribution of the user's is not what costs of searches are computed from.
+    """Raise if a user's distribution violates the assumptions of privacy costs.
 
-    The checks are numerical: they find mistakes, and prove nothing.
+    The checks are numerical: they find mistakes, but prove nothing.
 
     Notes
     -----
@@ -218,7 +219,7 @@ def _check_own(distribution: RunCountDistribution) -> None:
 
 
 def _sound(values: FloatArray, name: str) -> FloatArray:
-    """Return the values of a function that must be finite, not negative and not falling."""
+    """Return the values of a function that must be finite, not negative and non-decreasing."""
     if not np.all(np.isfinite(values) & (values >= 0.0)):
         raise _wrong(f"whose {name} is finite and not negative on [0, 1]")
     if np.any(np.diff(values) < -_SLACK * values[-1]):
@@ -227,15 +228,15 @@ def _sound(values: FloatArray, name: str) -> FloatArray:
 
 
 def _is_derivative(rise: FloatArray, of: FloatArray, x: FloatArray) -> bool:
-    """Return whether a function grows between points as one that does not fall says it does."""
-    # The mean of what does not fall is between the values at both ends.
+    """Return whether the increments of a function agree with its non-decreasing derivative."""
+    # The mean of a non-decreasing function is between its values at both ends.
     low, high = rise[:-1] * np.diff(x), rise[1:] * np.diff(x)
     slack = _SLACK * (of[-1] + high)
     return bool(np.all((np.diff(of) >= low - slack) & (np.diff(of) <= high + slack)))
 
 
 def _check_bend(distribution: RunCountDistribution) -> None:
-    """Raise unless ``pgf'' / pgf'''`` looks linear, as the proof of the envelope demands."""
+    """Raise unless ``pgf'' / pgf'''`` looks linear, as the proof of the envelope requires."""
     # Theorem S2: its proof needs pgf'' / pgf''' to be linear.
     places, near = np.linspace(0.05, 0.95, 19), 1e-4 * np.array([-1.0, 0.0, 1.0])
     points = (places[:, None] + near).ravel()
@@ -252,7 +253,7 @@ def _check_bend(distribution: RunCountDistribution) -> None:
 
 
 def _check_draws(distribution: RunCountDistribution) -> None:
-    """Raise unless draws look like the probabilities and the generating function."""
+    """Raise unless draws agree with the probabilities and the generating function."""
     draws = distribution.sample(0, size=_DRAWS)
     if np.any(draws < 0):
         raise _wrong("whose draws are not negative")
@@ -263,7 +264,7 @@ def _check_draws(distribution: RunCountDistribution) -> None:
     if abs(chances[0] - distribution.pgf(0.0)) > _SLACK:
         raise _wrong("whose pgf at 0 is its probability of no run")
     x = np.array([0.5, *(1.0 - np.array([0.5, 0.1]) / max(distribution.mean, 1.0))])
-    # Six standard deviations, which a right one exceeds once in 10^8, and some tail.
+    # Six standard deviations, which a correct distribution exceeds once in 10^8, plus some tail.
     for found, stated in (
         (draws[:, None] <= counts, chances[1:]),
         (x ** draws[:, None].astype(np.float64), distribution.pgf(x)),

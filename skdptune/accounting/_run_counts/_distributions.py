@@ -16,18 +16,19 @@ from skdptune.accounting._run_counts._negative_binomial import (
     draw_truncated_negative_binomial,
 )
 
-# Up to here floats count without gaps and numpy's samplers take the parameter.
+# Up to here, floats represent all integers, and numpy's samplers accept the parameter.
 _LARGEST_COUNT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNegativeBinomial(RunCountDistribution):
-    """Negative binomial number of runs, given that there is at least one.
+    """Negative binomial number of runs, given that there is at least one run.
 
     Parameters
     ----------
     eta : float
-        Shape, in (-1, 1e6]. The geometric distribution has shape 1, the logarithmic one shape 0.
+        Shape, in (-1, 1e6]. The geometric distribution has shape 1, the logarithmic one has shape
+        0.
     gamma : float
         Stopping probability, in [1e-140, 1). Smaller values mean more runs.
 
@@ -35,10 +36,10 @@ class TruncatedNegativeBinomial(RunCountDistribution):
     -----
     Theorem K1.
 
-    ``pgf(x) = ((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``, and its limit
-    ``log(1 - (1 - gamma) x) / log(gamma)`` at ``eta = 0``: the distributions of Papernot and
-    Steinke, "Hyperparameter Tuning with Renyi Differential Privacy" (ICLR 2022), Definition 1. The
-    ends of the two ranges keep all values finite in double precision. Two distributions of the
+    ``pgf(x) = ((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``, and its limit ``log(1 - (1 -
+    gamma) x) / log(gamma)`` at ``eta = 0``. These are the distributions of Papernot and Steinke,
+    "Hyperparameter Tuning with Renyi Differential Privacy" (ICLR 2022), Definition 1. The ranges
+    of the two parameters keep all values finite in double precision. Two distributions with the
     same ``eta`` and ``gamma`` are equal, so ``Geometric(g) == TruncatedNegativeBinomial(1, g)``.
 
     Examples
@@ -74,7 +75,7 @@ class TruncatedNegativeBinomial(RunCountDistribution):
         return TruncatedNegativeBinomial(eta, negative_binomial.gamma_from_mean(mean, eta))
 
     def __eq__(self, other: object) -> bool:
-        """Return whether ``other`` is the same distribution, whatever its class is called."""
+        """Return whether ``other`` is the same distribution, even if its class differs."""
         if not isinstance(other, TruncatedNegativeBinomial):
             return NotImplemented
         return (self.eta, self.gamma) == (other.eta, other.gamma)
@@ -106,7 +107,7 @@ class TruncatedNegativeBinomial(RunCountDistribution):
 
 @dataclass(frozen=True, eq=False)
 class Geometric(TruncatedNegativeBinomial):
-    """Geometric number of runs: after each, stop with a fixed probability.
+    """Geometric number of runs: after each run, stop with a fixed probability.
 
     Parameters
     ----------
@@ -164,13 +165,13 @@ class Logarithmic(TruncatedNegativeBinomial):
 
 @dataclass(frozen=True)
 class Poisson(RunCountDistribution):
-    """Poisson number of runs, which may be none.
+    """Poisson number of runs, which may be zero.
 
     Parameters
     ----------
     rate : float
-        The mean, above 0. With probability ``exp(-rate)`` the search makes no run and returns
-        a result that no data touched.
+        The mean, above 0. With probability ``exp(-rate)``, the search makes no run and returns a
+        result that does not depend on the data.
 
     Notes
     -----
@@ -228,7 +229,7 @@ class Binomial(RunCountDistribution):
     trials : int
         Number of trials, at least 1.
     probability : float
-        Probability that a trial is run, in (0, 1]. At 1 the number of runs is fixed.
+        Probability that a trial is run, in (0, 1]. If it is 1, the number of runs is fixed.
 
     Notes
     -----
@@ -288,8 +289,8 @@ class Binomial(RunCountDistribution):
         return np.asarray(rng.binomial(self.trials, self.probability, shape), dtype=np.int64)
 
     def _power(self, x: FloatArray, exponent: int) -> FloatArray:
-        # (1 - p + p x)^n, its base kept near 0 by itself and near 1 by what it lacks. Both
-        # functions know that 0^0 = 1, met for n = 0 at p = 1 and x = 0.
+        # (1 - p + p x)^n; the base is computed directly near 0, and by its distance from 1 near 1.
+        # Both functions return 0^0 = 1, which occurs for n = 0 at p = 1 and x = 0.
         base = (1.0 - self.probability) + self.probability * x
         far = special.xlogy(float(exponent), base)
         near = special.xlog1py(float(exponent), -self.probability * (1.0 - x))

@@ -1,11 +1,11 @@
-"""The truncated negative binomial distribution, accurate for every shape and mean, and its draws.
+"""Accurate functions and draws of the truncated negative binomial distribution.
 
-With ``a = 1 - gamma`` and ``w(x) = 1 - a x`` every quantity is written in
+With ``a = 1 - gamma`` and ``w(x) = 1 - a x``, every quantity is expressed in terms of
 
 * ``span = -log gamma``, the value of ``-log w`` at ``x = 1``,
-* ``exprel(t) = (e^t - 1) / t``, which is 1 at ``t = 0``,
+* ``exprel(t) = (e^t - 1) / t``, which is 1 at ``t = 0``.
 
-so that ``eta = 0`` (the logarithmic distribution) is a value like any other and nothing overflows.
+So ``eta = 0`` (the logarithmic distribution) needs no special case, and nothing overflows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy import optimize, special
 from skdptune._secure_random import SecureGenerator, secure_generator
 from skdptune._validation import FloatArray, check_integer, check_kind, check_real
 
-# Within these ends the mean and both derivatives of the pgf are finite in double precision.
+# Within these limits, the mean and both derivatives of the pgf are finite in double precision.
 SMALLEST_GAMMA = 1e-140
 LARGEST_GAMMA = 1.0 - sys.float_info.epsilon / 2
 LARGEST_ETA = 1e6
@@ -39,7 +39,7 @@ def mean(eta: float, gamma: float) -> float:
 
 
 def gamma_from_mean(target: float, eta: float) -> float:
-    """Return the stopping probability at which shape ``eta`` gives the mean ``target``."""
+    """Return the stopping probability for which shape ``eta`` has the mean ``target``."""
     target = check_real(target, name="mean", lower=1, lower_open=True)
     end = -math.log(SMALLEST_GAMMA)
     hint = "A larger eta allows a larger mean."
@@ -70,7 +70,7 @@ def pgf(eta: float, gamma: float, x: FloatArray) -> FloatArray:
         -np.log1p(-np.minimum(below, 0.5)),
         -np.log((1.0 - x) + gamma * x),
     )
-    # expm1(eta decay) / expm1(eta span), with the large factor taken out where eta > 0.
+    # expm1(eta decay) / expm1(eta span), with the large factor separated if eta > 0.
     ratio = decay / span * special.exprel(-abs(eta) * decay) / special.exprel(-abs(eta) * span)
     value: FloatArray = ratio * np.exp(-max(eta, 0.0) * _log_growth(gamma, x))
     return np.minimum(value, 1.0)
@@ -122,45 +122,45 @@ def _mean_of_span(span: float, eta: float) -> float:
 
 
 def _log_growth(gamma: float, x: FloatArray) -> FloatArray:
-    """Return ``log(w(x) / gamma)`` to full relative accuracy near ``x = 1``."""
+    """Return ``log(w(x) / gamma)`` with full relative accuracy near ``x = 1``."""
     return np.log1p((1.0 - x) * ((1.0 - gamma) / gamma))
 
 
 def _scaled_decay(scale: float, exponent: FloatArray) -> FloatArray:
-    """Return ``scale e^-exponent``, also where the exponential alone would underflow."""
+    """Return ``scale e^-exponent``, even if the exponential itself would underflow."""
     root = np.exp(-exponent / 2)
     return np.asarray(scale * root * root)
 
 
 def _exceedance_by_quadrature(eta: float, gamma: float, count: float) -> float:
-    """Return ``P(K > count)`` for ``eta`` near 0 or below, to about 1e-11.
+    """Return ``P(K > count)`` for ``eta`` near 0 or below, with an error of about 1e-11.
 
-    The integrand is smooth on the scale of 1 whatever the count: a step near ``z = log count``
-    times an exponential. Panels of at most that width therefore need no adaptation; what
-    limits the accuracy is the ratio of gamma functions.
+    The integrand is smooth on the scale of 1 for any count: a step near ``z = log count`` times an
+    exponential. Therefore panels of at most that width need no adaptation. The accuracy is limited
+    by the ratio of gamma functions.
     """
     span = -math.log(gamma)
     edges = np.linspace(0.0, span, math.ceil(span) + 1)
     half = span / (edges.size - 1) / 2
     z = (edges[:-1, np.newaxis] + half * (1.0 + _NODES)).ravel()
-    # log(1 - e^-z) in the form that keeps its digits: the first where z is small.
+    # log(1 - e^-z) in the form that keeps its digits: the first one for small z.
     log_step = np.where(z < 0.7, np.log(-np.expm1(-z)), np.log1p(-np.exp(-np.maximum(z, 0.7))))
     integral = np.exp(count * log_step - eta * z) @ np.tile(_WEIGHTS, edges.size - 1) * half
     scale = special.poch(count + 1.0, eta) / special.gamma(1.0 + eta)
     return float(scale * integral / (span * special.exprel(-eta * span)))
 
 
-# Exact draws, in a time that no parameter changes ----------------------------------------
+# Exact draws, in a time that does not depend on parameters -------------------------------
 
 IntArray = NDArray[np.int64]
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
-# Sums of two draws below this stay below the largest int64.
+# Sums of two draws up to this stay below the largest int64.
 _LARGEST_DRAW = 2**61
 
 
 def make_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a generator: of a cryptographic source for None, a stream for a seed."""
+    """Return a generator: from a cryptographic source for None, or seeded."""
     if isinstance(random_state, np.random.Generator | SecureGenerator):
         return random_state
     check_kind(
@@ -170,10 +170,10 @@ def make_generator(random_state: RandomState) -> np.random.Generator:
         domain="None, an integer, a numpy Generator or a numpy RandomState",
     )
     if random_state is None:
-        # Assumption E0: words of AES, keyed by the operating system.
+        # Assumption E0: random bits from AES with a key from the operating system.
         return secure_generator()
     if isinstance(random_state, np.random.RandomState):
-        # Drawing the seed advances the legacy stream, so that two calls give two samples.
+        # Drawing the seed advances the legacy generator, so that two calls give two samples.
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
     seed = check_integer(random_state, name="random_state", lower=0, upper=None)
     return np.random.default_rng(seed)
@@ -182,16 +182,16 @@ def make_generator(random_state: RandomState) -> np.random.Generator:
 def draw_truncated_negative_binomial(
     rng: np.random.Generator, eta: float, gamma: float, shape: tuple[int, ...]
 ) -> IntArray:
-    """Return independent draws; numbers of runs beyond 2**61 are cut there.
+    """Return independent draws; numbers of runs above 2**61 are clipped.
 
-    For ``eta >= 0`` the negative binomial distribution of shape ``eta`` is that of a process at
-    the time ``eta`` that jumps at rate ``span = -log gamma`` by logarithmic numbers. Given that it
-    jumps at all, the first jump falls at an exponential time cut at ``eta``, is logarithmic, and
-    what follows is negative binomial of the shape that is left.
+    For ``eta >= 0``, the negative binomial distribution of shape ``eta`` is that of a process at
+    time ``eta`` that jumps at rate ``span = -log gamma`` by logarithmic numbers. Given that it
+    jumps at all, the first jump is at an exponential time truncated at ``eta``, and has a
+    logarithmic size. The rest is negative binomial with the remaining shape.
 
-    For ``eta < 0`` the tail ``P(K > k)`` (see `probability_at_most`) is the mean of
-    ``(v (1 - e^-z))^k`` with ``v ~ Beta(1 + eta, -eta)`` and ``z`` of density proportional to
-    ``e^(-eta z)`` on ``[0, span]``: a mixture of geometric distributions.
+    For ``eta < 0``, the tail ``P(K > k)`` (see `probability_at_most`) is the mean of ``(v (1 -
+    e^-z))^k`` with ``v ~ Beta(1 + eta, -eta)`` and ``z`` with a density proportional to ``e^(-eta
+    z)`` on ``[0, span]``: a mixture of geometric distributions.
     """
     span = -math.log(gamma)
     if eta < 0.0:
@@ -203,7 +203,7 @@ def draw_truncated_negative_binomial(
 
 
 def _draw_logarithmic(rng: np.random.Generator, span: float, shape: tuple[int, ...]) -> IntArray:
-    """Return geometric draws of success ``e^-z``, ``z`` uniform on ``[0, span]``."""
+    """Return geometric draws with success probability ``e^-z``, ``z`` uniform on ``[0, span]``."""
     return rng.geometric(np.exp(-span * rng.random(shape)))
 
 
@@ -211,7 +211,7 @@ def _draw_geometric_mixture(
     rng: np.random.Generator, eta: float, span: float, shape: tuple[int, ...]
 ) -> IntArray:
     z = span - _draw_cut_exponential(rng, -eta, span, shape)
-    # 1 - v is drawn itself: the success 1 - v (1 - e^-z) may be far below the spacing at 1.
+    # Draw 1 - v directly: the success 1 - v (1 - e^-z) may be far below the float spacing at 1.
     complement = rng.beta(-eta, 1.0 + eta, shape)
     success = np.exp(-z) + complement * -np.expm1(-z)
     return _cut(rng.geometric(np.minimum(success, 1.0)))
@@ -220,7 +220,7 @@ def _draw_geometric_mixture(
 def _draw_cut_exponential(
     rng: np.random.Generator, rate: float, end: float, shape: tuple[int, ...]
 ) -> FloatArray:
-    """Return exponential draws given that they fall in ``[0, end]``."""
+    """Return exponential draws, given that they are in ``[0, end]``."""
     uniform = rng.random(shape)
     extent = rate * end
     if extent < sys.float_info.min:

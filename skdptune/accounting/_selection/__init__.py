@@ -1,4 +1,4 @@
-"""Bounds on what the best of a random number of private runs costs."""
+"""Bounds on the privacy cost of the best of a random number of private runs."""
 
 from skdptune.accounting._selection._bounds import (
     BOUNDS,

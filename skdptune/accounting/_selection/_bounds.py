@@ -1,7 +1,7 @@
-"""Bounds on private selection, by name: what the best of a random number of runs costs.
+"""Bounds on private selection, by name: the cost of the best of a random number of runs.
 
-Every bound takes one run and the distribution of the number of runs, and bounds delta of the best
-run for every epsilon >= 0, direction by direction.
+Every bound is computed from one run and the distribution of the number of runs. It bounds delta of
+the best run for every epsilon >= 0, separately for each direction.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from skdptune.accounting._selection._tradeoff import IntArray
 Curve = Callable[[FloatArray], FloatArray]
 BOUNDS = ("envelope", "profile", "rdp", "best")
 _POINTS = 2**12
-# A pure run's curve is correlated point by point, and has few bends.
+# The curve of a pure run has few bends, and is correlated at every point of its grid.
 _PURE_POINTS = 2**12
 _NEGLIGIBLE = 1e-17
-# Steps between the points to which bends of the envelope move.
+# Steps between the points to which bends of the envelope are moved.
 _STRIDE = 4
-# Values of a curve near which positions are priced, and the least of them.
+# Values of a curve near which positions are priced, and the smallest of them.
 _LEVELS = 48
 _LEAST_LEVEL = 1e-13
-# Ratio of the points at which the end of a curve is looked for.
+# Ratio of the points at which the end of a curve is searched.
 _STRETCH = 1.5
 
 
@@ -77,7 +77,7 @@ def selected_halves(
     distribution : RunCountDistribution
         Distribution of the number of runs.
     bound : {"envelope", "profile", "rdp", "best"}
-        "best" takes the least of those that apply, at every epsilon.
+        "best" uses the smallest applicable bound at every epsilon.
     """
     # Theorem S5: both directions of a selection make a profile.
     remove, add = sides
@@ -88,10 +88,10 @@ def selected_halves(
     top = max(min(curve.top for curve in side) for side in curves)
     is_pure = remove.infinity == add.infinity == 0.0
     step = _grid_step(top, remove.step, _PURE_POINTS if is_pure else _POINTS)
-    # Bends move to points of a coarser grid, so that the curve comes down as much later; what is
-    # left at the end of the grid would count as never coming down.
+    # Bends are moved to points of a coarser grid, so that the curve decreases later by as much.
+    # Any value at the end of the grid would count as never decreasing.
     size = place_above(min(top, LARGEST_LOSS), step) + 2 + 2 * _STRIDE
-    # What is not a number bounds nothing.
+    # NaN is not a bound.
     halves = [functools.reduce(np.fmin, (c.half(step, size) for c in side)) for side in curves]
     return Halves(step, halves[0], halves[-1])
 
@@ -106,12 +106,12 @@ def _applicable_curves(
 
 
 def bound_curve(name: str, run: Run, distribution: RunCountDistribution) -> BoundCurve:
-    """Return one bound in one direction, to be read at any epsilon >= 0."""
+    """Return one bound in one direction, as a function of epsilon >= 0."""
     return _CURVES[name](run, distribution)
 
 
 class _EnvelopeCurve:
-    """The least of the envelope and of bounds in which every position is used only once."""
+    """The minimum of the envelope and of bounds in which every position is used only once."""
 
     def __init__(
         self, own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
@@ -128,7 +128,7 @@ class _EnvelopeCurve:
         return self._with_positions(values, points, np.arange(points.size))[back]
 
     def half(self, step: float, size: int) -> FloatArray:
-        # The end of a pure guarantee's curve is a figure of its own: no rounding there.
+        # The end of a pure guarantee's curve is an exact number: do not round there.
         values = self._envelope.half(step, size, stride=1 if self._is_pure else _STRIDE)
         if self._positions is None or values[0] <= _LEAST_LEVEL:
             return values
@@ -140,15 +140,15 @@ class _EnvelopeCurve:
     def _with_positions(
         self, values: FloatArray, epsilons: FloatArray, places: IntArray
     ) -> FloatArray:
-        """Return the values, lowered at some places; what convexity makes of them comes later."""
-        # Theorem S6: positions give a second bound, and the lesser one holds.
+        """Return the values, lowered at some places; convexity is applied later."""
+        # Theorem S6: positions give a second bound, and the smaller one holds.
         if self._positions is None:
             return values
         lowered = values.copy()
         for priced in self._positions.priced(epsilons[places], values[places]):
             index = int(np.searchsorted(epsilons[places], priced.epsilon))
             around = places[max(index - 1, 0) : index + 2]
-            # Half way to the next, too: next to its own epsilon a bound is nearly as good.
+            # Also halfway to the neighbours: a bound is nearly as good next to its own epsilon.
             nearby = np.append(places[index], (around[:-1] + around[1:]) // 2)
             lowered[nearby] = np.fmin(lowered[nearby], priced.delta(epsilons[nearby]))
         return lowered
@@ -169,21 +169,21 @@ BoundCurve = _EnvelopeCurve | _PointCurve
 
 
 def _is_crowded(distribution: RunCountDistribution) -> bool:
-    """Return whether a price of positions can lower the bound to speak of."""
+    """Return whether prices of positions can lower the bound noticeably."""
     return not isinstance(distribution, TruncatedNegativeBinomial) or distribution.eta > 5.0
 
 
 def useful_end(delta: Curve, residue: float, end: float) -> float:
-    """Return an epsilon from which on nothing but the residue is left."""
+    """Return an epsilon above which only the residue remains."""
     if residue == 0.0 and end < LARGEST_LOSS:
         return max(end, 1e-9)
-    # A run that may only fail outright ends at 0.
+    # For a run that may only fail completely, this is 0.
     last = max(min(end, LARGEST_LOSS), 1e-9)
-    # With a fixed number of runs more is left than the residue, however large epsilon is.
+    # With a fixed number of runs, more than the residue remains, however large epsilon is.
     floor = float(delta(np.array([last]))[0]) if residue > 0.0 else 0.0
     enough = max(residue, floor) * 1.001 + _NEGLIGIBLE
     start = min(1e-3, last)
-    # Points in proportion; the curve does not rise, so the first that will do is found by halving.
+    # On a geometric grid; the curve does not increase, so bisection finds the first such point.
     low, high = -1, max(math.ceil(math.log(max(last / start, 1.0)) / math.log(_STRETCH)), 0)
     while high - low > 1:
         middle = (low + high) // 2
@@ -193,7 +193,7 @@ def useful_end(delta: Curve, residue: float, end: float) -> float:
 
 
 def _grid_step(top: float, finest: float, points: int) -> float:
-    """Return a step that resolves [0, top], and no finer than the run's own where that helps."""
+    """Return a step that resolves [0, top], and no finer than the run's own if that helps."""
     step = step_at_most(top / points)
     own = step_at_most(finest)
     return own if step < own <= 2.0 * step else step
@@ -223,11 +223,11 @@ def _profile(run: Run, distribution: RunCountDistribution) -> _PointCurve:
 def _shift(
     own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
 ) -> float | None:
-    """Return by how much epsilon grows before the factor E[K], at the best of the helpers."""
+    """Return the increase of epsilon before the factor E[K], for the best helper epsilon."""
     # Theorem S3: the helper is the other direction's delta.
     hats = own.step * np.arange(max(own.highest, other.highest) + 1)
     if isinstance(distribution, TruncatedNegativeBinomial):
-        # The other direction's delta: the same direction's would be unsound.
+        # The other direction's delta: using the same direction's would be wrong.
         odds = (1.0 - distribution.gamma) / distribution.gamma
         log_ratio = np.log(np.exp(hats) + odds * other.delta(hats))
         return (1.0 + distribution.eta) * float(np.min(log_ratio))
@@ -287,10 +287,11 @@ class RenyiSelected(RenyiCurve):
     distribution: RunCountDistribution
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the theorem's divergences; infinite for a distribution that none covers."""
+        """Return the theorem's divergences; infinite for a distribution that no theorem covers."""
         if not is_covered(self.distribution):
             return np.full(orders.shape, math.inf)
-        # Divergences never fall with the order: what a larger one proves, a smaller one does, too.
+        # Divergences do not decrease with the order: a bound at a larger order holds at a smaller
+        # one.
         everywhere = np.union1d(orders, ORDERS)
         least = np.minimum.accumulate(self._of_theorem(everywhere)[::-1])[::-1]
         return least[np.searchsorted(everywhere, orders)]
@@ -310,9 +311,9 @@ class RenyiSelected(RenyiCurve):
 
 
 def is_covered(distribution: RunCountDistribution) -> bool:
-    """Return whether one of the two theorems holds for such a number of runs."""
+    """Return whether one of the two theorems holds for this distribution."""
     if isinstance(distribution, Poisson):
-        # Below a mean of 1 the bound would be negative: Papernot and Steinke (2022), Theorem 6,
-        # leaves out the chance of no run at all.
+        # Below a mean of 1, the bound would be negative: Papernot and Steinke (2022), Theorem 6,
+        # ignores the probability of zero runs.
         return distribution.mean >= 1.0
     return isinstance(distribution, TruncatedNegativeBinomial)

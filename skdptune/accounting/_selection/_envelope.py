@@ -1,36 +1,36 @@
-r"""The envelope bound on private selection: what the best of a random number of runs costs.
+r"""The envelope bound on private selection: the cost of the best of a random number of runs.
 
-**Guarantee.** Let the output of a run, score included, be dominated in one direction by the pair
-``(P, Q)`` with likelihood ratio ``l = dP/dQ`` and trade-off curve
-``beta(a) = inf {Q(T) : P(T) >= a}``, and let the number of runs have the probability generating
-function ``phi``. The search that returns the run of highest score satisfies, in that direction and
-for every epsilon >= 0,
+**Guarantee.** Let the output of a run, including its score, be dominated in one direction by the
+pair ``(P, Q)`` with likelihood ratio ``l = dP/dQ`` and trade-off curve ``beta(a) = inf {Q(T) :
+P(T) >= a}``. Let the number of runs have the probability generating function ``phi``. The search
+that returns the run with the highest score satisfies, in this direction and for every epsilon >=
+0,
 
 .. math::
 
     \delta(\varepsilon) \le E_Q[G(l)] + \phi'(1) P(l = \infty), \qquad
     G(l) = \max\bigl(0, \sup_a \phi'(a) l - e^\varepsilon \phi'(\beta(a))\bigr).
 
-*Proof.* Break ties by an independent uniform mark. A run of score ``s`` is returned with density
-``phi'(F_P(s)) dP``; ``a = F_P(s)`` implies ``F_Q(s) >= beta(a)``; ``phi'`` does not fall.
+*Proof.* Break ties by an independent uniform mark. A run with score ``s`` is returned with density
+``phi'(F_P(s)) dP``. ``a = F_P(s)`` implies ``F_Q(s) >= beta(a)``, and ``phi'`` does not decrease.
 
-**Computation.** With ``t = l exp(-epsilon)``, ``G = exp(epsilon) g(t)`` where ``g`` is the upper
-envelope of the lines ``phi'(a) t - phi'(beta(a))``: the convex conjugate of the points
-``(phi'(a), phi'(beta(a)))``. Their lower convex hull is found once per direction. If the hull's
-edges have slopes ``t_k`` and widths ``w_k``, then ``G`` bends at ``exp(epsilon) t_k`` by
-``w_k``, and the bound is
+**Computation.** With ``t = l exp(-epsilon)``, ``G = exp(epsilon) g(t)``, where ``g`` is the upper
+envelope of the lines ``phi'(a) t - phi'(beta(a))``. It is the convex conjugate of the points
+``(phi'(a), phi'(beta(a)))``. Their lower convex hull is computed once per direction. If the hull's
+edges have slopes ``t_k`` and widths ``w_k``, then ``G`` bends at ``exp(epsilon) t_k`` by ``w_k``,
+and the bound is
 
     delta(epsilon) = sum_k w_k H(exp(epsilon) t_k),
 
-``H`` being the run's own hockey-stick curve: one weighted look-up, shifted by epsilon. Every term
-is positive, so small deltas keep their relative accuracy, and only hockey-stick values of the two
-upper halves enter, so the rounding noise at large negative losses cannot.
+where ``H`` is the run's own hockey-stick curve: one weighted look-up, shifted by epsilon. Every
+term is positive, so small deltas keep their relative accuracy. Only hockey-stick values of the two
+upper halves are used, so rounding errors at large negative losses have no influence.
 
-On a cell of the trade-off curve, ``beta`` is linear, and ``phi'(beta(a))`` is a convex or a
-concave function of ``phi'(a)`` on the whole cell, for every distribution here (``phi'''/phi''`` is
-the reciprocal of a linear function). Concave: the ends of the cell support the hull. Convex: the
-crossing of the two end tangents lies below the curve. Both are safe, and the error falls with the
-square of the cell.
+On a cell of the trade-off curve, ``beta`` is linear. ``phi'(beta(a))`` is a convex or a concave
+function of ``phi'(a)`` on the whole cell, for every distribution of this package (``phi'''/phi''``
+is the reciprocal of a linear function). If it is concave, the ends of the cell support the hull.
+If it is convex, the crossing of the two end tangents lies below the curve. Both are safe, and the
+error decreases with the square of the cell.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from skdptune.accounting._selection._tradeoff import (
 
 _TINY_LOG = -745.0
 _SPECK = 1e-18
-# Bends on a grid so far apart are not correlated with the curve: it is read at each by itself.
+# Bends on a grid with larger distances are not correlated with the curve; it is read at each.
 _MOST_BENDS = 2**16
 
 
 class Envelope:
-    """The envelope bound of one direction, to be read at any epsilon >= 0.
+    """The envelope bound in one direction, as a function of epsilon >= 0.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ class Envelope:
         self._cells = tradeoff_cells(own, other)
         slopes, widths = _lower_hull(*_support_points(self._cells, distribution))
         self._edges = slopes, widths
-        # Bends of no weight at all, far below, would only stretch the range: there H counts as 1.
-        # A pure guarantee keeps them: its delta must reach zero.
+        # Bends of negligible weight, far below, would only extend the range; H counts as 1 there.
+        # For a pure guarantee they are kept, since its delta must reach zero.
         speck = (np.cumsum(widths) <= _SPECK) & (own.infinity > 0.0)
         self._flat = float(widths[speck].sum())
         self._widths = widths[~speck]
@@ -91,14 +91,14 @@ class Envelope:
 
     @property
     def top(self) -> float:
-        """Epsilon from which on only the mass at infinity counts."""
+        """Epsilon above which only the mass at infinity counts."""
         own = self._own
         if not self._log_slopes.size:
             return 0.0
         return max(own.highest * own.step - float(self._log_slopes[0]), 0.0)
 
     def delta(self, epsilons: FloatArray) -> FloatArray:
-        """Return the bound at each epsilon, hull edge by hull edge."""
+        """Return the bound at each epsilon, one hull edge after another."""
         return np.array(
             [float(self._widths @ self._height(e + self._log_slopes)) for e in epsilons]
         )
@@ -111,14 +111,14 @@ class Envelope:
         """Return the bound at ``0, step, ..., (size - 1) * step``, in one correlation.
 
         Each bend of ``G`` is moved to the two neighbouring points of a grid of ``stride * step``,
-        with weights that keep its mean. ``H`` is convex, so the sum can only rise.
+        with weights that preserve its mean. ``H`` is convex, so the sum can only increase.
 
         Notes
         -----
         Theorem S2.
         """
         coarse = step * stride
-        # So far down, H is 1 to the last digit on the whole grid.
+        # This far down, H is 1 to the last digit on the whole grid.
         floor = -(step * size + 40.0)
         flat = self._log_slopes < floor
         widths = self._widths[~flat]
@@ -128,7 +128,7 @@ class Envelope:
         cell = cells_below(slopes, coarse)
         if float(cell.max() - cell.min()) > _MOST_BENDS:
             return self.delta(step * np.arange(size))
-        # Slopes that are equal up to rounding may stand in any order.
+        # Slopes that are equal up to rounding may be in any order.
         first = int(cell.min())
         share = np.expm1(np.maximum(slopes - cell * coarse, 0.0)) / math.expm1(coarse)
         index = cell.astype(np.int64) - first
@@ -144,14 +144,14 @@ class Envelope:
         return result + self._flat + float(self._widths[flat].sum())
 
     def _height(self, log_alpha: FloatArray) -> FloatArray:
-        """Return ``H(alpha)`` of a run, from whichever direction is sound there."""
+        """Return ``H(alpha)`` of a run, from the direction that is accurate there."""
         return hockey_stick(self._own, self._other, log_alpha)
 
 
 def _support_points(
     cells: FloatArray, distribution: RunCountDistribution
 ) -> tuple[FloatArray, FloatArray]:
-    """Return points ``(phi'(a), phi'(b))`` whose lower hull lies below all that beta allows."""
+    """Return points ``(phi'(a), phi'(b))`` whose lower hull is below all that beta allows."""
     # Theorem S2: on each cell, a chord or the crossing of two tangents lies below.
     cells = refined(cells, distribution)
     a0, a1, b0, b1 = cells
@@ -176,7 +176,7 @@ def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     first = np.concatenate([[True], np.diff(x) > 0.0])
     x, y = x[first], y[first]
     widths = np.diff(x)
-    # Slopes of the greatest convex minorant are the isotonic regression of the slopes.
+    # The slopes of the greatest convex minorant are the isotonic regression of the slopes.
     fit = optimize.isotonic_regression(np.diff(y) / widths, weights=widths)
     corners_x, corners_y = x[fit.blocks], y[fit.blocks]
     edges = np.diff(corners_x)
@@ -194,57 +194,57 @@ def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 #     + \sup_a (\phi'(a) - \nu(a))_+ P(l = \infty), \\
 #     G_\nu(l) = \max\bigl(0, \sup_a (\phi'(a) - \nu(a)) l - e^\varepsilon \phi'(\beta(a))\bigr).
 #
-# *Proof.* With tie marks ``F_P(s)`` is uniform under ``P``, so ``E_P[nu(F_P)]`` is the integral of
-# ``nu``. In the envelope's integrand split ``phi'(F_P) dP`` into ``(phi' - nu) dP + nu dP`` and
-# use ``(x + y)_+ <= x_+ + y`` for ``y >= 0``.
+# *Proof.* With tie marks, ``F_P(s)`` is uniform under ``P``, so ``E_P[nu(F_P)]`` is the integral
+# of ``nu``. In the envelope's integrand, split ``phi'(F_P) dP`` into ``(phi' - nu) dP + nu dP``
+# and use ``(x + y)_+ <= x_+ + y`` for ``y >= 0``.
 #
-# The envelope, ``nu = 0``, lets every outcome take the position that suits it best, as if there
-# were room for all. ``nu(a)`` is a price for position ``a``, where outcomes crowd.
+# The envelope, ``nu = 0``, allows every outcome the position that suits it best, as if there were
+# room for all. ``nu(a)`` is a price for position ``a``, where outcomes crowd.
 #
-# **Computation.** Any convex, rising, piecewise linear ``gamma`` with ``gamma(0) = 0`` and slopes
-# ``t_k`` on intervals of width ``w_k`` stands for the prices ``nu = (phi' - kappa(phi'(beta)))_+``
-# with ``kappa`` the inverse of ``gamma``. Then
-# ``(phi' - nu) t - phi'(beta) <= gamma*(t)``, so that
+# **Computation.** Any convex, increasing, piecewise linear ``gamma`` with ``gamma(0) = 0`` and
+# slopes ``t_k`` on intervals of width ``w_k`` represents the prices ``nu = (phi' -
+# kappa(phi'(beta)))_+``, where ``kappa`` is the inverse of ``gamma``. Then ``(phi' - nu) t -
+# phi'(beta) <= gamma*(t)``, so that
 #
 #     delta(epsilon) <= integral of nu + sum_k w_k H(exp(epsilon) t_k).
 #
-# The envelope's lower hull is the one with ``nu = 0``. For each of a few epsilons a good ``gamma``
-# is found by solving, on a grid, which outcomes should have which positions: outcomes of larger
-# loss gain more from higher positions, so the best assignment is monotone, which dynamic
-# programming finds. However rough that solution is, the bound holds, at all epsilons.
+# The envelope's lower hull is the one with ``nu = 0``. For each of a few epsilons, a good
+# ``gamma`` is found by computing, on a grid, which outcomes should have which positions. Outcomes
+# with a larger loss gain more from higher positions, so the best assignment is monotone and can be
+# found by dynamic programming. However rough this solution is, the bound holds, at all epsilons.
 
 BoolArray = NDArray[np.bool_]
-# Sizes of the grid on which outcomes get positions.
+# Sizes of the grid on which outcomes are assigned to positions.
 _OUTCOMES = 64
 _POSITIONS = 128
-# Where the grid ends: a run of that rank is returned more seldom by so many e-folds.
+# The grid ends where a run is returned less often by this many e-folds.
 _REACH = 25.0
-# Closer to 1, positions cannot be told apart.
+# Closer to 1 than this, positions are indistinguishable.
 _LEAST_REACH = 1e-9
 # Ranks and positions next to zero.
 _SMALL = np.geomspace(1e-8, 0.5, 32)
-# Number of epsilons for which that is done; positions for others lie between those found.
+# Number of epsilons for which this is done; positions for others are interpolated.
 _ASSIGNMENTS = 24
-# Cells over which prices are integrated.
+# Number of cells over which prices are integrated.
 _PIECES = 1024
 _LEAST_RATIO = 1e-9
 # A smaller saving is not worth the search.
 _CLOSE = 0.95
 _TINY = 1e-300
 _FAR = 1e100
-# Share of the integrated pgf that rounding may take from a price.
+# Part of the integrated pgf by which rounding may reduce a price.
 _ROUNDING = 1e-15
 
 
 class _Edges(NamedTuple):
-    """A convex, rising, piecewise linear function that starts in the origin: its corners."""
+    """Corners of a convex, increasing, piecewise linear function that starts at the origin."""
 
     x: FloatArray
     y: FloatArray
 
     @classmethod
     def of_corners(cls, x: FloatArray, y: FloatArray) -> _Edges:
-        """Return the function through corners that are convex up to rounding; never above."""
+        """Return the function through corners that are convex up to rounding; never above them."""
         widths = np.diff(x)
         corners = optimize.isotonic_regression(np.diff(y) / widths, weights=widths).blocks
         return cls(x[corners], y[corners])
@@ -254,9 +254,9 @@ class _Edges(NamedTuple):
         return np.interp(x, self.x, self.y)
 
     def inverse(self, y: FloatArray) -> FloatArray:
-        """Return the largest point of the range, up to ties, of value ``y`` at most.
+        """Return the largest point of the range, up to ties, with a value of at most ``y``.
 
-        Where doubles cannot tell, 0: the smaller, the larger is a price.
+        If doubles are not precise enough, 0 is returned: a smaller value means a larger price.
         """
         found = np.interp(y, self.y, self.x)
         return np.where((found >= self.x[0]) & (found <= self.x[-1]), found, 0.0)
@@ -264,7 +264,7 @@ class _Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class PricedEnvelope:
-    """The bound of one function of prices: a constant, and bends of ``G``."""
+    """The bound for one function of prices: a constant, and bends of ``G``."""
 
     epsilon: float
     constant: float
@@ -274,14 +274,14 @@ class PricedEnvelope:
     other: LossDistribution
 
     def delta(self, epsilons: FloatArray) -> FloatArray:
-        """Return the bound at any epsilons >= 0; it is best near the one it was made for."""
+        """Return the bound at any epsilons >= 0; it is best near the one for which it was made."""
         points = epsilons[:, None] + self.log_slopes
         heights = hockey_stick(self.own, self.other, points.ravel()).reshape(points.shape)
         return self.constant + heights @ self.widths
 
 
 class Positions:
-    """Bounds of one direction in which every position is used only once.
+    """Bounds in one direction in which every position is used only once.
 
     Parameters
     ----------
@@ -315,19 +315,20 @@ class Positions:
         self._knots = np.append(cells[0], 1.0), np.append(cells[2], cells[3, -1])
         steepness = distribution.pgf_second_derivative(1.0) / distribution.mean
         self._reach = min(1.0, _REACH / max(steepness, _REACH))
-        # A few runs at least: outcomes of small mass may want to stay below nearly all others.
+        # With at least a few runs: outcomes with a small mass may prefer to be below nearly all
+        # others.
         self._has_low_positions = self._reach == 1.0 and distribution.pgf_derivative(0.0) == 0.0
         self._integrand = _Integrand(cells, distribution, 1.0 - 2.0 * self._reach)
 
     def priced(self, epsilons: FloatArray, deltas: FloatArray) -> list[PricedEnvelope]:
-        """Return a bound that is good near each epsilon; none where that would save little.
+        """Return bounds that are good near each epsilon; fewer if they would save little.
 
         Parameters
         ----------
         epsilons : ndarray
-            Increasing.
+            Increasing epsilons.
         deltas : ndarray
-            What the envelope says there.
+            The envelope's values there.
 
         Notes
         -----
@@ -360,7 +361,7 @@ class Positions:
         return [each for each in found if each is not None]
 
     def _ends(self) -> FloatArray:
-        """Return the ranks, counted from the largest loss, between which outcomes are alike."""
+        """Return the ranks, from the largest loss on, between which outcomes are treated alike."""
         ends = self._reach * np.linspace(0.0, 1.0, _OUTCOMES + 1) ** 2
         return np.union1d(ends, _SMALL) if self._has_low_positions else ends
 
@@ -370,11 +371,11 @@ class Positions:
     def _assignments(
         self, ends: FloatArray, ratios: FloatArray, epsilons: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return which outcomes should have which positions, for each epsilon, and what for.
+        """Return the best positions of outcomes for each epsilon, and the resulting delta.
 
-        The outcome of which a mass of ``s`` has larger losses gets the position ``w - s``. That
-        no position is used twice says that ``w`` does not rise. Returned are ``w`` of each
-        outcome, and about the least delta that prices can prove.
+        An outcome with a mass of ``s`` at larger losses is assigned to the position ``w - s``. No
+        position is used twice if ``w`` does not increase. Returned are ``w`` of each outcome, and
+        approximately the smallest delta that prices can prove.
         """
         ranks, masses = 0.5 * (ends[1:] + ends[:-1]), np.diff(ends)
         levels = 1.0 - self._reach * np.linspace(0.0, 1.0, _POSITIONS, endpoint=False)
@@ -396,7 +397,7 @@ class Positions:
     def _with_prices(
         self, epsilon: float, ratios: FloatArray, levels: FloatArray, ranks: FloatArray
     ) -> PricedEnvelope | None:
-        """Return the bound whose prices make each outcome want the position it was given."""
+        """Return the bound whose prices make each outcome prefer its assigned position."""
         end = float(self._hull.x[-1])
         x, y = self._followed(ratios, levels, ranks)
         grid = np.unique(np.concatenate([x[x <= end], self._hull.x]))
@@ -405,7 +406,7 @@ class Positions:
         if not higher.size:
             return None
         edges = _Edges.of_corners(grid, np.maximum(crowded, free))
-        # From the next corner on the function is the hull's, and no price is left.
+        # From the next corner on, the function is that of the hull, and prices are zero.
         last = int(higher[-1])
         highest = float(free[last + 1]) if last + 1 < grid.size else np.inf
         constant = self._integrand.of(edges, highest)
@@ -417,7 +418,7 @@ class Positions:
     def _followed(
         self, ratios: FloatArray, levels: FloatArray, ranks: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return corners of a convex function whose slopes are the outcomes' at their places."""
+        """Return corners of a convex function with the outcomes' slopes at their places."""
         derivative = self._distribution.pgf_derivative
         places = np.maximum(levels - ranks, 0.0)
         gains, y = derivative(places), derivative(self._least_error(places))
@@ -428,16 +429,16 @@ class Positions:
             part[used] for part in (ratios, levels, ranks, gains, y)
         )
         jumps = (np.diff(levels) < -_TINY) | (np.diff(used) > 1)
-        # Among outcomes that stand close together prices add up from the lowest; it has none.
-        # The lowest of all gains nothing.
+        # Among outcomes at neighbouring positions, prices add up from the lowest one, which has
+        # none. The lowest of all gains nothing.
         gains[-1] = min(gains[-1], ratios[-1] * y[-1])
         rises = np.where(jumps, 0.0, 0.5 * (ratios[:-1] + ratios[1:]) * (y[:-1] - y[1:]))
         risen = np.append(np.cumsum(rises[::-1])[::-1], 0.0)
         rows = np.where(np.append(jumps, True), np.arange(y.size), y.size)
         lowest = np.minimum.accumulate(rows[::-1])[::-1]
         x = risen - risen[lowest] + gains[lowest]
-        # Nobody crowds between two groups, nor above all, once the last one's prices are down. A
-        # group that would fit between two levels has none.
+        # Outcomes do not crowd between two groups, or above all, once the last one's prices have
+        # decreased. A group that would fit between two levels has no prices.
         finest = np.minimum(self._reach / _POSITIONS, levels)
         limited = ranks[lowest] - ranks >= 0.5 * finest
         below = np.maximum(y.size - np.searchsorted(y[::-1], self._hull.y), 0)
@@ -456,7 +457,7 @@ class Positions:
 
 
 def _best_path(worth: FloatArray) -> IntArray:
-    """Return choices that never fall from row to row and are worth most, for each column."""
+    """Return for each column the most valuable choices that never decrease from row to row."""
     totals = np.empty_like(worth)
     best = np.zeros(worth.shape[1:])
     for row, each in enumerate(worth):
@@ -473,13 +474,13 @@ def _best_path(worth: FloatArray) -> IntArray:
 
 
 class _Integrand:
-    """Prices on cells of positions, and what an upper bound on their integral needs."""
+    """Prices on cells of positions, and the values needed for an upper bound on their integral."""
 
     def __init__(
         self, cells: FloatArray, distribution: RunCountDistribution, start: float
     ) -> None:
-        """Cut the cells above ``start``, and keep the pgf's derivatives at their ends."""
-        # Below, no price exceeds phi'.
+        """Cut the cells above ``start``, and store the pgf's derivatives at their ends."""
+        # Below, prices are at most phi'.
         self._below = distribution.pgf(max(start, 0.0)) - distribution.pgf(0.0)
         cells = cells[:, cells[1] > start]
         spans = cells[1] - cells[0]
@@ -493,10 +494,10 @@ class _Integrand:
         self._rise = 0.5 * distribution.pgf_second_derivative(middle) * (b1 - b0)
 
     def of(self, edges: _Edges, highest: float) -> float:
-        """Return at least the integral of the prices, which are zero from a value on.
+        """Return an upper bound on the integral of the prices, which are zero from a value on.
 
-        On a cell ``phi'`` lies below its chord, ``kappa`` above its own, and
-        ``phi'(beta)`` above its tangent: the prices lie below a line's positive part.
+        On a cell, ``phi'`` lies below its chord, ``kappa`` above its chord, and ``phi'(beta)``
+        above its tangent. So the prices lie below the positive part of a line.
 
         Notes
         -----
@@ -510,11 +511,12 @@ class _Integrand:
             middle, rise = self._middle[used], self._rise[used]
             first = x0 - start - slope * (middle - rise - y0)
             last = x1 - start - slope * (middle + rise - y0)
-        # Where a line is too steep for doubles, a price is at most what its cell's ends say.
+        # If a line is too steep for doubles, a price is bounded by the values at the ends of its
+        # cell.
         is_line = (np.abs(first) < _FAR) & (np.abs(last) < _FAR)
         first, last = np.where(is_line, first, x1 - start), np.where(is_line, last, x1 - start)
         high, low = np.maximum(first, last), np.minimum(first, last)
-        # Half the square of the positive end, over the fall, where the line crosses zero.
+        # If the line crosses zero: half the square of the positive end, divided by the decrease.
         with np.errstate(over="ignore"):
             shares = np.clip(high / np.maximum(high - low, _TINY), 0.0, 1.0)
         means = np.where(low >= 0.0, 0.5 * (high + low), 0.5 * np.maximum(high, 0.0) * shares)

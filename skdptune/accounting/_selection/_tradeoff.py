@@ -1,9 +1,9 @@
-"""The trade-off curve of a run, cell by cell: the least ``Q(T)`` of a test of power ``P(T) = a``.
+"""The trade-off curve of a run, cell by cell: the least ``Q(T)`` of a test with ``P(T) = a``.
 
-A curve of many cells is first read from a coarser pair of distributions that dominates the run:
-every mass moves to the two neighbouring losses of a coarser grid, in the shares that keep both its
-masses. That connects fewer dots of the hockey-stick curve, which only raises it, and a larger
-hockey-stick curve has a lower trade-off curve.
+A curve with many cells is first replaced by that of a coarser pair of distributions that dominates
+the run. Every mass is moved to the two neighbouring losses of a coarser grid, in shares that
+preserve both of its masses. This connects fewer dots of the hockey-stick curve, which only raises
+it, and a larger hockey-stick curve has a lower trade-off curve.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from skdptune.accounting._losses import LossDistribution
 from skdptune.accounting._run_counts import RunCountDistribution
 
 IntArray = NDArray[np.int64]
-# What a coarser grid loses falls with the square of its step: this many losses are plenty.
+# The error of a coarser grid decreases with the square of its step: this many losses suffice.
 _MOST_LOSSES = 2**10
 _HEAVY = 1e-2
 _FEW_CELLS = 2**10
 _MORE_CELLS = 2**11
 _LARGEST_BEND = 20.0
 _TINY = 1e-150
-# Below, the derivatives of the pgf are of few digits, or none.
+# Below, the derivatives of the pgf have few or no correct digits.
 _LEAST_DERIVATIVE = 1e-290
 _NEGLIGIBLE = 1e-30
 
@@ -33,9 +33,9 @@ _NEGLIGIBLE = 1e-30
 def tradeoff_cells(own: LossDistribution, other: LossDistribution) -> FloatArray:
     """Return cells ``(a0, a1, b0, b1)`` that cover [0, 1], with beta linear in each.
 
-    Cumulated from the largest loss down to zero in this direction, and from the other
-    direction's largest loss down to zero, where its rounding is small; in between,
-    the test that cannot gain more: slope 1. Each cell bounds beta from below by itself.
+    The masses are cumulated from the largest loss down to zero in this direction, and from the
+    other direction's largest loss down to zero, where its rounding errors are small. In between, a
+    slope of 1 is used, which no test can exceed. Each cell is a valid lower bound on beta.
 
     Notes
     -----
@@ -50,21 +50,21 @@ def tradeoff_cells(own: LossDistribution, other: LossDistribution) -> FloatArray
     lower = np.stack([missed[:-1], missed[1:], left_out[:-1], left_out[1:]])
     gap = missed[0] - powers[-1]
     middle = np.array([[powers[-1]], [missed[0]], [errors[-1]], [errors[-1] + gap]])
-    # Nothing may be random beyond the last loss: a power of 1 is always reached.
+    # Randomisation is not allowed beyond the last loss: a power of 1 is always reached.
     cells = np.concatenate([upper, middle[:, : int(gap > 0.0)], lower], axis=1)
     cells = np.clip(cells, 0.0, 1.0)
     return _subdivided(cells[:, cells[1] > cells[0]])
 
 
 def _cumulated(masses: FloatArray) -> FloatArray:
-    """Return 0 and the sums from the last mass down."""
+    """Return 0 and the cumulated sums from the last mass down."""
     return np.concatenate([[0.0], np.cumsum(masses[::-1])])
 
 
 def _masses_above(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
-    """Return masses of positive losses, least loss first, under both distributions of the pair.
+    """Return masses of positive losses, smallest first, under both distributions of the pair.
 
-    Where there are too many losses the mass of each is split between neighbours of a coarser grid
+    If there are too many losses, the mass of each is split between neighbours on a coarser grid
     that ends at the largest loss.
 
     Notes
@@ -75,7 +75,7 @@ def _masses_above(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
     places = np.arange(1, masses.size + 1)
     factor = -(-masses.size // _MOST_LOSSES)
     if factor > 1:
-        # Outcomes of large mass are few, and stay where they are.
+        # Outcomes with a large mass are few, and are not moved.
         heavy = np.flatnonzero(masses > _HEAVY)
         light = masses.copy()
         light[heavy] = 0.0
@@ -88,14 +88,14 @@ def _masses_above(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
 
 
 def _split(masses: FloatArray, rest: int, factor: int, step: float) -> FloatArray:
-    """Return the masses after those above the first ``rest`` have moved to cells' ends."""
+    """Return the masses after those above the first ``rest`` were moved to the cells' ends."""
     blocks = masses[rest:].reshape(-1, factor)
     inside = step * np.arange(1, factor + 1)
     shares = np.expm1(inside) / math.expm1(inside[-1])
     up, down = (np.exp(inside[-1] - inside) * shares, np.exp(-inside) * (1.0 - shares))
     below = np.append(blocks @ down, 0.0)
     coarse = blocks @ up + below[1:]
-    # What moves down to loss zero counts there, with all that is not above.
+    # Masses that move down to loss zero count there, with all that is not above.
     lowest = masses[:rest].copy()
     if rest:
         lowest[-1] += below[0]
@@ -103,7 +103,7 @@ def _split(masses: FloatArray, rest: int, factor: int, step: float) -> FloatArra
 
 
 def _subdivided(cells: FloatArray) -> FloatArray:
-    """Cut few large cells into many, ever finer towards their right ends, where phi' is steep."""
+    """Cut a few large cells into many, finer towards their right ends, where phi' is steep."""
     pieces = _FEW_CELLS // max(cells.shape[1], 1)
     if pieces < 2:
         return cells
@@ -116,11 +116,12 @@ def _subdivided(cells: FloatArray) -> FloatArray:
 def refined(cells: FloatArray, distribution: RunCountDistribution) -> FloatArray:
     """Cut the cells on which ``phi'(beta)`` bends most, as a function of ``phi'(a)``.
 
-    Tangents at the ends of such a cell, which one outcome of large mass can make, meet far below.
+    Tangents at the ends of such a cell, which an outcome with a large mass can cause, cross far
+    below.
     """
     slopes = np.clip(end_slopes(cells, distribution), _TINY, 1.0 / _TINY)
     bends = np.minimum(np.nan_to_num(np.abs(np.log(slopes[1] / slopes[0]))), _LARGEST_BEND)
-    # Where phi' itself is next to nothing, nothing is lost.
+    # If phi' itself is almost zero, nothing is lost.
     bends[distribution.pgf_derivative(cells[1]) < _NEGLIGIBLE * distribution.mean] = 0.0
     total = float(bends.sum())
     if total == 0.0:
@@ -143,8 +144,9 @@ def cut(cells: FloatArray, pieces: IntArray) -> FloatArray:
 def end_slopes(cells: FloatArray, distribution: RunCountDistribution) -> FloatArray:
     """Return slopes that support ``phi'(beta)``, as a function of ``phi'(a)``, at cells' ends.
 
-    Where ``phi''(a)`` underflows at the left end, 0 stands for the slope there: ``phi'(beta)``
-    does not fall. Not a number where both derivatives are zero at the right end, or at the origin.
+    If ``phi''(a)`` underflows at the left end, the slope there is replaced by 0, since
+    ``phi'(beta)`` does not decrease. The result is NaN if both derivatives are zero at the right
+    end, or at the origin.
 
     Notes
     -----
@@ -155,6 +157,6 @@ def end_slopes(cells: FloatArray, distribution: RunCountDistribution) -> FloatAr
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (b1 - b0) / (a1 - a0)
         start, end = ratio * np.stack([second(b0) / second(a0), second(b1) / second(a1)])
-    # In a cell at the origin beta(a) <= a, so that phi'(beta) is not convex: its ends support it.
+    # In a cell at the origin, beta(a) <= a, so phi'(beta) is not convex: its ends support it.
     start[(second(a0) < _LEAST_DERIVATIVE) & (a0 > 0.0)] = 0.0
     return np.stack([start, end])

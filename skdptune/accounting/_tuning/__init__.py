@@ -1,4 +1,4 @@
-"""Whole searches: what a selection costs, alone and with a random split and a final fit."""
+"""Costs of whole searches: a selection, also with a random split and a final fit."""
 
 from skdptune.accounting._tuning._comparison import BoundComparison, compare_bounds
 from skdptune.accounting._tuning._lower_bound import selection_lower_bound

@@ -1,4 +1,4 @@
-"""What a private selection costs under each bound, side by side."""
+"""Comparison of the privacy cost of a private selection under each bound."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _NOTES = {
 
 @dataclass(frozen=True)
 class BoundRow:
-    """One bound's figure.
+    """The result of one bound.
 
     Attributes
     ----------
     name : str
         Name of the bound.
     epsilon : float
-        Its epsilon; infinity for a bound that does not apply, never NaN.
+        Its epsilon; infinity if the bound does not apply, never NaN.
     seconds : float
-        Time that computing it took.
+        Computation time.
     note : str
-        Where it comes from.
+        Source of the bound.
     """
 
     name: str
@@ -59,7 +59,7 @@ class BoundRow:
 
 @dataclass(frozen=True)
 class BoundComparison:
-    """The table that `compare_bounds` returns: print it, or take ``rows`` or `to_pandas`.
+    """The table returned by `compare_bounds`: print it, or use ``rows`` or `to_pandas`.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class BoundComparison:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a DataFrame indexed by the bound's name."""
-        # pandas is optional, so it is imported where it is used.
+        # pandas is optional, so it is imported only here.
         try:
             import pandas as pd
         except ImportError as error:
@@ -103,27 +103,27 @@ class BoundComparison:
 def compare_bounds(
     profile: PrivacyProfile, distribution: RunCountDistribution, delta: float
 ) -> BoundComparison:
-    """Return what the best of a random number of runs costs, by each bound.
+    """Return the cost of the best of a random number of runs, by each bound.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        One run.
+        Profile of one run.
     distribution : RunCountDistribution
         Distribution of the number of runs.
     delta : float
-        In (0, 1).
+        The delta at which costs are stated, in (0, 1).
 
     Returns
     -------
     BoundComparison
-        Prints as a table; ``rows`` and ``to_pandas()`` give the figures.
+        It prints as a table; ``rows`` and ``to_pandas()`` return the numbers.
 
     Notes
     -----
-    Theorem T7. "two thresholds" is for candidates that differ, and of which no more is known than
-    two guarantees (epsilon, delta): those that meet the two points of ``profile`` which it reads
-    cost that much. Where whole curves are known, as those of all estimators of this package,
+    Theorem T7. "two thresholds" is for candidates that differ, and for which only two guarantees
+    (epsilon, delta) are known. It is the cost of candidates that meet the two points of
+    ``profile`` that it uses. If whole curves are known, as for all estimators of this package,
     calibrate the candidates to a `SharedCurve` and use the envelope, which is smaller.
 
     Examples
@@ -166,20 +166,20 @@ def _timed(name: str, figure: Callable[[], float]) -> BoundRow:
 # Selection among candidates of which only two points are known ---------------------------
 
 _POINTS = 1000
-# How often the range of the helper's epsilon is narrowed to the neighbours of the best point.
+# Number of times that the range of the helper's epsilon is narrowed around the best point.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class TwoThresholds:
-    """Two guarantees that every candidate meets, whatever else its curve does.
+    """Two guarantees that every candidate meets, whatever the rest of its curve is.
 
     Attributes
     ----------
     epsilon, delta : float
-        The first one, from which the selection's own is made.
+        The first guarantee, from which that of the selection is derived.
     helper_epsilon, helper_delta : float
-        The second one, which says by how much the selection's epsilon is larger.
+        The second guarantee, which determines how much larger the selection's epsilon is.
     """
 
     epsilon: float
@@ -188,7 +188,7 @@ class TwoThresholds:
     helper_delta: float
 
     def selected(self, distribution: RunCountDistribution) -> tuple[float, float]:
-        """Return the (epsilon, delta) that a selection among such candidates has.
+        """Return the (epsilon, delta) of a selection among such candidates.
 
         Notes
         -----
@@ -203,21 +203,21 @@ class TwoThresholds:
 def two_thresholds(
     profile: PrivacyProfile, distribution: RunCountDistribution, delta: float
 ) -> TwoThresholds:
-    """Return the two points of a profile that make a selection at ``delta`` cost least.
+    """Return the two points of a profile that minimise the cost of a selection at ``delta``.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        Of a release with which all candidates are to compare; usually a Gaussian one.
+        Profile of a release with which all candidates compare; usually Gaussian.
     distribution : RunCountDistribution
         Distribution of the number of runs; truncated negative binomial.
     delta : float
-        Of the selection.
+        The delta of the selection.
 
     Raises
     ------
     BoundNotApplicableError
-        For any other distribution.
+        If the distribution is another one.
 
     Notes
     -----
@@ -225,7 +225,7 @@ def two_thresholds(
     """
     _, odds = _shape_and_odds(distribution)
     share = delta / distribution.mean
-    # The sum that the helper's point enters is convex in exp(epsilon): it has one minimum.
+    # The sum that contains the helper's point is convex in exp(epsilon): it has one minimum.
     low, high = 0.0, largest_loss(sides_of(profile))
     for _ in range(_ROUNDS):
         points = np.linspace(low, high, _POINTS)
@@ -245,6 +245,6 @@ def _shape_and_odds(distribution: RunCountDistribution) -> tuple[float, float]:
 
 
 def _log_sum(epsilons: FloatArray, odds: float, deltas: FloatArray) -> FloatArray:
-    """Return ``log(exp(epsilon) + odds * delta)``, where that may be larger than any float."""
+    """Return ``log(exp(epsilon) + odds * delta)``, even if the argument exceeds all floats."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.logaddexp(epsilons, math.log(odds) + np.log(deltas)))

@@ -1,14 +1,15 @@
-"""A lower bound on private selection: scores that an adversary could have chosen.
+"""A lower bound on private selection, from scores that an adversary could choose.
 
 **Guarantee.** For a run whose output distributions are exactly the discretised pair of a profile,
-there is a score, a function of the run's output, with which the search really has the epsilon
-returned here. Any valid upper bound, computed from the same pair, lies above.
+there is a score, a function of the run's output, for which the search has at least the returned
+epsilon. Any valid upper bound that is computed from the same pair is at least as large.
 
-If a score sorts the outcomes, and ``A``, ``B`` are the cumulated masses of lower scores under the
-two distributions, then an outcome of masses ``(p, q)`` is returned with probability
-``phi(A + p) - phi(A)``, or ``phi(B + q) - phi(B)`` (ties broken by a uniform mark). That is exact.
-The orders tried put the mass of large, but not the largest, losses lowest, which makes ``B`` small
-beside ``A``; then the largest losses, on which the test looks; then the rest.
+Let a score sort the outcomes, and let ``A``, ``B`` be the cumulated masses of lower scores under
+the two distributions. Then an outcome with masses ``(p, q)`` is returned with probability ``phi(A
++ p) - phi(A)``, or ``phi(B + q) - phi(B)`` (ties are broken by a uniform mark). This is exact. In
+the orders that are tried, the mass of large, but not the largest, losses is lowest, which makes
+``B`` small compared to ``A``. Then come the largest losses, which the test uses, and then the
+rest.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from skdptune.accounting._run_counts import RunCountDistribution, check_distribu
 
 _ATOMS = 2500
 _TINY_MASS = 1e-7
-# One in so many ends of the largest losses is tried at first.
+# At first, only every eighth end of the largest losses is tried.
 _STRIDE = 8
-# As a share of the other direction's best epsilon.
+# Relative to the other direction's best epsilon.
 _NEARLY = 0.97
 
 
@@ -40,16 +41,17 @@ def selection_lower_bound(
     Parameters
     ----------
     profile : PrivacyProfile
-        One run.
+        Profile of one run.
     distribution : RunCountDistribution
         Distribution of the number of runs.
     delta : float
-        In (0, 1).
+        The delta at which epsilon is stated, in (0, 1).
 
     Returns
     -------
     float
-        The largest epsilon found of an actual selection from the profile's discretised pair.
+        The largest epsilon that was found for an actual selection from the profile's discretised
+        pair.
 
     Notes
     -----
@@ -88,12 +90,13 @@ def _worst_order(
 ) -> float:
     """Return the largest epsilon over the family of orders, or ``best`` if that is larger.
 
-    How much mass is best put lowest depends sharply on where the largest losses end. So all masses
-    are tried with every eighth end, then all of either parameter with the best of the other.
+    How much mass should be lowest depends strongly on where the largest losses end. So all masses
+    are tried with every eighth end, and then all values of either parameter with the best of the
+    other.
     """
     cumulated = np.cumsum(p)
     tails, lows = _parameters(cumulated, distribution, delta)
-    # In the second direction, its best order may be found from one that is not as good.
+    # In the second direction, the best order may be found from one that is slightly worse.
     found, place = _NEARLY * best, None
     tried = list(itertools.product(range(0, tails.size, _STRIDE), range(lows.size)))
     while tried:
@@ -117,7 +120,7 @@ def _parameters(
 
 
 def _orders(cumulated: FloatArray, tail: int, low: float) -> list[npt.NDArray[np.int64]]:
-    """Return outcomes from the lowest score up: large losses, the largest ones, the rest."""
+    """Return outcomes by increasing score: large losses, the largest ones, the rest."""
     index = np.arange(cumulated.size)
     stop = int(np.searchsorted(cumulated, low + cumulated[tail], side="right"))
     middle, top, rest = index[tail + 1 : stop], index[: tail + 1], index[stop:]
@@ -128,7 +131,7 @@ def _orders(cumulated: FloatArray, tail: int, low: float) -> list[npt.NDArray[np
 
 
 def _lines(place: tuple[int, int], rows: int, columns: int) -> list[tuple[int, int]]:
-    """Return all places in the row and in the column of one."""
+    """Return all places in the same row or column as one place."""
     row, column = place
     return [(row, each) for each in range(columns)] + [(each, column) for each in range(rows)]
 
@@ -141,8 +144,8 @@ def _epsilon_of_order(
         return best
     chosen_p = np.diff(distribution.pgf(_lower_mass(p)))
     passed = _lower_mass(q)
-    # A difference of two numbers of order 1 cannot resolve a tiny mass, for which the largest
-    # slope of the convex function is an upper bound.
+    # A difference of two numbers of order 1 cannot resolve a tiny mass. For such masses, the
+    # largest slope of the convex function gives an upper bound.
     chosen_q = np.where(
         q < _TINY_MASS,
         q * distribution.pgf_derivative(passed[1:]),
@@ -151,7 +154,7 @@ def _epsilon_of_order(
 
     # A mass that underflowed is small, not zero: it must not look like an infinite loss.
     chosen_p = np.where((chosen_q == 0.0) & (q > 0.0), 0.0, chosen_p)
-    # What rounding of the ranks may add to the selected masses.
+    # Effect that rounding of the ranks may have on the selected masses.
     rounding = 64.0 * float(np.finfo(np.float64).eps) * distribution.mean
 
     def excess(epsilon: float) -> float:

@@ -1,19 +1,19 @@
-"""Searches on a random split of the records: some train, some score, some only join the final fit.
+"""Searches on a random split of the records into training, scoring and final-fit parts.
 
 **Setting.** Each record is put, at random and independently of all others, into validation with
 probability ``v``, into tuning with probability ``q``, or into neither. All runs of the search
-share the one split. The final fit, if there is one, uses the records that the variant says.
+share this split. The final fit, if there is one, uses the records according to the variant.
 
-**Guarantee.** Couple the places of all records but the differing one. Then the data sets differ in
-one record of one subset, and the distributions of everything that is published are mixtures over
-the subset of that record. The hockey-stick divergence is jointly convex, so in each direction
+**Guarantee.** Couple the places of all records except the differing one. Then the data sets differ
+in one record of one subset, and the distributions of everything published are mixtures over the
+subset of that record. The hockey-stick divergence is jointly convex, so in each direction
 
     delta(e) <= v delta_scored(e) + (1 - v) delta_trained(e),
 
-where *scored* is the cost if the record is in validation: the selection depends on it through
-scores alone, and the final fit depends on it as well; and *trained* is the cost otherwise, when a
-record trains with probability ``q / (1 - v)``. The mixture is taken after the selection, since a
-record is in the same subset in all runs.
+where *scored* is the cost if the record is in validation: the selection depends on it only through
+scores, and the final fit depends on it as well. *trained* is the cost otherwise, when a record is
+used for training with probability ``q / (1 - v)``. The mixture is formed after the selection,
+since a record is in the same subset in all runs.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _SUM_SLACK = 1e-9
 
 
 def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> PrivacyProfile:
-    """Return the profile of one of several releases, drawn in secret with public probabilities.
+    """Return the profile of one of several releases, drawn secretly with public probabilities.
 
     Parameters
     ----------
     profiles : sequence of PrivacyProfile
-        What the release costs in each case.
+        The cost of the release in each case.
     weights : sequence of float
         Probabilities of the cases, the same for neighbouring data sets; they sum to 1.
 
@@ -64,8 +64,8 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
     -----
     Theorem T3.
 
-    Joint convexity of the hockey-stick divergence: ``H(sum w_i P_i | sum w_i Q_i)`` is at most
-    ``sum w_i H(P_i | Q_i)``, in each direction.
+    This follows from joint convexity of the hockey-stick divergence: ``H(sum w_i P_i | sum w_i
+    Q_i)`` is at most ``sum w_i H(P_i | Q_i)``, in each direction.
 
     Examples
     --------
@@ -92,9 +92,9 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
 
 
 def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
-    """Return a step fine enough for curves that cross, on whose grid the bends lie if they can.
+    """Return a step fine enough for curves that cross, with their bends on the grid if possible.
 
-    A pure profile's own grid is its epsilon: far too coarse for the curve of another.
+    The grid of a pure profile has its epsilon as step, which is far too coarse for other curves.
     """
     sides = [sides_of(profile) for profile in profiles]
     wanted = max(max(map(largest_loss, sides)) / _POINTS, 1e-9)
@@ -129,28 +129,28 @@ def search_on_split(
     variant: int = 1,
     bound: str = "profile",
 ) -> PrivacyProfile:
-    """Return the profile of a search on one random split of the records, and of the final fit.
+    """Return the profile of a search on one random split of the records, with its final fit.
 
     Parameters
     ----------
     trained : PrivacyProfile
-        What the whole selection costs a record that its runs train on.
+        Cost of the whole selection for a record that is used for training in its runs.
     scored : PrivacyProfile, optional
-        What the whole selection costs a record that its runs are scored on; needed where
+        Cost of the whole selection for a record that is used for scoring; required if
         `validation_fraction` is not 0.
     final : PrivacyProfile, optional
-        The final fit, for every value that the search may return. Without it the search ends with
-        the winning run's own model.
+        Cost of the final fit, for every value that the search may return. If None, the search ends
+        with the model of the winning run.
     validation_fraction : float, default=0.0
-        Probability that a record is kept for validation; such records join the final fit.
+        Probability that a record is used for validation; such records join the final fit.
     tuning_fraction : float, optional
-        Probability that a record is used for tuning. By default all records that are not in
+        Probability that a record is used for tuning. By default, all records that are not in
         validation are.
     variant : {1, 2}, default=1
         With a `tuning_fraction`: whether the final fit leaves out the tuning records (1) or uses
-        all records (2). Without, it uses all.
+        all records (2). Without it, the final fit uses all records.
     bound : {"profile", "rdp"}, default="profile"
-        As in `tune_then_fit`.
+        See `tune_then_fit`.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def search_on_split(
 
 
 def _share_among_others(tuning_fraction: float | None, validation: float) -> float | None:
-    """Return the probability that a record outside validation is used for tuning."""
+    """Return the probability that a record outside of validation is used for tuning."""
     if tuning_fraction is None:
         return None
     tuning = check_real(

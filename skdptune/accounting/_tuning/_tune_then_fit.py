@@ -1,23 +1,23 @@
-"""Tuning on a random sample of the data, then one fit: what the two cost together.
+"""Tuning on a random sample of the data, followed by one fit: the total privacy cost.
 
-**Setting.** ``X1`` is a Poisson sample of the data: each record enters with probability ``q``,
-independently. A private search on ``X1`` gives the tuned values; one private fit follows, adapted
-to them. Variant 1 fits on the other records, variant 2 on all of them.
+**Setting.** ``X1`` is a Poisson sample of the data: each record is in it with probability ``q``,
+independently. A private search on ``X1`` returns the tuned values; then one private fit uses them.
+Variant 1 fits on the other records, variant 2 on all records.
 
-**Conditions.** Sizes and members of the sample are never released or used: steps, rates, noise
-denominators and extrapolation rules take the public expected sizes ``q n`` and ``(1 - q) n``. The
+**Conditions.** Size and members of the sample are never released or used: steps, rates, noise
+denominators and extrapolation rules use the public expected sizes ``q n`` and ``(1 - q) n``. The
 fit's profile holds for every value that the search may return.
 
-**Guarantee, variant 1.** With ``T`` for the search, ``B`` for the fit and ``H_B(alpha)`` the fit's
-curve (``1 - alpha`` for ``alpha <= 0``), the differing record is in the sample or not, and
+**Guarantee, variant 1.** Let ``T`` be the search, ``B`` the fit and ``H_B(alpha)`` the fit's curve
+(``1 - alpha`` for ``alpha <= 0``). The differing record is in the sample or not, and
 
     remove:  delta(e) = q P_T(inf) + (1-q) sum over l of Q_T(l) H_B((exp(e) - q l) / (1-q)),
     add:     delta(e) = sum over y of p_T(y) c H_B(exp(e) (1-q) / c),   c = 1 - q exp(e - y),
 
-the first over the search's likelihood ratios ``l`` in the remove direction, the second over its
-losses ``y`` in the add direction, where ``c <= 0`` adds nothing and loss infinity has ``c = 1``.
-Both are divergences of mixtures, convex in either part, so a fit that adapts to the search is
-covered.
+The first sum is over the search's likelihood ratios ``l`` in the remove direction, the second over
+its losses ``y`` in the add direction, where ``c <= 0`` adds nothing and an infinite loss has ``c =
+1``. Both are divergences of mixtures and convex in either part, so a fit that adapts to the search
+is covered.
 
 Theorem T2.
 """
@@ -60,13 +60,13 @@ from skdptune.accounting._selection import BoundNotApplicableError, useful_end
 
 VARIANTS = (1, 2)
 TUNING_BOUNDS = ("profile", "rdp")
-# What may be left of a curve where its grid ends, and then counts as never coming down.
+# Value of a curve that may remain where its grid ends; it then counts as never decreasing.
 _CUT = 5e-15
-# Where a curve ends that has no finite loss at all.
+# End of a curve that has no finite losses.
 _SHORTEST = 1e-9
 # Beyond any alpha.
 _FAR = math.exp(1.1 * LARGEST_LOSS)
-# Evaluated at once: what stays in a core's cache.
+# Number of values evaluated at once, which fit into a core's cache.
 _CHUNK = 2**15
 
 
@@ -86,9 +86,9 @@ def tune_then_fit(
     fit : PrivacyProfile
         The final fit, for every value that the search may return.
     fraction : float
-        Probability, in (0, 1), with which each record is used for tuning.
+        Probability, in (0, 1), that each record is used for tuning.
     variant : {1, 2}, default=1
-        1 fits on the records outside the sample, 2 on all records.
+        Variant 1 fits on the records outside of the sample, variant 2 on all records.
     bound : {"profile", "rdp"}, default="profile"
         "rdp" is the subsampling paper's own bound, for comparison.
 
@@ -100,9 +100,9 @@ def tune_then_fit(
     -----
     Theorem T1.
 
-    Neighbours differ by adding or removing one record. Variant 1: section 3 of Koskela and
-    Kulkarni (2023) with hockey-stick curves in place of their Theorem 1. Variant 2: subsampling,
-    then composition.
+    Neighbours differ by adding or removing one record. Variant 1 follows section 3 of Koskela and
+    Kulkarni (2023), with hockey-stick curves in place of their Theorem 1. Variant 2 is subsampling
+    followed by composition.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _by_renyi(
 
 
 def _disjoint(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float) -> PrivacyProfile:
-    """Return variant 1: its formula in each direction, at few points of all curves."""
+    """Return variant 1: its formula in each direction, with few points of all curves."""
     parts = _DisjointParts(sides_of(tune), sides_of(fit), fraction)
     halves = Halves(*curves_through_dots((parts.remove, parts.add), parts.ends))
     renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)
@@ -154,25 +154,25 @@ def _disjoint(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float) -> Pri
 
 
 class _DisjointParts:
-    """Variant 1's curve in each direction, to be read at any epsilon >= 0.
+    """The curve of variant 1 in each direction, as a function of epsilon >= 0.
 
     Parameters
     ----------
     search, fit : pair of LossDistribution
         Remove and add direction of either part.
     fraction : float
-        Probability with which a record is used for the search.
+        Probability that a record is used for the search.
 
     Notes
     -----
     Theorem T2, Theorem T6.
 
-    Both directions are sums over the same outcomes, of positive terms alone. With ``H_T`` the
-    search's curve and ``H_B(alpha) = 1`` where ``alpha`` is negative, the remove direction is
-    ``q H_T(exp(e) / q) + (1-q) sum over l of Q_T(l) H_B((exp(e) - q l) / (1-q))``. With the fit's
-    height above the least of any curve, ``E(alpha) = H_B(alpha) - (1 - alpha)`` and 0 where
-    ``alpha`` is negative, the add direction is
-    ``exp(e) (1-q) sum over l of Q_T(l) E((exp(-e) - q l) / (1-q))``.
+    Both directions are sums of positive terms over the same outcomes. Let ``H_T`` be the search's
+    curve, and ``H_B(alpha) = 1`` for negative ``alpha``. The remove direction is ``q H_T(exp(e) /
+    q) + (1-q) sum over l of Q_T(l) H_B((exp(e) - q l) / (1-q))``. Let ``E(alpha) = H_B(alpha) - (1
+    - alpha)`` be the fit's height above the lower limit of any curve, and 0 for negative
+    ``alpha``. The add direction is ``exp(e) (1-q) sum over l of Q_T(l) E((exp(-e) - q l) /
+    (1-q))``.
     """
 
     def __init__(self, search: Sides, fit: Sides, fraction: float) -> None:
@@ -183,7 +183,7 @@ class _DisjointParts:
         self._alphas, self._heights, self._excesses = _whole_curve(fit)
 
     def remove(self, epsilons: FloatArray) -> FloatArray:
-        """Return delta where a record is removed."""
+        """Return delta for removing a record."""
         # Theorem T2: a record is in the tuned part or in the fitted one, never in both.
         shifted = np.minimum(epsilons - math.log(self._fraction), math.log(_FAR))
         searched = np.interp(np.exp(shifted), *self._searched)
@@ -191,16 +191,16 @@ class _DisjointParts:
         return self._fraction * searched + (1.0 - self._fraction) * sums
 
     def add(self, epsilons: FloatArray) -> FloatArray:
-        """Return delta where a record is added."""
+        """Return delta for adding a record."""
         # Theorem T2: a record is in the tuned part or in the fitted one, never in both.
         sums = self._sums(np.exp(-epsilons), self._excesses)
         return np.exp(epsilons) * (1.0 - self._fraction) * sums
 
     @property
     def ends(self) -> tuple[float, float]:
-        """For each direction an epsilon from which on next to nothing but what stays is left."""
+        """For each direction, an epsilon above which almost only the constant rest remains."""
         search, fit = ([side.infinity for side in part] for part in (self._search, self._fit))
-        # The end of a pure guarantee's curve is a figure of its own.
+        # The end of a pure guarantee's curve is an exact number.
         cut = _CUT if any(search) or any(fit) else 0.0
         removed = self._fraction * search[0] + (1.0 - self._fraction) * fit[0] + cut
         added = search[1] * fit[1] + cut
@@ -210,16 +210,16 @@ class _DisjointParts:
         )
 
     def _end_of_remove(self) -> float:
-        """Return the largest finite loss: that of the mixture where both parts have theirs."""
+        """Return the largest finite loss: that of the mixture if both parts have their largest."""
         tops = [side.highest * side.step for side in (self._search[0], self._fit[0])]
         return _mixed(tops[0], tops[1], self._fraction)
 
     def _end_of_add(self) -> float:
-        """Return the largest finite loss, with one part's outcome that only P gives.
+        """Return the largest finite loss, including outcomes of one part that only P has.
 
         Notes
         -----
-        Theorem T2: an outcome of the search of loss y counts as far as ``c > 0``, that is up to
+        Theorem T2: an outcome of the search with loss y counts as long as ``c > 0``, that is up to
         ``y + log(1/q)``, if the fit's curve does not end before.
         """
         search, fit = self._search[1], self._fit[1]
@@ -250,15 +250,15 @@ def _mixed(first: float, second: float, fraction: float) -> float:
 
 
 def _whole_curve(fit: Sides) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return points ``alpha`` of a fit's curve, its heights there, and those above the least one.
+    """Return points ``alpha`` of a fit's curve, its heights, and those above the lower limit.
 
-    The curve is linear between the points, from 0 to where only the mass at infinity is left. The
-    least height of any curve is ``1 - alpha``.
+    The curve is linear between the points, from 0 to where only the mass at infinity remains. The
+    lower limit of any curve is ``1 - alpha``.
     """
     # Theorem P2: a direction below alpha = 1 is the other direction above it.
     above, below = (dots_of_losses(side) for side in fit)
     rises, falls = fit[0].step * above.places, fit[1].step * below.places[:0:-1]
-    # Where both directions meet they are one number, of which either is a bound.
+    # Where both directions meet, they have the same value, and either one is a bound.
     upper = np.maximum(above.heights, below.heights[0] * (above.places == 0))
     excesses = np.exp(-falls) * below.heights[:0:-1]
     alphas = np.concatenate([[0.0], np.exp(-falls), np.exp(rises), [_FAR]])
@@ -269,19 +269,19 @@ def _whole_curve(fit: Sides) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 # The composition of a search with a fit --------------------------------------------------
 
-# Grid points up to the sum of the largest losses.
+# Number of grid points up to the sum of the largest losses.
 _POINTS = 2**12
 
 
 def composed(first: PrivacyProfile, second: PrivacyProfile) -> PrivacyProfile:
-    """Return the composition, hardly above and never below that on the grids of its parts.
+    """Return the composition: never below, and only slightly above that on the parts' own grids.
 
     Notes
     -----
     Theorem T6.
 
-    A curve read at every so many points and joined by chords lies above. Beside the spread of the
-    sum the grid is fine: epsilon grows by a share of some 1e-6.
+    A curve that is read at every n-th point and connected by chords is an upper bound. The grid is
+    fine compared to the spread of the sum: epsilon grows by a relative amount of about 1e-6.
     """
     extent = sum(largest_loss(sides_of(part)) for part in (first, second))
     if not extent > 0.0:
@@ -291,9 +291,9 @@ def composed(first: PrivacyProfile, second: PrivacyProfile) -> PrivacyProfile:
 
 
 def _on_grid(profile: PrivacyProfile, step: float) -> PrivacyProfile:
-    """Return the profile on a coarser grid, itself if it is none of smooth curves."""
+    """Return the profile on a coarser grid, or unchanged if its curves are not smooth."""
     sides = sides_of(profile)
-    # The losses of a pure guarantee are figures of their own.
+    # The losses of a pure guarantee are exact numbers.
     is_pure = not any(side.infinity for side in sides)
     if is_pure or any(side.step >= step for side in sides):
         return profile
@@ -308,7 +308,7 @@ def _on_grid(profile: PrivacyProfile, step: float) -> PrivacyProfile:
 class RenyiTuneThenFit(RenyiCurve):
     """Tuning on a Poisson sample, fit on the rest: Koskela and Kulkarni (2023), Theorem 1.
 
-    Integer orders, chords between them.
+    The theorem is about integer orders; between them, chords are used.
 
     Notes
     -----
@@ -355,52 +355,52 @@ def _moments(curve: RenyiCurve, orders: FloatArray) -> FloatArray:
 
 # Few dots of a convex curve --------------------------------------------------------------
 
-# A hockey-stick curve is convex in ``exp(epsilon)``, so chords between its dots are an upper
-# bound, and dots are needed only where it bends. They are found by halving: the gap between chord
-# and curve is a concave function, so that in a narrow cell it is nowhere much more than twice as
+# A hockey-stick curve is convex in ``exp(epsilon)``. So chords between its dots are an upper
+# bound, and dots are needed only where it bends. They are found by bisection: the distance between
+# chord and curve is a concave function, so in a narrow cell it is nowhere much more than twice as
 # large as in the middle.
 
 IntArray = npt.NDArray[np.int64]
 
-# Shares of epsilon and of delta that the chord of a cell may add in its middle. The middle becomes
-# a dot in any case, so that about a quarter is left.
+# Relative errors of epsilon and of delta that the chord of a cell may have in its middle. The
+# middle becomes a dot in any case, so about a quarter of the error remains.
 _SHARE_OF_EPSILON = 6e-4
 _SHARE_OF_DELTA = 6e-3
-# As narrow as that, a cell need not be halved even where the curve has a corner.
+# A cell this narrow need not be bisected even if the curve has a corner.
 _NARROW = 5e-4
-# Gaps that are no part of any delta that is asked for.
+# Errors that are too small for any requested delta.
 _NEGLIGIBLE = 1e-15
-# Below this share of the largest epsilon, shares of epsilon are no finer.
+# For epsilons below this share of the largest one, relative errors refer to this share.
 _SMALLEST_EPSILON = 1e-3
-# A wider cell's middle says little about the rest.
+# The middle of a wider cell is not representative of the rest.
 _WIDEST = 0.5
-# Cells to begin with, and how many there would be if all were as small as any may become.
+# Number of initial cells, and the number if all were as small as allowed.
 _CELLS = 2**5
 _FINEST = 2**14
-# The same of the longer one of two curves.
+# The same for the longer one of two curves.
 _LONGEST = 2**16
-# Dots of a curve on a uniform grid, at least.
+# Smallest number of dots of a curve on a uniform grid.
 _LEAST_DOTS = 2**11
 
 
 class Dots(NamedTuple):
-    """Heights of a curve at increasing places of a grid, the first of which is ``epsilon = 0``."""
+    """Heights of a curve at increasing grid numbers, the first of which is ``epsilon = 0``."""
 
     places: IntArray
     heights: FloatArray
 
 
 def few_dots(height: Callable[[IntArray], FloatArray], places: IntArray, step: float) -> Dots:
-    """Return dots of a falling convex curve, close enough for their chords.
+    """Return dots of a decreasing convex curve, close enough for their chords.
 
     Parameters
     ----------
     height : callable
-        The curve at places of the grid: at ``epsilon = step * place``.
+        Maps grid numbers to the curve at ``epsilon = step * place``.
     places : ndarray of int
-        Ends of the first cells; increasing.
+        Increasing ends of the first cells.
     step : float
-        Grid of epsilon.
+        Step of the grid of epsilon.
 
     Notes
     -----
@@ -418,20 +418,20 @@ def few_dots(height: Callable[[IntArray], FloatArray], places: IntArray, step: f
         share = np.expm1(step * (middle - start)) / np.expm1(width)
         gap = heights[left] - share * drop - found
         epsilon = np.maximum(step * middle, least)
-        # What the gap adds to epsilon, where the curve falls as steeply as its chord.
+        # Increase of epsilon by this error, if the curve is as steep as its chord.
         allowed = np.minimum(_SHARE_OF_DELTA * found, _SHARE_OF_EPSILON * epsilon * drop / width)
         allowed[width <= _NARROW * epsilon] = np.inf
         is_far = (width > _WIDEST) & (drop > _NEGLIGIBLE)
         is_wide[left] = is_far | (gap > np.maximum(allowed, _NEGLIGIBLE))
         places = np.insert(places, left + 1, middle)
         heights = np.insert(heights, left + 1, found)
-        # Both halves of a cell are looked at again if the cell was.
+        # Both halves of a bisected cell are checked again.
         is_wide = np.insert(is_wide, left, is_wide[left]) & (np.diff(places) > 1)
     return Dots(places, heights)
 
 
 def dots_of_losses(side: LossDistribution) -> Dots:
-    """Return few dots of a direction's curve, the first and the last one among them."""
+    """Return few dots of a direction's curve, including the first and the last one."""
     places = np.unique(np.linspace(0, side.highest, _CELLS + 1).astype(np.int64))
     curve = side.curve
     return few_dots(lambda place: curve[place], places, side.step)
@@ -440,9 +440,9 @@ def dots_of_losses(side: LossDistribution) -> Dots:
 def few_outcomes(sides: Sides) -> tuple[FloatArray, FloatArray]:
     """Return likelihood ratios of a pair and their masses under its second distribution.
 
-    The pair's curve has the chords between few dots of that of ``sides`` (remove first): masses of
-    outcomes between two dots are moved to both, with their means under either distribution kept.
-    Ratio 0, which only the second distribution gives, comes last.
+    The pair's curve consists of the chords between few dots of the curve of ``sides`` (remove
+    first). Masses of outcomes between two dots are moved to both, so that their means under either
+    distribution are preserved. The ratio 0, which only the second distribution has, comes last.
 
     Notes
     -----
@@ -455,7 +455,7 @@ def few_outcomes(sides: Sides) -> tuple[FloatArray, FloatArray]:
     below_masses = below_masses * np.exp(below)
     totals = float(remove.weighted_tails[:1].sum()), float(add.positive_masses.sum())
     rest = max(1.0 - add.infinity - sum(totals), 0.0)
-    # To loss zero move what is missing from the sums, which may be more than 1 by a little.
+    # Mass that is missing from the sums is moved to loss zero; the total may slightly exceed 1.
     rest += max(totals[0] - float(above_masses.sum()), 0.0)
     rest += max(totals[1] - float(below_masses.sum()), 0.0)
     ratios = np.concatenate([np.exp(above), [1.0], np.exp(-below), [0.0]])
@@ -466,7 +466,8 @@ def few_outcomes(sides: Sides) -> tuple[FloatArray, FloatArray]:
 def _moved_masses(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
     """Return positive losses of few dots, and masses under the other distribution of the pair.
 
-    The curve falls along a chord by the mass beyond it times the difference in ``exp(epsilon)``.
+    Along a chord, the curve decreases by the mass beyond it times the difference in
+    ``exp(epsilon)``.
     """
     dots = dots_of_losses(side)
     losses = side.step * dots.places
@@ -479,20 +480,20 @@ def curves_through_dots(
     curves: tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]],
     ends: tuple[float, float],
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return a step and two falling convex curves on its grid, computed at few dots.
+    """Return a step and two decreasing convex curves on its grid, computed at few dots.
 
     Parameters
     ----------
     curves : pair of callables
-        Each from epsilons to heights.
+        Each maps epsilons to heights.
     ends : pair of float
-        Where each curve has come down to what stays.
+        Epsilons from which on the curves are almost constant.
 
     Notes
     -----
     Theorem T6.
     """
-    # One curve may end long before the other, and its dots must be as close.
+    # One curve may end long before the other, and its dots must be close enough, too.
     step = step_at_most(max(min(ends) / _FINEST, max(ends) / _LONGEST))
     dots = [_dots_up_to(end, curve, step) for curve, end in zip(curves, ends, strict=True)]
     # All dots are on the grid of the smallest cell.
@@ -508,6 +509,6 @@ def _dots_up_to(end: float, curve: Callable[[FloatArray], FloatArray], step: flo
 
 
 def _joined(dots: Dots, step: float, stride: int) -> FloatArray:
-    """Return the chords between dots, linear in exp(epsilon), at every so many places."""
+    """Return the chords between dots, linear in exp(epsilon), at every ``stride``-th place."""
     grid = np.arange(0, dots.places[-1] + 1, stride)
     return np.interp(np.expm1(step * grid), np.expm1(step * dots.places), dots.heights)

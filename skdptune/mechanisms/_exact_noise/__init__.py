@@ -1,4 +1,4 @@
-"""Noise that is drawn, added and rounded as in real numbers, on grids that no data choose."""
+"""Noise that is drawn, added and rounded as with real numbers, on grids independent of data."""
 
 from skdptune.mechanisms._exact_noise._releases import (
     NormalNoise,

@@ -1,4 +1,4 @@
-"""Standard random numbers as doubles, near real ones whose digits can be had as far as needed."""
+"""Standard random numbers as doubles, close to real numbers whose further digits are available."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from skdptune._secure_random import independent_generator
 
 # Digits ----------------------------------------------------------------------------------
 
-# A draw is known as an interval: the digits so far leave it open where in there it lies, and none
-# is ever drawn again. Functions of draws are bounded by rational numbers. Logarithms and roots of
-# `decimal` are correctly rounded, so that these bounds are proved and not estimated.
+# A draw is known as an interval: the digits drawn so far do not determine its exact position, and
+# no digit is ever drawn again. Functions of draws are bounded by rational numbers. Logarithms and
+# roots of `decimal` are correctly rounded, so these bounds are proved and not estimated.
 #
 # Theorem E1: real noise plus the value, rounded to a grid that no data choose.
 
-# From a number of binary digits to a uniform integer of so many.
+# Maps a number of binary digits to a uniform integer with this many digits.
 Digits = Callable[[int], int]
 Bounds = tuple[Fraction, Fraction]
 
@@ -37,11 +37,11 @@ class LazyUniforms:
     Parameters
     ----------
     numerators : list of int
-        A number lies between ``k / 2**n_digits`` and the next multiple.
+        Each number lies between ``k / 2**n_digits`` and the next multiple.
     n_digits : int
-        How many binary digits of each were drawn.
+        Number of binary digits of each that were drawn.
     draw : callable
-        Source of more.
+        Source of further digits.
     """
 
     def __init__(self, numerators: list[int], n_digits: int, draw: Digits) -> None:
@@ -73,20 +73,20 @@ class LazyUniforms:
 
 
 class LazyPoint:
-    """A uniform point of the square from -1 to 1, and the normal numbers that it stands for.
+    """A uniform point in the square from -1 to 1, and the normal numbers computed from it.
 
-    Inside the unit circle, at squared distance w from its centre, its coordinates times
-    ``sqrt(-2 log(w) / w)`` are two independent standard normal numbers (Marsaglia's polar
+    For a point inside the unit circle with squared distance w from the centre, its coordinates
+    times ``sqrt(-2 log(w) / w)`` are two independent standard normal numbers (Marsaglia's polar
     method).
 
     Parameters
     ----------
     first, second : int
-        A coordinate lies between ``k / 2**n_digits`` and the next multiple.
+        Each coordinate lies between ``k / 2**n_digits`` and the next multiple.
     n_digits : int
-        How many binary digits of each were drawn, not counting the sign.
+        Number of binary digits of each that were drawn, not counting the sign.
     draw : callable
-        Source of more.
+        Source of further digits.
     """
 
     def __init__(self, first: int, second: int, n_digits: int, draw: Digits) -> None:
@@ -95,7 +95,7 @@ class LazyPoint:
         self._draw = draw
 
     def is_inside(self) -> bool:
-        """Return whether the point lies in the unit circle."""
+        """Return whether the point lies inside the unit circle."""
         while True:
             low, high = self._squared_distance()
             if high <= 1 or low >= 1:
@@ -128,7 +128,7 @@ class LazyPoint:
 
 
 def root(bounds: Bounds, places: int) -> Bounds:
-    """Return bounds on the root of a positive number, known to ``2**-places`` of itself."""
+    """Return bounds on the square root of a positive number, within ``2**-places`` of itself."""
     decimals = _decimals(places)
     down, up = _contexts(decimals)
     low, high = (
@@ -139,7 +139,7 @@ def root(bounds: Bounds, places: int) -> Bounds:
 
 
 def _polar_factor(square: Fraction, decimals: int) -> Bounds:
-    """Return bounds on ``sqrt(-2 log(w) / w)``, which falls in w, for w in (0, 1]."""
+    """Return bounds on ``sqrt(-2 log(w) / w)``, which decreases in w, for w in (0, 1]."""
     down, up = _contexts(decimals)
     top, bottom = Decimal(square.numerator), Decimal(square.denominator)
     near, far = down.divide(top, bottom), up.divide(top, bottom)
@@ -151,7 +151,7 @@ def _polar_factor(square: Fraction, decimals: int) -> Bounds:
 def _narrowed(
     bounds: Callable[[int], Bounds | None], extend: Callable[[], None], places: int
 ) -> Bounds:
-    """Return bounds at most ``2**-places`` apart, from more and more digits and decimals."""
+    """Return bounds at most ``2**-places`` apart, using the necessary digits and decimals."""
     decimals = _decimals(places)
     while True:
         found = bounds(decimals)
@@ -171,12 +171,12 @@ def _extended(numbers: list[int], draw: Digits) -> list[int]:
 
 
 def _decimals(places: int) -> int:
-    """Return how many decimals stand for binary places, with some to spare."""
+    """Return a number of decimals that is sufficient for a number of binary places."""
     return math.ceil(0.302 * places) + _SPARE_DECIMALS
 
 
 def _contexts(decimals: int) -> tuple[decimal.Context, decimal.Context]:
-    """Return arithmetic of so many decimals that rounds down, and one that rounds up."""
+    """Return decimal arithmetic of a given precision, rounding down and rounding up."""
     down, up = (
         decimal.Context(
             prec=decimals,
@@ -191,9 +191,9 @@ def _contexts(decimals: int) -> tuple[decimal.Context, decimal.Context]:
 
 
 def _lower(rounded: Decimal, decimals: int) -> Fraction:
-    """Return a bound from below, of what was rounded a few times in so many decimals.
+    """Return a lower bound on a number, given the result of a few roundings.
 
-    One rounding is off by less than ``10**(1 - decimals)`` of the number.
+    The error of one rounding is below ``10**(1 - decimals)`` of the number.
     """
     return Fraction(rounded) * (1 - _FEW_ROUNDINGS / 10**decimals)
 
@@ -204,9 +204,9 @@ def _upper(rounded: Decimal, decimals: int) -> Fraction:
 
 # Doubles near them -----------------------------------------------------------------------
 
-# A double lies within `ERROR` of the real number that it stands for, but for a few places that are
-# listed. The bound takes basic operations and roots as IEEE 754 defines them and logarithms with a
-# relative error below 2^-46, 64 times what NumPy's are tested for (Assumption E0).
+# A double is within `ERROR` of the real number that it represents, except at a few listed places.
+# The bound assumes basic operations and roots as defined by IEEE 754, and logarithms with a
+# relative error below 2^-46, 64 times the error for which NumPy's are tested (Assumption E0).
 #
 # Theorem E1: real noise plus the value, rounded to a grid that no data choose.
 
@@ -214,29 +214,29 @@ Floats = NDArray[np.float64]
 
 ERROR = 2.0**-40
 _LOG_ERROR = 2.0**-46
-# Squared distances from the centre beyond which doubles are not near enough.
+# Outside of these squared distances from the centre, doubles are not accurate enough.
 _NEAREST, _FARTHEST = 2.0**-26, 1.0 - 2.0**-18
-# Doubles nearer than this to the circle do not tell on which side of it a point is.
+# Closer to the circle than this, doubles do not determine on which side of it a point is.
 _BORDER = 2.0**-50
 _INSIDE = math.pi / 4.0
 _SIGNED_DIGITS, _DIGITS = 63, 64
 # Uniform numbers below this, in units of their last digit, have too few digits.
 _LEAST = 1 << 44
-# A factor that is less precise is computed again, with more digits.
+# A factor with a larger relative error is computed again, with more digits.
 _LARGEST_RELATIVE_ERROR, _SHARP_PLACES, _ROUNDING = 2.0**-36, 60, 2.0**-50
 
 
 class Draws(Protocol):
-    """Real random numbers.
+    """Random real numbers.
 
     Attributes
     ----------
     values : ndarray of float64
-        Each within `ERROR` of its real number, but for those listed in `doubtful`.
+        Each is within `ERROR` of its real number, except at the places listed in `doubtful`.
     doubtful : ndarray of int
-        Increasing places.
+        Increasing indices.
     largest : float
-        Size that no other value exceeds.
+        Upper bound on the size of all other values.
     """
 
     values: Floats
@@ -254,7 +254,7 @@ class Factor(Protocol):
     ----------
     value : float
     relative_error : float
-        Bound on how far the value is from the real number, in units of it; may be infinite.
+        Bound on the relative error of the value; may be infinite.
     """
 
     value: float
@@ -271,28 +271,30 @@ class NormalDraws:
     ----------
     count : int
     generator : numpy.random.Generator
-        Source of all digits. How many numbers it is asked for depends on its own output alone.
+        Source of all digits. The number of draws requested from it depends only on its own output.
 
     Notes
     -----
     Theorem E1.
 
-    With ``u`` a coordinate and w the squared distance of a point that is uniform in the unit disc,
-    the number is ``u sqrt(2 L / w)``, ``L = -log(w)``. As doubles, u is off by ``2^-53 abs(u) +
-    2^-63`` and w by a share of ``2^-51 + 2^-61 / sqrt(w)``, which moves L, besides the 2^-46 of
-    itself by which its logarithm may be wrong. The number has a size of ``sqrt(2 L)`` at most, so
-    all moves it by ``2^-50.9 sqrt(2 / L)`` for w near 1 (at most 2^-41.3 up to ``1 - 2^-18``),
-    ``2^-46.9 sqrt(2 L)`` (at most 2^-44), and some 2^-47 for w near ``2^-26``: 2^-41 in all.
+    Let ``u`` be a coordinate and w the squared distance of a uniform point in the unit disc. The
+    number is ``u sqrt(2 L / w)``, with ``L = -log(w)``. As doubles, u has an error of ``2^-53
+    abs(u) + 2^-63``, and w a relative error of ``2^-51 + 2^-61 / sqrt(w)``. The latter changes L,
+    in addition to a relative error of its logarithm of 2^-46. The size of the number is at most
+    ``sqrt(2 L)``. So all errors together change it by ``2^-50.9 sqrt(2 / L)`` for w near 1 (at
+    most 2^-41.3 up to ``1 - 2^-18``), by ``2^-46.9 sqrt(2 L)`` (at most 2^-44), and by about 2^-47
+    for w near ``2^-26``: 2^-41 in total.
     """
 
-    # sqrt(-2 log(2^-26)) and a little more.
+    # sqrt(-2 log(2^-26)), slightly rounded up.
     largest = 6.1
 
     def __init__(self, count: int, generator: np.random.Generator) -> None:
         self._digits = further_digits(generator)
         self._n_pairs = (count + 1) // 2
         self._lazy: dict[int, LazyPoint] = {}
-        # Where the digits of pairs are: the first pair, words, and which of these are pairs.
+        # Origins of the pairs' digits: the first pair, random integers, and which of these are
+        # pairs.
         self._origins: list[tuple[int, NDArray[np.int64], NDArray[np.intp]]] = []
         points, squares = self._points_inside(generator)
         factors = np.log(squares)
@@ -306,7 +308,7 @@ class NormalDraws:
         self.doubtful: NDArray[np.intp] = places[places < count]
 
     def _points_inside(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return points of the unit disc, one for each pair of numbers, and their squares."""
+        """Return points in the unit disc, one for each pair, and their squared distances."""
         points, squares, done = np.empty((2, self._n_pairs)), np.empty(self._n_pairs), 0
         while done < self._n_pairs:
             missing = self._n_pairs - done
@@ -325,7 +327,7 @@ class NormalDraws:
         return points, squares
 
     def _inside(self, words: NDArray[np.int64], squares: Floats, first: int) -> NDArray[np.intp]:
-        """Return the places of points inside; `first` is the number of the first pair."""
+        """Return the indices of points inside; `first` is the number of the first pair."""
         sure = squares < 1.0 - _BORDER
         kept = np.flatnonzero(sure)
         if np.count_nonzero(squares <= 1.0 + _BORDER) == kept.size:
@@ -336,7 +338,7 @@ class NormalDraws:
             sure[place] = point.is_inside()
         kept = np.flatnonzero(sure)
         for place, point in points.items():
-            # What was drawn of it to decide this counts from now on.
+            # Further digits that were drawn to decide this belong to the point from now on.
             if sure[place]:
                 self._lazy[first + int(np.searchsorted(kept, place))] = point
         return kept
@@ -354,7 +356,7 @@ class NormalDraws:
 
 
 class LaplaceDraws:
-    """Independent numbers of density ``exp(-abs(x)) / 2``.
+    """Independent numbers with density ``exp(-abs(x)) / 2``.
 
     Parameters
     ----------
@@ -366,12 +368,12 @@ class LaplaceDraws:
     -----
     Theorem E1.
 
-    Minus the logarithm of a uniform number U, with a random sign. As a double, U is off by
-    ``2^-53 U + 2^-64``, which is below 2^-43 of itself from 2^-20 on, and the logarithm by 2^-46
-    of its size, at most 14, besides.
+    The number is minus the logarithm of a uniform number U, with a random sign. As a double, U has
+    an error of ``2^-53 U + 2^-64``, which is below 2^-43 of itself from 2^-20 on. The logarithm,
+    of size at most 14, has an additional relative error of 2^-46.
     """
 
-    # -log(2^-20) and a little more.
+    # -log(2^-20), slightly rounded up.
     largest = 14.0
 
     def __init__(self, count: int, generator: np.random.Generator) -> None:
@@ -404,13 +406,13 @@ class ConstantFactor:
         self.relative_error = 0.0
 
     def bounds(self, places: int) -> Bounds:
-        """Return the number as bounds on itself."""
+        """Return the number itself as both bounds."""
         exact = Fraction(self.value)
         return exact, exact
 
 
 class ChiFactor:
-    """A constant times the root of a chi-squared number, real like the other draws.
+    """A constant times the square root of a chi-squared number, as a real number like the draws.
 
     Parameters
     ----------
@@ -425,14 +427,14 @@ class ChiFactor:
     ----------
     value : float
     relative_error : float
-        Bound on how far the value is from the real number, in units of it; may be infinite.
+        Bound on the relative error of the value; may be infinite.
 
     Notes
     -----
     Theorem E2.
 
-    The squares of a pair of normal numbers add up to twice minus the logarithm of a uniform
-    number; for an odd number of degrees one square is left over.
+    The sum of the squares of a pair of normal numbers is minus twice the logarithm of a uniform
+    number. For an odd number of degrees, one square remains.
     """
 
     def __init__(self, scale: float, degrees: int, generator: np.random.Generator) -> None:
@@ -449,7 +451,8 @@ class ChiFactor:
             error = math.inf if self._single.doubtful.size else error
         self._bounds: dict[int, Bounds] = {}
         self.value = scale * math.sqrt(square)
-        # The root halves a relative error, which is left for its own rounding and the product's.
+        # The root halves the relative error; the other half covers its own rounding and the
+        # product's.
         self.relative_error = error / square + _ROUNDING if 2.0 * error < square else math.inf
         if self.relative_error > _LARGEST_RELATIVE_ERROR:
             self.value = float(self.bounds(_SHARP_PLACES)[0])
@@ -474,10 +477,10 @@ class ChiFactor:
 
 
 def further_digits(generator: np.random.Generator) -> Digits:
-    """Return a source of further digits that is independent of what the generator gives later.
+    """Return a source of further digits that is independent of the generator's later draws.
 
-    How many digits are asked for depends on what noise is added to, so that the generator itself
-    would give later draws that differ between neighbouring data sets.
+    The number of requested digits depends on the values to which noise is added. If the digits
+    came from the generator itself, its later draws would differ between neighbouring data sets.
     """
     source = independent_generator(generator)
 
@@ -500,6 +503,6 @@ def _error_of_logs(words: NDArray[np.uint64], logs: Floats) -> float:
         return 0.0
     if int(words.min()) == 0:
         return math.inf
-    # A uniform number is off by 2^-52 and half a unit of its last digit.
+    # A uniform number has a relative error of 2^-52 and half a unit of its last digit.
     of_numbers = math.fsum(2.0**-51 + 1.0 / words.astype(np.float64))
     return 2.0 * of_numbers - 4.0 * _LOG_ERROR * math.fsum(logs)

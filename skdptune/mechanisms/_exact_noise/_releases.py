@@ -1,4 +1,4 @@
-"""Values with noise, ready to be released: every number is on a grid that no data choose."""
+"""Values with noise, ready for release: all numbers are on grids that do not depend on data."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from skdptune.mechanisms._exact_noise._draws import (
     NormalDraws,
 )
 
-# Numbers drawn at once: what is made of them on the way stays in a processor's cache.
+# Number of draws at once: intermediate results fit into a processor's cache.
 _AT_ONCE = 1 << 14
 
 
 class NormalNoise:
-    """Normal noise for one array after another, drawn in portions.
+    """Normal noise for a sequence of arrays, drawn in portions.
 
     Parameters
     ----------
     scale : float
         Positive standard deviation.
     generator : numpy.random.Generator
-        Source of the noise.
+        Generator of the noise.
     grid : float, optional
-        A power of two; by default `grid_of` the scale.
+        A power of two; by default, `grid_of` the scale.
     at_once : int, optional
-        Numbers in a portion.
+        Number of draws in a portion.
 
     Notes
     -----
@@ -62,12 +62,12 @@ class NormalNoise:
         return RoundedSums(self._factor, NormalDraws(self._at_once, self._generator), self.grid)
 
     def added_to(self, values: Floats) -> Floats:
-        """Return values with noise, rounded to the grid.
+        """Return values plus noise, rounded to the grid.
 
         Parameters
         ----------
         values : ndarray of float64
-            Of any shape. NaN counts as 0, and what is infinite as the largest double.
+            Array of any shape. NaN counts as 0, and infinite values as the largest double.
         """
         flat = values.reshape(-1)
         parts, done = [], 0
@@ -93,9 +93,9 @@ def add_gaussian(
     scale : float
         Positive standard deviation.
     generator : numpy.random.Generator
-        Source of the noise.
+        Generator of the noise.
     grid : float, optional
-        A power of two; by default `grid_of` the scale.
+        A power of two; by default, `grid_of` the scale.
 
     Notes
     -----
@@ -107,12 +107,12 @@ def add_gaussian(
 
 
 def add_laplace(values: Floats, scale: float, generator: np.random.Generator) -> Floats:
-    """Return values plus independent noise of density ``exp(-abs(x) / scale) / (2 scale)``.
+    """Return values plus independent noise with density ``exp(-abs(x) / scale) / (2 scale)``.
 
     Parameters
     ----------
     values, scale, generator
-        As for `add_gaussian`.
+        See `add_gaussian`.
 
     Notes
     -----
@@ -129,15 +129,15 @@ def add_laplace(values: Floats, scale: float, generator: np.random.Generator) ->
 def add_spherical(
     values: Floats, scale: float, generator: np.random.Generator, grid: float | None = None
 ) -> Floats:
-    """Return a vector plus noise of density proportional to ``exp(-norm / scale)``.
+    """Return a vector plus noise with density proportional to ``exp(-norm / scale)``.
 
     Parameters
     ----------
     values : ndarray of float64 of shape (n_values,)
     scale, generator
-        As for `add_gaussian`.
+        See `add_gaussian`.
     grid : float, optional
-        A power of two; by default `grid_of` the `spherical_spread`.
+        A power of two; by default, `grid_of` the `spherical_spread`.
 
     Notes
     -----
@@ -154,7 +154,7 @@ def add_spherical(
 
 
 def spherical_spread(scale: float, n_values: int) -> float:
-    """Return the standard deviation of each number of noise of density ``exp(-norm / scale)``.
+    """Return the standard deviation of each number for noise with density ``exp(-norm / scale)``.
 
     Notes
     -----
@@ -182,9 +182,9 @@ def draw_images(
     centre, spreads : ndarray of shape (n_draws,)
     matrix : ndarray of shape (n_values, n_draws)
     generator : numpy.random.Generator
-        Source of the numbers.
+        Generator of the numbers.
     grid : float
-        A power of two that no data choose, to which the result is rounded.
+        A power of two that does not depend on data; the result is rounded to its multiples.
 
     Notes
     -----
@@ -195,35 +195,36 @@ def draw_images(
 
 # Sums of values and real noise, rounded to a grid ----------------------------------------
 
-# Doubles decide where they are sure to be on the right side of the middle between two multiples of
-# the grid; rational numbers decide elsewhere. At the end a multiple is rounded to a double, which
-# is a function of this multiple alone.
+# Doubles are used if they are certain to be on the right side of the middle between two multiples
+# of the grid; otherwise, rational numbers decide. At the end, a multiple is rounded to a double,
+# which is a function of this multiple only.
 #
 # Theorem E1: real noise plus the value, rounded to a grid that no data choose.
 
-# Steps of the grid per unit of noise: the grid adds less than 2^-43 to a variance of 1.
+# Binary digits of the steps of the grid per unit of noise: the grid adds less than 2^-43 to a
+# variance of 1.
 _GRID_BITS = 20
-# Least exponent of a normal double.
+# Smallest exponent of a normal double.
 _LEAST_EXPONENT = -1022
 _LARGEST = float(np.finfo(np.float64).max)
-# Sums of this many steps are known to a small part of a step.
+# Sums of up to this many steps are accurate to a small part of a step.
 _EASY = 2.0**30
 _LARGEST_SQUARE = 2.0**1000
-# So many steps count exactly as 64-bit integers, with room for the noise.
+# This many steps are exact as 64-bit integers, with room for the noise.
 _COUNTABLE = 2.0**62
 _ROUNDING = 2.0**-51
 _FIRST_PLACES = 56
 
 
 def grid_of(scale: float, bits: int = _GRID_BITS) -> float:
-    """Return the step of the grid on which noise is released, from its scale alone.
+    """Return the step of the grid on which noise is released, from its scale only.
 
     Parameters
     ----------
     scale : float
-        Positive: the size of the noise on one number.
+        The size of the noise on one number; positive.
     bits : int, default=20
-        The step is a power of two, from ``2**-(bits + 1)`` to ``2**-bits`` of the scale.
+        The step is a power of two, between ``2**-(bits + 1)`` and ``2**-bits`` of the scale.
 
     Notes
     -----
@@ -238,7 +239,7 @@ def grid_of(scale: float, bits: int = _GRID_BITS) -> float:
 
 
 class RoundedSums:
-    """Sums of values with a factor times draws, rounded to the nearest multiples of a grid.
+    """Sums of values and a factor times draws, rounded to the nearest multiples of a grid.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ class RoundedSums:
         self._noise = draws.values * step
         self._per_step = 1.0 / grid
         self._largest_easy_square = min(_EASY * grid * (_EASY * grid), _LARGEST_SQUARE)
-        # Products and sums are rounded, and an error of the factor moves the noise.
+        # Bound on rounding errors of products and sums, and on the effect of the factor's error.
         largest = step * draws.largest
         self._slack = step * ERROR + largest * factor.relative_error
         self._slack += (_EASY + largest) * _ROUNDING
@@ -269,11 +270,11 @@ class RoundedSums:
         Parameters
         ----------
         values : ndarray of shape (n_values,)
-            NaN counts as 0, and what is infinite as the largest double.
+            NaN counts as 0, and infinite values as the largest double.
         first : int, default=0
-            Place of the first draw to use.
+            Index of the first draw to use.
         """
-        # The square exceeds that of each value, and is NaN if one of them is.
+        # The sum of squares is at least each value's square, and NaN if any value is NaN.
         square = np.einsum("i,i", values, values)
         if not square <= self._largest_easy_square:
             return self._of_large(values, first)
@@ -290,12 +291,12 @@ class RoundedSums:
         return result
 
     def _of_large(self, values: Floats, first: int) -> Floats:
-        """Return the same for values of any size: whole steps are counted by themselves."""
+        """Return the same for values of any size, with the integer steps counted separately."""
         values = np.nan_to_num(values, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
         with np.errstate(all="ignore"):
             scaled = values * self._per_step
             whole = np.rint(scaled)
-            # The rest is exact.
+            # The fractional part is exact.
             sums = scaled - whole + self._noise[first : first + values.size]
             steps = np.rint(sums)
             is_sure = np.abs(sums - steps) < 0.5 - self._slack
@@ -309,7 +310,7 @@ class RoundedSums:
     def _correct(
         self, result: Floats, values: Floats, first: int, is_unsure: NDArray[np.bool_]
     ) -> None:
-        """Put in exact sums where doubles do not decide."""
+        """Replace sums by exact ones where doubles do not decide."""
         doubtful = self._draws.doubtful
         low, high = np.searchsorted(doubtful, [first, first + values.size])
         is_unsure[doubtful[low:high] - first] = True
@@ -320,13 +321,13 @@ class RoundedSums:
 
 
 def rounded_sums(values: Floats, factor: Factor, draws: Draws, grid: float) -> Floats:
-    """Return values plus the factor times as many draws, rounded to multiples of the grid.
+    """Return values plus the factor times draws, rounded to multiples of the grid.
 
     Parameters
     ----------
     values : ndarray of shape (n_values,)
     factor, draws, grid
-        As for `RoundedSums`.
+        See `RoundedSums`.
 
     Notes
     -----
@@ -356,7 +357,7 @@ def rounded_images(
     numbers = centre + spreads * draws.values
     sizes = np.abs(matrix)
     reach = sizes @ (np.abs(centre) + np.abs(spreads * draws.values))
-    # A product of matrices rounds each summand once per summand at most.
+    # A matrix product rounds each summand at most as often as there are summands.
     error = (centre.size + 4.0) * _ROUNDING * reach + ERROR * (sizes @ np.abs(spreads))
     with np.errstate(all="ignore"):
         sums = matrix @ numbers / grid
@@ -371,8 +372,8 @@ def rounded_images(
 
 
 def _multiple(steps: int, grid: float) -> float:
-    """Return one multiple of the grid, rounded to a double."""
-    # A number of steps may exceed all doubles.
+    """Return a multiple of the grid, rounded to a double."""
+    # The number of steps may exceed all doubles.
     exact = Fraction(steps) * Fraction(grid)
     return float(min(max(exact, Fraction(-_LARGEST)), Fraction(_LARGEST)))
 
@@ -407,7 +408,7 @@ def _exact_image(row: Floats, centre: Floats, spreads: Floats, draws: Draws, gri
 
 
 def _nearest_multiple(bounds: Callable[[int], Bounds], grid: float) -> int:
-    """Return the number of steps that is nearest to a real number, from ever closer bounds."""
+    """Return the number of steps nearest to a real number, using ever tighter bounds."""
     places, unit = _FIRST_PLACES, Fraction(grid)
     while True:
         low, high = (math.floor(bound / unit + Fraction(1, 2)) for bound in bounds(places))

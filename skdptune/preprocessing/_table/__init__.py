@@ -1,4 +1,4 @@
-"""Tables described by a public schema: columns, their cells, and what is wrong with either."""
+"""Tables with a public schema: their columns and cells, and lists of mistakes in them."""
 
 from skdptune.preprocessing._table._columns import (
     CLIPPED,

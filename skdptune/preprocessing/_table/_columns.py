@@ -1,9 +1,9 @@
-"""Columns as a public schema describes them, and their cells, each read by itself.
+"""Columns as described by a public schema, and their cells, each read separately.
 
-**Guarantee.** What comes out for a cell follows from its own value: neither from the other cells
-nor from the type of its column, which one record may change. The number 1 is the same as ``1.0``,
-``True``, ``1+0j``, ``"1"`` or ``" 1 "``. Whatever a cell holds, nothing raises and nothing warns
-(Theorem R7).
+**Guarantee.** The result for a cell depends only on its own value. It does not depend on other
+cells, or on the type of the column, which one record may change. The number 1 is the same as
+``1.0``, ``True``, ``1+0j``, ``"1"`` or ``" 1 "``. For any content of a cell, no error is raised
+and no warning is given (Theorem R7).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from skdptune._validation import FloatArray
 from skdptune.base._shared import by_halves
 
-# A column: an array of numbers, of times, or of objects.
+# A column: an array of numbers, times or objects.
 Cells = NDArray[Any]
 Key = float | str
 NUMBERS = "fiub"
@@ -37,11 +37,11 @@ _GAP = float("nan")
 _GAP_WORDS = ("", "nan")
 
 
-# One cell -------------------------------------------------------------------------------------
+# Single cells ---------------------------------------------------------------------------------
 
 
 def number_of(cell: Any) -> float:
-    """Return the number that a cell holds, NaN where it holds none."""
+    """Return the number in a cell, or NaN if it contains none."""
     try:
         if _is_numeric(cell):
             return _as_float(cell)
@@ -51,7 +51,7 @@ def number_of(cell: Any) -> float:
 
 
 def day_of(cell: Any) -> float:
-    """Return the time that a cell holds, in days since 1970 UTC, NaN where it holds none."""
+    """Return the time in a cell, in days since 1970 UTC, or NaN if it contains none."""
     try:
         return float(_days(np.array([_moment_of(cell)]))[0])
     except Exception:
@@ -59,9 +59,10 @@ def day_of(cell: Any) -> float:
 
 
 def key_of(cell: Any) -> Key | None:
-    """Return what a cell is compared with categories by, None where it is no number or word.
+    """Return the key by which a cell is compared with categories, or None if it has none.
 
-    Numbers and words that are numbers have the number as their key, other words themselves.
+    The key of a number, or of a string that is a number, is the number. The key of another string
+    is the string itself.
     """
     try:
         if _is_numeric(cell):
@@ -77,7 +78,7 @@ def key_of(cell: Any) -> Key | None:
 
 
 def is_missing(cell: Any) -> bool:
-    """Return whether a cell says that its value is not known: None, NaN, NaT, NA or no word."""
+    """Return whether a cell is a missing value: None, NaN, NaT, NA or a string that means this."""
     try:
         if cell is None or type(cell).__name__ == "NAType":
             return True
@@ -92,25 +93,25 @@ def is_missing(cell: Any) -> bool:
 
 
 def _is_numeric(cell: Any) -> bool:
-    # A span of time counts as an integer of NumPy, but is a number of unknown units.
+    # NumPy's timedelta64 is a subclass of its integers, but its unit is unknown.
     return isinstance(cell, NUMERIC) and not isinstance(cell, np.timedelta64)
 
 
 def _as_float(cell: Any) -> float:
     if isinstance(cell, complex | np.complexfloating):
-        # One complex cell makes complex numbers of a whole column of real ones.
+        # One complex cell makes a whole column of real numbers complex.
         if cell.imag != 0.0:
             raise TypeError("no real number")
         return float(cell.real)
     try:
         return float(cell)
     except OverflowError:
-        # As the word of the same number is read.
+        # A string with the same number is also read as infinity.
         return math.inf if cell > 0 else -math.inf
 
 
 def _word_of(cell: Any) -> str:
-    # By their own methods, since a subclass may do as it likes.
+    # Call the base class's methods, since a subclass may override them arbitrarily.
     if isinstance(cell, bytes):
         return bytes.decode(cell, "utf-8", "replace").strip()
     if isinstance(cell, str):
@@ -131,7 +132,7 @@ def _number_of_word(word: str) -> float:
 def _moment_of(cell: Any) -> np.datetime64:
     if isinstance(cell, np.datetime64):
         return cell
-    # What pandas holds for a time, or for a missing one.
+    # pandas has such objects for times and for missing times.
     if hasattr(cell, "to_datetime64"):
         return cell.to_datetime64()
     if isinstance(cell, str | bytes):
@@ -149,7 +150,7 @@ def _moment_of(cell: Any) -> np.datetime64:
 
 
 def as_cells(values: Sequence[Any]) -> Cells:
-    """Return values of any kind as a column of objects."""
+    """Return arbitrary values as a column of objects."""
     made = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         made[place] = value
@@ -157,9 +158,10 @@ def as_cells(values: Sequence[Any]) -> Cells:
 
 
 def listed(cells: Cells) -> list[Any]:
-    """Return a column's cells; for times and spans of NumPy's, which it lists as integers, `...`.
+    """Return a column's cells as a list; times and time spans of NumPy become `...`.
 
-    `...` is read as neither a number nor a word, as a time is.
+    NumPy would list them as integers. `...` is read as neither a number nor a string, as a time
+    should be.
     """
     if cells.dtype.kind in TIMES + SPANS:
         return [None if is_gap else ... for is_gap in np.isnat(cells).tolist()]
@@ -167,45 +169,45 @@ def listed(cells: Cells) -> list[Any]:
 
 
 def numbers_of(cells: Cells) -> FloatArray:
-    """Return the numbers of a column, NaN where a cell holds none."""
+    """Return the numbers of a column, with NaN for cells that contain none."""
     if cells.dtype.kind in NUMBERS:
-        # Rounded as `float` rounds.
+        # Rounded in the same way as by `float`.
         return cells.astype(np.float64)
     return np.array([number_of(cell) for cell in listed(cells)], dtype=np.float64)
 
 
 def days_of(cells: Cells) -> FloatArray:
-    """Return the times of a column in days since 1970, NaN where a cell holds none."""
+    """Return the times of a column in days since 1970, with NaN for cells that contain none."""
     if cells.dtype.kind == TIMES:
         return np.concatenate([np.empty(0), *(days for _, days in by_halves(_days, cells, _gap))])
     return np.array([day_of(cell) for cell in listed(cells)], dtype=np.float64)
 
 
 def places_of(cells: Cells, places: Mapping[Key, int], other: int, gap: int) -> NDArray[np.intp]:
-    """Return the places of a column's categories.
+    """Return the positions of a column's cells among its categories.
 
     Parameters
     ----------
     cells : ndarray
     places : mapping
-        From the keys of categories, and of what else has a place, to their places.
+        Maps the keys of categories, and of values that stand for missing ones, to positions.
     other : int
-        Place of what is no category.
+        Position of cells in no category.
     gap : int
-        Place of what is missing.
+        Position of missing cells.
     """
 
     def place_of(cell: Any) -> int:
         key = key_of(cell)
         if key is None:
             return gap if is_missing(cell) else other
-        # What stands for a missing value has a place, too.
+        # Values that stand for missing ones have a position, too.
         return places.get(key, other)
 
     if cells.dtype.kind in NUMBERS:
         values, which = np.unique(cells, return_inverse=True)
         return np.array([place_of(value) for value in values], dtype=np.intp)[which]
-    # Of words alone: what other cells answer when they are compared is their own business.
+    # Cache strings only: other objects may define comparison in any way.
     known: dict[str, int] = {}
     found = np.empty(cells.size, dtype=np.intp)
     for at, cell in enumerate(listed(cells)):
@@ -232,7 +234,7 @@ def _gap(moment: Any) -> FloatArray:
 
 # Columns -------------------------------------------------------------------------------------
 
-# What becomes of a cell.
+# Possible outcomes of reading a cell.
 FITS, UNMATCHED, CLIPPED, MISSING = range(4)
 Outcomes = NDArray[np.intp]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -240,20 +242,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers, or of times, in a known range.
+    """A column of numbers or times in a known range.
 
     Attributes
     ----------
     name : str
     low, high : float
-        Times are days since 1970. What lies beyond is clipped.
+        Ends of the range, beyond which values are clipped. Times are days since 1970.
     is_log : bool
-        Whether the range is divided into equal ratios.
+        Whether the scale is logarithmic.
     is_date : bool
     gaps : tuple
-        Numbers that stand for missing ones, as the user wrote them.
+        Numbers that stand for missing values, as the user wrote them.
     has_gaps : bool
-        Whether missing values have a feature of their own.
+        Whether missing values have their own indicator feature.
     """
 
     name: str
@@ -265,7 +267,7 @@ class NumberColumn:
     has_gaps: bool = False
 
     def feature_names(self, n_knots: int | None) -> list[str]:
-        """Return the names of the features: of the knots, or of the column itself."""
+        """Return the names of the features: one per knot, or the name of the column."""
         names = [self.name]
         if n_knots is not None:
             shares = np.linspace(0.0, 1.0, n_knots).tolist()
@@ -274,7 +276,7 @@ class NumberColumn:
 
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
         """Return the numbers mapped to [-1, 1], or their weights on the nearest two knots."""
-        # Theorem R7: a block depends on its own cell alone, and has a public norm.
+        # Theorem R7: a block of features depends only on its own cell, and its norm is public.
         values, gaps = self.read(cells)
         shares = self.shares(np.where(gaps, self.low, values))
         features = 2.0 * shares[:, None] - 1.0 if n_knots is None else _hats(shares, n_knots)
@@ -284,7 +286,7 @@ class NumberColumn:
         return features
 
     def read(self, cells: Cells) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the numbers of cells, NaN where there is none, and which stand for gaps."""
+        """Return the numbers in cells (NaN if there is none), and a mask of missing values."""
         read = days_of if self.is_date else numbers_of
         values = read(cells)
         gaps = np.isnan(values)
@@ -306,11 +308,11 @@ class NumberColumn:
         return found
 
     def announces(self, outcome: int) -> bool:
-        """Return whether the schema says that cells have this outcome."""
+        """Return whether the schema declares that cells may have this outcome."""
         return outcome == MISSING and self.has_gaps
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the column as the user may write it."""
+        """Return the column's description in the form that users write."""
         ends = [self._shown(end) if self.is_date else _short(end) for end in (self.low, self.high)]
         found: dict[str, Any] = {"range": ends}
         if self.is_log:
@@ -320,13 +322,13 @@ class NumberColumn:
         return found
 
     def shares(self, values: FloatArray) -> FloatArray:
-        """Return where values are in the range, from 0 to 1."""
+        """Return the positions of values in the range, from 0 to 1."""
         clipped = np.clip(values, self.low, self.high)
         if not self.is_log:
-            # Halves, since the difference of two finite numbers may overflow.
+            # Subtract halves, since the difference of two finite numbers may overflow.
             shares = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
             return np.clip(shares, 0.0, 1.0)
-        # One by one: NumPy may round the logarithm of a number by where it is in the array.
+        # One by one: NumPy's rounding of a logarithm may depend on the position in the array.
         log, top = self._log, self._log(self.high)
         return np.clip([log(value) / top for value in clipped.tolist()], 0.0, 1.0)
 
@@ -338,7 +340,7 @@ class NumberColumn:
         return math.log1p
 
     def value_at(self, share: float) -> float:
-        """Return the value at a share of the range."""
+        """Return the value at a relative position in the range."""
         if not self.is_log:
             return self.low * (1.0 - share) + self.high * share
         if self.low > 0.0:
@@ -356,17 +358,18 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of words, or of numbers that are none, out of a known list.
+    """A column of strings, or of numbers used as codes, from a known list of categories.
 
     Attributes
     ----------
     name : str
     categories : tuple
-        As the user wrote them.
+        The categories as the user wrote them.
     gaps : tuple
-        Words that stand for missing ones.
+        Strings that stand for missing values.
     has_gaps, has_other : bool
-        Whether what is missing, or in no list, has a feature of its own. Otherwise it is zeros.
+        Whether missing values, or unknown categories, have their own indicator feature. If they do
+        not, their features are zeros.
     is_boolean : bool
         Whether the categories are False and True.
     """
@@ -383,18 +386,18 @@ class CategoryColumn:
         return len(self.categories) == 2
 
     def feature_names(self, n_knots: int | None) -> list[str]:
-        """Return the names of the features: one for two categories, else one for each."""
+        """Return the names of the features: one for two categories, otherwise one per category."""
         last = self.categories[1:] if self._is_binary else self.categories
         names = [self.name] if self.is_boolean else [f"{self.name}_{each}" for each in last]
         names += [f"{self.name}_other"] * self.has_other
         return names + [f"{self.name}_missing"] * self.has_gaps
 
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
-        """Return 1 where a category is and 0 elsewhere, or -1 and 1 for the first and second."""
-        # Theorem R7: a block depends on its own cell alone, and has a public norm.
+        """Return indicators of categories, or -1 and 1 for the first and second of two."""
+        # Theorem R7: a block of features depends only on its own cell, and its norm is public.
         size = len(self.categories)
         other, gap = size, size + 1
-        # Rows of what each place is encoded as.
+        # Row i is the encoding of position i.
         table = np.zeros((size + 2, len(self.feature_names(n_knots))))
         if self._is_binary:
             table[:2, 0] = -1.0, 1.0
@@ -407,12 +410,12 @@ class CategoryColumn:
         return table[self.places(cells)]
 
     def places(self, cells: Cells) -> NDArray[np.intp]:
-        """Return the places of cells among the categories, then what is none, then gaps."""
+        """Return the cells' positions: categories come first, then others, then missing."""
         other, gap = len(self.categories), len(self.categories) + 1
         return places_of(cells, self._known(gap), other, gap)
 
     def outcomes(self, cells: Cells) -> Outcomes:
-        """Return for each cell whether it is a category, none of them, or missing."""
+        """Return for each cell whether it is a category, unmatched or missing."""
         # Theorem R8: one record changes at most one count of each column.
         size = len(self.categories)
         table = np.full(size + 2, FITS)
@@ -420,7 +423,7 @@ class CategoryColumn:
         return table[self.places(cells)]
 
     def announces(self, outcome: int) -> bool:
-        """Return whether the schema says that cells have this outcome."""
+        """Return whether the schema declares that cells may have this outcome."""
         return self.has_gaps if outcome == MISSING else outcome == UNMATCHED and self.has_other
 
     def _known(self, gap: int) -> Mapping[Key, int]:
@@ -436,7 +439,7 @@ class CategoryColumn:
         return places
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the column as the user may write it."""
+        """Return the column's description in the form that users write."""
         found: dict[str, Any] = {"categories": list(self.categories)}
         if self.is_boolean:
             found = {"type": "boolean"}
@@ -449,16 +452,16 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class DroppedColumn:
-    """A column that becomes no feature; a table may have it or not."""
+    """An unused column; a table may or may not contain it."""
 
     name: str
 
     def feature_names(self, n_knots: int | None) -> list[str]:
-        """Return no names."""
+        """Return an empty list, since the column has no features."""
         return []
 
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
-        """Return no features."""
+        """Return an array without columns."""
         return np.empty((cells.size, 0))
 
     def outcomes(self, cells: Cells) -> Outcomes:
@@ -466,16 +469,16 @@ class DroppedColumn:
         return np.full(cells.size, FITS)
 
     def announces(self, outcome: int) -> bool:
-        """Return that no cell has another outcome than to fit."""
+        """Return False: every cell fits."""
         return False
 
     def to_dict(self) -> str:
-        """Return the word that drops a column."""
+        """Return the description of an unused column."""
         return "drop"
 
 
 def _hats(shares: FloatArray, n_knots: int) -> FloatArray:
-    """Return weights on the nearest two of equidistant knots, which add up to 1."""
+    """Return weights on the nearest two of equidistant knots; they add up to 1."""
     places = shares * (n_knots - 1)
     left = np.minimum(places.astype(np.intp), n_knots - 2)
     right_weight = places - left
@@ -494,5 +497,5 @@ def _short(number: float) -> float | int:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-# Its block of features has a Euclidean norm of at most 1 for every cell (Theorem R7).
+# The features of one column have a Euclidean norm of at most 1 for every cell (Theorem R7).
 Column = NumberColumn | CategoryColumn | DroppedColumn

@@ -1,7 +1,7 @@
-"""The columns of a table as arrays of cells, found by their names or places alone.
+"""Columns of a table as arrays of cells, found only by their names or positions.
 
-Theorem R7: what raises follows from names, shapes and types of columns. Public samples, and what
-they say about columns, are here as well.
+Theorem R7: errors depend only on names, shapes and types of columns. This module also reads public
+samples and describes their columns.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from skdptune.preprocessing._table._columns import (
 )
 from skdptune.preprocessing._table._parsing import Problems
 
-# What a column holds, by the class of its cells that its type names: the first that matches.
+# The content of a column, by the class of cells that its type implies; the first match counts.
 _WHAT: Mapping[str, tuple[type, ...]] = {
     "durations": LENGTHS,
     "dates": MOMENTS,
@@ -59,7 +59,7 @@ _READ_AS["a category"] = _READ_AS["a number"]
 _DATES = "describe dates by a range of dates, such as ('1990-01-01', '2030-01-01')"
 _TO_WORDS = "for categories convert it to text with .astype(str)"
 _OTHERWISE = "set it to 'drop', or convert it to numbers or text"
-# What to do, by what a column holds and what the schema wants.
+# Advice, by the content of a column and what the schema expects.
 _HINTS = {
     ("durations", "a number"): "convert it to numbers with .dt.total_seconds()",
     ("dates", "a number"): _DATES,
@@ -81,17 +81,17 @@ _HINTS = {
 
 
 def has_names(X: Any) -> bool:
-    """Return whether a table's columns have words for names."""
+    """Return whether all columns of a table have strings as names."""
     return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
 def check_form(X: Any, columns: Sequence[Column], target: str | None = None) -> None:
-    """Raise unless a table has the columns of a schema; no cell is looked at.
+    """Raise unless a table has the columns of a schema; no cell is read.
 
     Parameters
     ----------
     X : DataFrame, ndarray or list of rows
-        A table without names has the columns of the schema in their order.
+        Columns without names are in the order of the schema.
     columns : sequence of Column
     target : str, optional
         Name of the target, which must not be among the columns.
@@ -113,7 +113,7 @@ def check_form(X: Any, columns: Sequence[Column], target: str | None = None) -> 
     try:
         shape = table_shape(X)
     except ValueError:
-        # A list of what are no rows.
+        # A list whose entries are not rows.
         shape = (len(X),)
     if len(shape) != 2 or shape[1] != len(columns):
         raise ValueError(
@@ -123,13 +123,14 @@ def check_form(X: Any, columns: Sequence[Column], target: str | None = None) -> 
 
 
 def check_types(X: Any, columns: Sequence[Column]) -> None:
-    """Raise where a column's type rules out that any of its cells fits; no cell is looked at.
+    """Raise if a column's type rules out that any of its cells fits; no cell is read.
 
     Parameters
     ----------
     X : DataFrame, ndarray or list of rows
-        Of the right form. Columns of objects, of words and of complex numbers pass: one record
-        can make such a column of one of numbers, whose other cells are read as before.
+        A table of the right form. Columns of objects, strings and complex numbers are accepted:
+        one record can turn a column of numbers into one of these, and its other cells are then
+        read as before.
     columns : sequence of Column
 
     Notes
@@ -152,7 +153,7 @@ def check_types(X: Any, columns: Sequence[Column]) -> None:
 
 
 def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[Column, Any]]:
-    """Yield the columns that are used with their types, where a table shows them."""
+    """Yield the used columns with their types, as far as the table has types."""
     types = list(getattr(X, "dtypes", ()))
     if has_names(X):
         by_name = dict(zip(X.columns, types, strict=bool(types)))
@@ -165,7 +166,7 @@ def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[Column, Any]]
 
 
 def _misfit(column: Column, dtype: Any, wanted: str) -> str | None:
-    """Return what a column holds by its type, None if some of that may fit or is not known."""
+    """Return the content that a column's type implies, or None if it may fit or is unknown."""
     categories: Any = getattr(dtype, "categories", None)
     if hasattr(categories, "__len__"):
         outcomes = column.outcomes(as_cells(list(categories)))
@@ -184,7 +185,7 @@ def _misfit(column: Column, dtype: Any, wanted: str) -> str | None:
 
 
 def _has_number(column: Column, kind: type) -> bool:
-    """Return whether a number of some class fits a column."""
+    """Return whether any number of a class fits a column."""
     low, high, is_whole = -math.inf, math.inf, issubclass(kind, int | np.integer | np.bool_)
     if issubclass(kind, bool | np.bool_):
         low, high = 0.0, 1.0
@@ -202,7 +203,7 @@ def _has_number(column: Column, kind: type) -> bool:
 
 
 def cells_of(X: Any, columns: Sequence[Column]) -> list[Cells]:
-    """Return the cells of each column that is not dropped, of a table of the right form.
+    """Return the cells of each used column of a table of the right form.
 
     Notes
     -----
@@ -219,7 +220,7 @@ def cells_of(X: Any, columns: Sequence[Column]) -> list[Cells]:
 
 
 def sample_cells(X: Any) -> Mapping[str, Cells]:
-    """Return the cells of all columns of a table with names."""
+    """Return the cells of all columns of a table with column names."""
     return {name: _cells_of_column(X[name]) for name in X.columns}
 
 
@@ -242,7 +243,7 @@ def _check_names(names: list[str], columns: Sequence[Column], target: str | None
 
 def _cells_of_column(column: Any) -> Cells:
     """Return the cells of a column of a DataFrame."""
-    # Asked for objects, some libraries return times as integers.
+    # If asked for objects, some libraries return times as integers.
     return _cells_of_array(np.asarray(column))
 
 
@@ -259,17 +260,17 @@ _ANSWER = "give the column in columns=, or in drop="
 
 
 def describe(name: str, cells: Cells, most: int, problems: Problems) -> Any:
-    """Return what a user would write about a column with these cells, None if that is unclear.
+    """Return the description that a user would write for a column, or None if it is unclear.
 
     Parameters
     ----------
     name : str
     cells : ndarray
-        Of a public sample.
+        Cells of a public sample.
     most : int
-        Largest number of categories.
+        Largest allowed number of categories.
     problems : Problems
-        What is unclear is added to it.
+        Everything that is unclear is added to it.
     """
     days = days_of(cells)
     if cells.size and not np.isnan(days).all() and np.isnan(numbers_of(cells)).all():
@@ -296,15 +297,15 @@ def describe(name: str, cells: Cells, most: int, problems: Problems) -> Any:
 
 
 def compare(column: Column, cells: Cells, outcomes: Outcomes, problems: Problems) -> None:
-    """Add what of a public sample's cells a column cannot read, or changes.
+    """Report those cells of a public sample that a column cannot read, or changes.
 
     Parameters
     ----------
     column : Column
     cells : ndarray
-        Of a public sample: they are quoted.
+        Cells of a public sample, since they are quoted.
     outcomes : ndarray
-        What becomes of them.
+        The outcome of each cell.
     problems : Problems
     """
     unread = "in no category, and without 'other'"

@@ -1,4 +1,4 @@
-"""What a user writes about a column, read strictly: all that is wrong is listed at once."""
+"""Strict parsing of a user's descriptions of columns: all mistakes are listed at once."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _FORMS = (
     "a range such as (0, 120), categories such as ['farm', 'office'], 'boolean', 'drop', or a "
     "dict with 'range' or 'categories'"
 )
-# So many problems are listed: a column of the table in place of a list has one in each row.
+# At most this many problems are listed: a column passed instead of a list has one in each row.
 _MOST_LINES = 40
-# So many categories that are the same are named one by one: more look like a column's cells.
+# At most this many equal categories are named: more of them look like the cells of a column.
 _MOST_PAIRS = 3
 _NO_TEXT = (
     "free text and identifiers have no public range: set the column to 'drop', or turn it into "
@@ -40,14 +40,14 @@ _NO_TEXT = (
 
 
 class Problems(list[str]):
-    """What is wrong, a line each."""
+    """A list of problems, one per line."""
 
     def say(self, subject: Any, problem: str) -> None:
-        """Add what is wrong with a column."""
+        """Add a problem of a column."""
         self.append(f"{subject}: {problem}")
 
     def check(self, head: str) -> None:
-        """Raise ValueError with all lines, if there are any."""
+        """Raise ValueError with all problems, if there are any."""
         if self:
             lines = "".join(f"\n- {line}" for line in self[:_MOST_LINES])
             if len(self) > _MOST_LINES:
@@ -56,7 +56,7 @@ class Problems(list[str]):
 
 
 def parse_columns(columns: Any, problems: Problems) -> list[Column]:
-    """Return the columns that a mapping of names describes, those that are right."""
+    """Return the valid columns among those that a mapping describes."""
     if not isinstance(columns, Mapping) or not columns:
         problems.append(f"columns must be a dict from names to {_FORMS}; got {shown(columns)}")
         return []
@@ -75,7 +75,7 @@ def parse_columns(columns: Any, problems: Problems) -> list[Column]:
 
 
 def parse_target(given: Any, problems: Problems) -> Column | None:
-    """Return the target as the user describes it, None if there is none or it is wrong."""
+    """Return the target from its description, or None if it is missing or invalid."""
     if given is None:
         return None
     named = dict(given) if isinstance(given, Mapping) else None
@@ -97,7 +97,7 @@ def parse_target(given: Any, problems: Problems) -> Column | None:
 
 
 def parse_column(name: str, given: Any, problems: Problems) -> Column | None:
-    """Return a column as the user describes it, None if that is wrong."""
+    """Return a column from its description, or None if it is invalid."""
     n_before = len(problems)
     if _is_word(given, "drop"):
         return DroppedColumn(name)
@@ -142,7 +142,7 @@ def _column_of(name: str, settings: dict[str, Any], problems: Problems) -> Colum
 
 
 def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | None:
-    """Return a column's short form as a dict."""
+    """Return the description of a column as a dict, also if it was given in a short form."""
     if isinstance(given, Mapping):
         return dict(given)
     if _is_word(given, *_BOOLEAN, *_TEXTS):
@@ -171,12 +171,12 @@ def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | 
 
 
 def _is_pair(given: Sequence[Any]) -> bool:
-    """Return whether two values are the ends of a range, and no categories."""
+    """Return whether two values are the ends of a range, and not categories."""
     return len(given) == 2 and (all(map(_is_number, given)) or all(map(_is_date, given)))
 
 
 def _is_pair_of_words(given: Any) -> bool:
-    """Return whether something looks like the ends of a range, written as words."""
+    """Return whether a value looks like the ends of a range, written as strings."""
     return (
         isinstance(given, tuple)
         and len(given) == 2
@@ -187,7 +187,7 @@ def _is_pair_of_words(given: Any) -> bool:
 
 
 def _is_date(value: Any) -> bool:
-    # Words that are numbers, such as "2020", are not meant as dates.
+    # Strings that are numbers, such as "2020", are not meant as dates.
     return not math.isnan(day_of(value)) and math.isnan(number_of(value))
 
 
@@ -199,7 +199,7 @@ def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> Colum
     gaps, has_gaps = _gaps(name, settings, problems)
     is_sequence = isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2
     got = shown(tuple(ends) if is_sequence else ends)
-    # Times are written as words or as what pandas makes of them.
+    # Times are strings, or objects such as pandas creates.
     is_date = is_sequence and not any(_is_number(end) for end in ends)
     if is_date != _is_word(settings.get("type"), "date") and "type" in settings:
         problems.say(name, f"range must suit the type {shown(settings['type'])}; got {got}")
@@ -253,7 +253,7 @@ def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Col
         key = key_of(value)
         if key is None:
             if not is_gap:
-                # A missing one holds nothing that could be a record's.
+                # These cannot be a record's value; other objects might be.
                 is_missing = value is None or isinstance(value, str | float)
                 got = shown(value) if is_missing else type(value).__name__
                 problems.say(
@@ -266,13 +266,13 @@ def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Col
         else:
             seen[key] = where
     if len(same) > _MOST_PAIRS:
-        # Which cells of a private column are the same must not be told.
+        # Do not reveal which cells of a private column are equal.
         same = [f"categories must be named once each; got {len(categories)} with repetitions"]
     for each in same:
         problems.say(name, each)
     boolean = _is_word(settings.get("type"), *_BOOLEAN)
     categories = tuple(map(_python, categories))
-    # A single category says something only beside what is none.
+    # A single category is only informative compared to others.
     if len(categories) == 1 and not (other or has_gaps):
         problems.say(name, "one category needs 'other' or 'missing': True, or else 'drop' it")
     return CategoryColumn(name, categories, gaps, has_gaps, bool(other), boolean)
@@ -281,7 +281,7 @@ def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Col
 def _gaps(
     name: str, settings: Mapping[str, Any], problems: Problems
 ) -> tuple[tuple[Any, ...], bool]:
-    """Return the values that stand for missing ones, and whether any value may be missing."""
+    """Return the values that stand for missing ones, and whether values may be missing at all."""
     given = settings.get("missing", False)
     if isinstance(given, bool):
         return (), given
@@ -305,7 +305,7 @@ def _refuse_keys(
 
 
 def _python(value: Any) -> Any:
-    """Return a value as JSON can hold it."""
+    """Return a value in a form that JSON can store."""
     if isinstance(value, date):
         return value.isoformat()
     return value.item() if isinstance(value, np.generic) else value
@@ -316,7 +316,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_word(value: Any, *words: Any) -> bool:
-    """Return whether a value is one of some words, without comparing what cannot be compared."""
+    """Return whether a value is one of some strings, without comparing arbitrary objects."""
     return isinstance(value, str | type) and value in words
 
 
