@@ -398,9 +398,9 @@ def one_run_audit(
     of the estimator's relation.
 
     With "fdp", `epsilon_lower` belongs to a curve that is derived from the claim. At each type I
-    error, the normal quantile of its power is the claim's, moved by a common factor. For a
-    Gaussian claim, it is the curve of Gaussian noise that is smaller by this factor. The curves
-    below it are refuted.
+    error, the normal quantile of its power is at a distance from that of the error, which is the
+    claim's distance times a common factor. For a Gaussian claim, the curve is Gaussian, too. The
+    curves below it are refuted.
 
     A bound far below the claim is normal: a fit shows m guesses, and a Gaussian claim allows only
     few of them to be certain. At epsilon = 8, a thousand canaries that do not interfere show 4 to

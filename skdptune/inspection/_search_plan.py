@@ -375,11 +375,11 @@ class TuningCostDisplay:
 
     Notes
     -----
-    Theorem T7 is a lower limit for all bounds. "All runs published" is the composition of the mean
-    number of runs, rounded up. The bounds on the best run are those of Papernot and Steinke 2022
-    (Rényi), of Koskela, Redberg and Wang 2024 (profile), and the envelope, which is the default
-    here. A fit on some of the records costs less than one on all, but its noise has a larger
-    effect.
+    "lower bound" is the limit of Theorem S4, below which no bound is valid. "All runs published"
+    is the composition of the mean number of runs, rounded up. The bounds on the best run are those
+    of Papernot and Steinke 2022 (Rényi), of Koskela, Redberg and Wang 2024 (profile), and the
+    envelope, which is the default here. A fit on some of the records costs less than one on all,
+    but its noise has a larger effect.
 
     Examples
     --------
