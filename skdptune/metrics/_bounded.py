@@ -130,7 +130,7 @@ class BoundedScorer:
             )
         return self._bounded(np.where(improper, self.lower, values))
 
-    def score(self, values: ArrayLike, n_public: int) -> float:
+    def score(self, values: ArrayLike, n_public: int, *, clip: bool = True) -> float:
         """Return the score of values, for a public number of records.
 
         Parameters
@@ -139,6 +139,8 @@ class BoundedScorer:
             One per record, as from `per_record`.
         n_public : int
             The public constant that stands for the number of records.
+        clip : bool, default=True
+            Whether a score beyond the bounds, of more records than expected, is clipped to them.
         """
         size = check_integer(n_public, name="n_public", lower=1)
         half = (self.upper - self.lower) / 2.0
@@ -146,7 +148,8 @@ class BoundedScorer:
         centre, unit = (middle, half) if self.centred else (self.lower, 2.0 * half)
         bounded = self._bounded(np.asarray(values, dtype=np.float64).ravel())
         total = float(unit_sum((bounded - centre) / unit))
-        return min(max(centre + unit * total / size, self.lower), self.upper)
+        found = centre + unit * total / size
+        return min(max(found, self.lower), self.upper) if clip else found
 
     def uncentred(self) -> BoundedScorer:
         """Return the same scorer with values counted from `lower`: monotone."""
