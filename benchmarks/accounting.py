@@ -3,6 +3,7 @@
     python benchmarks/accounting.py [runs]         profiles of runs and searches; noise; bounds
     python benchmarks/accounting.py search-costs   the plan of every default search
     python benchmarks/accounting.py lists          noise of candidates that differ in cost
+    python benchmarks/accounting.py rules          noise of searches that validate by a public rule
     python benchmarks/accounting.py poisson-means  epsilon of Poisson numbers of runs
     python benchmarks/accounting.py samplings      noise of a training, by how batches are drawn
 
@@ -295,6 +296,42 @@ def print_lists(options: argparse.Namespace) -> None:
             print(f"  {tuning:<9} {epsilon:8g}{cells}", flush=True)
 
 
+def print_rules(options: argparse.Namespace) -> None:
+    """Print the noise of searches whose validation part is drawn, and by a public rule."""
+    from skdptune.linear_model import DPLogisticRegression
+    from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, HoldOut, RandomRuns
+
+    model, values = DPLogisticRegression(solver="sgd", batch_size=0.05, epochs=20), {"C": [1.0]}
+    draws = {"n_iter": 20, "delta": DELTA}
+    many = {"C": [10.0**power for power in range(-9, 10)]}
+    ways: dict[str, Callable[..., Any]] = {
+        f"random, {name}": lambda more=more, **given: DPRandomSearchCV(
+            model, values, strategy=RandomRuns(n_iter_distribution="geometric", **more), **given
+        )
+        for name, more in {
+            "tuned on 5 %": {"tuning_fraction": 0.05},
+            "tuned on 20 %": {"tuning_fraction": 0.2},
+            "the winner's model": {"tuning_fraction": None},
+        }.items()
+    }
+    for name, word in {"full table": "table", "noisy maximum": "noisy_max"}.items():
+        ways[f"grid, {name}"] = lambda word=word, n_iter=None, **given: DPGridSearchCV(
+            model, many, strategy=word, **given
+        )
+    print("Effective noise: sampling 0.05, 400 steps, ~20 runs, a fifth held out for validation")
+    print(f"  {'search':<27} {'epsilon':>8} {'by coin':>9} {'by rule':>9} {'ratio':>7}")
+    for (name, make), epsilon in itertools.product(ways.items(), options.epsilons):
+        plans = (
+            make(cv=cv, epsilon=epsilon, **draws).plan(32_561, 100, compare=False)
+            for cv in (0.2, HoldOut(0, ">=", 0.0, share=0.2))
+        )
+        by_coin, by_rule = (plan.row.effective_noise for plan in plans)
+        print(
+            f"  {name:<27} {epsilon:8g} {by_coin:9.3f} {by_rule:9.3f} {by_rule / by_coin:7.3f}",
+            flush=True,
+        )
+
+
 def print_samplings(options: argparse.Namespace) -> None:
     """Print the noise that one training needs, for each way to draw its batches."""
     from skdptune.mechanisms._shared import SAMPLINGS, plan_noisy_gradient
@@ -352,6 +389,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     costs.add_argument("--json", action="store_true")
     lists = parts.add_parser("lists", help=print_lists.__doc__)
     lists.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
+    rules = parts.add_parser("rules", help=print_rules.__doc__)
+    rules.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
     means = parts.add_parser("poisson-means", help=print_poisson_means.__doc__)
     means.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
     means.add_argument("--means", type=float, nargs="+", default=[10.0, 30.0, 100.0, 300.0])
@@ -373,6 +412,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "runs": print_runs,
     "search-costs": print_search_costs,
     "lists": print_lists,
+    "rules": print_rules,
     "poisson-means": print_poisson_means,
     "samplings": print_samplings,
 }

@@ -44,6 +44,7 @@ from skdptune.model_selection import (
     DParetoSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
+    HoldOut,
 )
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
 from tests import auditing
@@ -444,7 +445,32 @@ def searches() -> dict[str, Case]:
         try_own_values=False,
         **common,
     )
+    # The record goes to validation by the one rule, and trains by the other.
+    of_one = {"n_iter_distribution": one_run, "tuning_fraction": None} | common
+    held_out = flat(
+        DPRandomSearchCV,
+        CutOnly(noise=50.0),
+        {"cut": [0.5]},
+        scoring=MIDDLE,
+        cv=HoldOut(0, ">=", 0.5, share=0.5),
+        score_epsilon=8.0,
+        **of_one,
+    )
+    kept = flat(
+        DPRandomSearchCV,
+        NoisySum(noise=0.6),
+        {"cut": [10.0]},
+        cv=HoldOut(0, "<", 0.5, share=0.5),
+        score_epsilon=0.1,
+        **of_one,
+    )
     return {
+        "DPRandomSearchCV, held out by a rule": search_case(
+            held_out, lambda search: search.best_score_, {}
+        ),
+        "DPRandomSearchCV, kept by a rule": search_case(
+            kept, lambda search: search.best_estimator_.sum_, {}
+        ),
         "DPGridSearchCV, compose": search_case(
             flat(DPGridSearchCV, NoisySum(), cuts, strategy="compose", **common),
             lambda search: float(np.sum(search.cv_results_["mean_test_score"])),

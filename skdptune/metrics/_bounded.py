@@ -131,7 +131,7 @@ class BoundedScorer:
             )
         return self._bounded(np.where(improper, self.lower, values))
 
-    def score(self, values: ArrayLike, n_public: int) -> float:
+    def score(self, values: ArrayLike, n_public: int, *, clip: bool = True) -> float:
         """Return the score of given values, for a public number of records.
 
         Parameters
@@ -140,6 +140,8 @@ class BoundedScorer:
             One value per record, as returned by `per_record`.
         n_public : int
             The public constant used as the number of records.
+        clip : bool, default=True
+            Whether a score beyond the bounds, of more records than expected, is clipped to them.
         """
         size = check_integer(n_public, name="n_public", lower=1)
         half = (self.upper - self.lower) / 2.0
@@ -147,7 +149,8 @@ class BoundedScorer:
         centre, unit = (middle, half) if self.centred else (self.lower, 2.0 * half)
         bounded = self._bounded(np.asarray(values, dtype=np.float64).ravel())
         total = float(unit_sum((bounded - centre) / unit))
-        return min(max(centre + unit * total / size, self.lower), self.upper)
+        found = centre + unit * total / size
+        return min(max(found, self.lower), self.upper) if clip else found
 
     def uncentred(self) -> BoundedScorer:
         """Return a copy whose values are measured from `lower`, so that it is monotone."""

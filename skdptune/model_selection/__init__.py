@@ -6,6 +6,7 @@ from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._doubling_threshold_search import DoublingThresholdSearchCV
 from skdptune.model_selection._dpareto_search import DParetoSearchCV
 from skdptune.model_selection._grid_search import DPGridSearchCV
+from skdptune.model_selection._hold_out import HoldOut
 from skdptune.model_selection._pareto import ParetoResult
 from skdptune.model_selection._pareto_search import pareto_search
 from skdptune.model_selection._random_search import DPRandomSearchCV
@@ -33,6 +34,7 @@ __all__ = [
     "DoublingThresholdSearchCV",
     "DoublingThresholdSession",
     "FullTable",
+    "HoldOut",
     "NoisyMaximum",
     "ParetoFront",
     "ParetoResult",

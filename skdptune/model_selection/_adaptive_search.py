@@ -38,9 +38,10 @@ class DPAdaptiveSearchCV(TuningSearch):
         Number of candidates; with a pruner (see `AdaptiveTrials`), how many can be fitted to the
         end.
     {scoring}
-    cv : float or int, default=0.2
+    cv : float, int or HoldOut, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
         own. An integer asks for folds, which each record joins by a random draw of its own.
+        `HoldOut` holds out the records that a public rule names, such as the newest.
     refit : {"winner", True, False} or callable, default="winner"
         "winner" and True fit the winner on all records, False returns no model. A callable
         chooses: it gets ``cv_results_`` of those that were not pruned, which is paid for, and

@@ -59,7 +59,9 @@ from skdptune.ledger._shared import checked_ledger
 from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer, neg_squared_error
 from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
+from skdptune.model_selection._hold_out import HoldOut
 from skdptune.model_selection._running import (
+    PUBLIC_RULE,
     PUBLIC_VALIDATION,
     Data,
     Door,
@@ -396,6 +398,8 @@ class BasePrivateSearch(
         self._check_arguments(X, y, params)
         n_samples, n_features = number_of_samples(X), number_of_features(X)
         is_public = X_val is not None
+        if isinstance(self.cv, HoldOut) and not is_public:
+            self.cv.check_form(X)
         needs_labels = self._labels_set_the_cost(n_samples, n_features)
         classes: Any = None
         if needs_labels:
@@ -408,7 +412,8 @@ class BasePrivateSearch(
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         _warn_of_weights(params)
         door = Door.of(self._estimators(), X, classes, varies=self._replaces_steps())
-        data = door.open(X, y, self._routed(params))
+        rule = self.cv.held_out if plan.layout.by_rule else None
+        data = door.open(X, y, self._routed(params), rule)
         return plan, data, door.open(*indexable(X_val, y_val)) if is_public else None
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
@@ -480,6 +485,8 @@ class BasePrivateSearch(
             sentences.append(PUBLIC_LABELS)
         if plan.layout.public:
             sentences.append(PUBLIC_VALIDATION)
+        if plan.layout.by_rule:
+            sentences.append(PUBLIC_RULE)
         if self.random_state is not None:
             sentences.append(SEEDED)
         return tuple(sentences)

@@ -40,9 +40,9 @@ class DoublingThresholdSearchCV(TuningSearch):
         distributions.
     {budget}
     {scoring}
-    cv : float, default=0.2
-        Chance of each record to be held out for validation. Folds are not needed: the partitions
-        take their place.
+    cv : float or HoldOut, default=0.2
+        Chance of each record to be held out for validation, or a public rule of each that says
+        so. Folds are not needed: the partitions take their place.
     refit : {"winner", True, False}, default="winner"
         "winner" and True fit the winner on all records; False returns no model.
     strategy : ThresholdRounds, optional
@@ -116,7 +116,7 @@ class DoublingThresholdSearchCV(TuningSearch):
         epsilon: float | None = None,
         delta: float | None = None,
         scoring: Any = None,
-        cv: float = 0.2,
+        cv: Any = 0.2,
         refit: Any = "winner",
         strategy: ThresholdRounds | None = None,
         n_jobs: int | None = None,

@@ -77,9 +77,9 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     scoring : str or BoundedScorer, optional
         A bounded score, see `skdptune.metrics`; accuracy for classifiers. The error is 1 minus
         the score, scaled to [0, 1].
-    cv : float or int, default=0.2
+    cv : float, int or HoldOut, default=0.2
         A fraction is the probability that a record is used for validation; an integer is a number
-        of folds.
+        of folds; `HoldOut` is a public rule of each record.
     release : float, optional
         The epsilon, at `delta`, of everything that the fitted search shows. By default nothing is
         released, and the search is **not private**. So that a few expensive points do not use all
@@ -283,7 +283,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         scale = 0.0
         if noise.kind != "none":
             scale = noise.ratio * layout.sensitivity(self._scorer())
-        return SearchPlan(report, row, (), None, "", scale, uses=layout.uses)
+        rule = self.cv.in_words if layout.by_rule else ""
+        return SearchPlan(report, row, (), None, "", scale, uses=layout.uses, validation=rule)
 
     def _report(self, plan: ParetoPlan, model: Any = None) -> PrivacyReport:
         epsilon: float | None = None

@@ -54,10 +54,11 @@ class DPGridSearchCV(TuningSearch):
         These take what is seldom turned. "auto" is "table" where that can tell candidates apart,
         by public numbers; it is "noisy_max" where not, without `epsilon`, and without a delta.
     {scoring}
-    cv : float, int or splitter, default=0.2
+    cv : float, int, HoldOut or splitter, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
         own. An integer asks for folds, which each record joins by a random draw of its own; not
-        with "noisy_max". Of scikit-learn's splitters, KFold is taken for its number of folds and
+        with "noisy_max". `HoldOut` holds out the records that a public rule names, such as the
+        newest. Of scikit-learn's splitters, KFold is taken for its number of folds and
         ShuffleSplit with one split for its fraction; a split that depends on other records could
         not be charged for.
     refit : {"winner", True, False} or callable, default="winner"

@@ -77,6 +77,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else plan.strategy.advice(plan),
         distribution=plan.strategy.run_counts(plan),
         uses=layout.uses,
+        validation=plan.request.cv.in_words if layout.by_rule else "",
     )
 
 

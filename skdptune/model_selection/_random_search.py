@@ -39,10 +39,10 @@ class DPRandomSearchCV(TuningSearch):
         stays secret: that is what makes the search cheap.
     {budget}
     {scoring}
-    cv : float or int, default=0.2
+    cv : float, int or HoldOut, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
-        own; an integer asks for folds. Other than in scikit-learn there are no splitters: a split
-        that depends on other records could not be charged for.
+        own; an integer asks for folds; `HoldOut` holds out those that a public rule names, such as
+        the newest. A split that depends on other records could not be charged for.
     refit : {"winner", True, False}, default="winner"
         "winner" returns the winning run's own model, at no further cost; True fits it once more on
         all records; False returns none. Where candidates are fitted on a part of the records, as

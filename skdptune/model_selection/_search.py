@@ -42,6 +42,7 @@ from skdptune.model_selection._running import (
     RunFile,
     Streams,
     check_fits,
+    check_fits_of_nothing,
     generator_of,
     random_split,
 )
@@ -222,6 +223,10 @@ class TuningSearch(BasePrivateSearch[Plan]):
         candidates = plan.candidates.some(N_TRIED)
         made = (model.fit_costs.configured(each, setting, size) for each in candidates)
         check_fits(made, data, plan.layout.n_samples, self._scorer().response_method)
+        if plan.layout.by_rule and model.releases_runs:
+            setting, size = plan.cost.run_setting, model.train_size
+            made = (model.fit_costs.configured(each, setting, size) for each in candidates)
+            check_fits_of_nothing(made, data, varies=self._replaces_steps())
 
     def _run(
         self, plan: Plan, data: Data, public: Data | None, file: RunFile | None, tasks: Tasks
@@ -258,6 +263,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             layout.tuning,
             layout.variant,
             generator_of(streams.random_split),
+            data.held_out,
         )
         strategy = plan.strategy.with_objects_of(self._strategy())
         return RunningSearch(

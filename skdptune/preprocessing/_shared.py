@@ -4,21 +4,27 @@ from skdptune.preprocessing._schema import as_schema
 from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA
 from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
 from skdptune.preprocessing._table import (
+    FITS,
     CategoryColumn,
     NumberColumn,
     cells_of,
+    cells_of_column,
     check_form,
     check_types,
+    misfit,
 )
 
 __all__ = [
     "CategoryColumn",
+    "FITS",
     "NumberColumn",
     "PUBLIC_SCHEMA",
     "as_schema",
     "bounds_per_feature",
     "cells_of",
+    "cells_of_column",
     "check_bounds",
     "check_form",
     "check_types",
+    "misfit",
 ]

@@ -33,6 +33,7 @@ from skdptune.model_selection import (
     Composition,
     DPGridSearchCV,
     DPRandomSearchCV,
+    HoldOut,
     NoisyMaximum,
     RandomRuns,
 )
@@ -391,6 +392,34 @@ def test_tuning_on_a_part_and_a_fit_on_all():
             (0.2, composed(selected(score, distribution), fit)),
         ],
     )
+
+
+RULE = HoldOut(0, ">=", 0.5, share=0.2)
+
+
+def test_a_search_by_a_rule_costs_the_worst_of_its_parts():
+    # Theorem T9.
+    plan = planned(random_search(n_iter_distribution="geometric", n_iter=10, refit=True, cv=RULE))
+    fit, score = noisy(plan.row.noise), score_of(plan, 400)
+    searches = (selected(run, Geometric.from_mean(10)) for run in (fit, score))
+    assert_agrees(plan, [(1.0, worst(*(composed(search, fit) for search in searches)))])
+
+
+@pytest.mark.parametrize("variant", [1, 2])
+def test_tuning_on_a_part_of_what_a_rule_leaves(variant):
+    # Theorem T9.
+    distribution = Geometric.from_mean(15)
+    plan = planned(
+        random_search(
+            n_iter_distribution=distribution, tuning_fraction=0.2, cv=RULE, variant=variant
+        )
+    )
+    fit, score = noisy(plan.row.noise), score_of(plan, 400)
+    search = selected(fit, distribution)
+    trained = disjoint(search, fit, 0.25)
+    if variant == 2:
+        trained = composed(subsampled(search, 0.25), fit)
+    assert_agrees(plan, [(1.0, worst(composed(selected(score, distribution), fit), trained))])
 
 
 def test_tuning_on_a_part_with_folds():

@@ -570,6 +570,19 @@ ALL_TYPES = pd.DataFrame(
 )
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_made_up_times_are_of_two_days_and_keep_their_zone(zone: str | None) -> None:
+    X = pd.DataFrame({"at": pd.to_datetime(["2024-05-01", None]).tz_localize(zone)})
+    for unit in ("s", "ns"):
+        given = X.astype({"at": pd.Series(X["at"]).dt.as_unit(unit).dtype})
+        made = made_up_like(given, 18)
+        assert made["at"].dtype == given["at"].dtype
+        assert made["at"].nunique() == 2
+    array = made_up_like(np.zeros((2, 2), dtype="M8[D]"), 18)
+    assert array.dtype == np.dtype("M8[D]")
+    assert np.unique(array).size == 2
+
+
 def test_frames_keep_names_and_types() -> None:
     made = made_up_like(ALL_TYPES, 5)
     assert list(made.columns) == list(ALL_TYPES.columns)

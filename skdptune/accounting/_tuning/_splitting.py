@@ -25,7 +25,7 @@ from functools import reduce
 import numpy as np
 
 from skdptune._formatting import shown
-from skdptune._validation import check_kind, check_option, check_real
+from skdptune._validation import check_flag, check_kind, check_option, check_real
 from skdptune.accounting._losses import (
     Halves,
     RenyiMaximum,
@@ -128,6 +128,7 @@ def search_on_split(
     tuning_fraction: float | None = None,
     variant: int = 1,
     bound: str = "profile",
+    by_rule: bool = False,
 ) -> PrivacyProfile:
     """Return the profile of a search on one random split of the records, with its final fit.
 
@@ -151,6 +152,11 @@ def search_on_split(
         all records (2). Without it, the final fit uses all records.
     bound : {"profile", "rdp"}, default="profile"
         See `tune_then_fit`.
+    by_rule : bool, default=False
+        Whether a public rule of each record says which ones are kept for validation, in place of
+        a random draw. `validation_fraction` is then the share that it is expected to keep, and
+        any other record is used for tuning with probability
+        ``tuning_fraction / (1 - validation_fraction)``.
 
     Returns
     -------
@@ -158,7 +164,7 @@ def search_on_split(
 
     Notes
     -----
-    Theorem T3.
+    Theorem T3, and Theorem T9 for a rule.
 
     Examples
     --------
@@ -180,6 +186,7 @@ def search_on_split(
     )
     check_option(variant, name="variant", options=VARIANTS)
     check_option(bound, name="bound", options=TUNING_BOUNDS)
+    check_flag(by_rule, name="by_rule")
     for name, profile in (("trained", trained), ("scored", scored), ("final", final)):
         if profile is not None or name == "trained":
             check_kind(profile, name=name, kind=PrivacyProfile, domain="a PrivacyProfile")
@@ -192,6 +199,9 @@ def search_on_split(
     if scored is None or validation == 0.0:
         return others
     seen = scored if final is None else composed(scored, final)
+    if by_rule:
+        # Theorem T9: no coin hides where a record is.
+        return seen | others
     return mixture([seen, others], [validation, 1.0 - validation])
 
 

@@ -209,6 +209,7 @@ class CostModel:
             tuning_fraction=layout.tuning,
             variant=layout.variant,
             bound=self.tuning_bound if final is not None else "profile",
+            by_rule=layout.by_rule,
         )
         if self.releases_runs and layout.chance_of_nothing > _NEVER:
             # Theorem F7: a fit may find no record, on each split anew.
@@ -462,6 +463,8 @@ class CostModel:
         layout, notes = self.layout, [self.note]
         if layout.tuning is not None:
             notes.append(f"on {layout.tuning:.3g} of the records")
+        if layout.by_rule:
+            notes.append("validation by a public rule")
         selection = PrivacyReport(
             self.selection(cost),
             self.delta,
@@ -488,6 +491,8 @@ class CostModel:
         """Return what the selection costs by itself, if on all records."""
         if cost.scored is None:
             return cost.trained
+        if self.layout.by_rule:
+            return cost.scored | cost.trained
         share = self.layout.validation
         return mixture([cost.scored, cost.trained], [share, 1.0 - share])
 
@@ -505,6 +510,7 @@ def _selected(
 def untuned_model(model: CostModel) -> CostModel:
     """Return the cost model of one fit on all records, without a search."""
     layout = replace(model.layout, validation=0.0, folds=0, public=True, tuning=None, final=False)
+    layout = replace(layout, by_rule=False)
     return CostModel(layout, model.fit_costs, model.delta)
 
 

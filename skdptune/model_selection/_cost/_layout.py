@@ -17,6 +17,7 @@ from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting._shared import VARIANTS
 from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._hold_out import HoldOut
 from skdptune.model_selection._running import expected_size
 
 REFITS = ("winner", True, False)
@@ -38,6 +39,7 @@ class Layout:
         Number of columns, if known.
     validation : float
         Chance of a record to be held out for validation; 0 with folds or public validation data.
+        By a rule the share that it is expected to hold out.
     folds : int
         Number of folds, 0 for none.
     public : bool
@@ -52,6 +54,8 @@ class Layout:
         Whether the number of records is itself a public constant for a secret one.
     replaces : bool
         Whether neighbours differ by replacing a record.
+    by_rule : bool
+        Whether a public rule of each record says which ones are held out for validation.
     """
 
     n_samples: int
@@ -64,6 +68,7 @@ class Layout:
     final: bool
     is_random: bool = False
     replaces: bool = False
+    by_rule: bool = False
 
     @property
     def train_share(self) -> float:
@@ -77,18 +82,25 @@ class Layout:
     @property
     def n_train(self) -> int:
         """Public constant for the number of records of one fit of a run."""
-        return expected_size(self.n_samples, self.train_share)
+        share = self.train_share
+        if self.by_rule:
+            # Theorem T9: a rule may hold out nothing, whatever is expected of it.
+            share /= 1.0 - self.validation
+        return expected_size(self.n_samples, share)
 
     @property
     def chance_of_nothing(self) -> float:
         """Chance that some fit has no record at all, one record less than `n_samples`.
 
-        A fit of nothing may fail, and no noise hides that; so the chance is paid for as delta.
+        A fit of nothing may fail, and no noise hides that; so the chance is paid for as delta. By
+        a rule there is no chance to pay for: an estimator whose fit of nothing fails is refused.
 
         Notes
         -----
-        Theorem F7.
+        Theorem F7, Theorem T9.
         """
+        if self.by_rule:
+            return 0.0
         others = max(self.n_samples - 1, 1)
         of_runs = max(self.folds, 1) * (1.0 - self.train_share) ** others
         return of_runs + (1.0 - self.final_share) ** others if self.final else of_runs
@@ -155,7 +167,10 @@ class Layout:
     @property
     def n_final(self) -> int:
         """Public constant for the number of records of the returned model's fit."""
-        return expected_size(self.n_samples, self.final_share)
+        if not self.final:
+            return self.n_train
+        # Theorem T9: where a rule holds out most records, hardly any are drawn for tuning.
+        return expected_size(self.n_samples, 1.0 if self.by_rule else self.final_share)
 
     @property
     def final_is_random(self) -> bool:
@@ -185,6 +200,14 @@ def make_layout(
     if not (refit is True or refit is False or (isinstance(refit, str) and refit == "winner")):
         raise ValueError(f"refit must be 'winner', True or False; got {shown(refit)}.")
     validation, folds = (0.0, 0) if public else split_of(cv)
+    by_rule = isinstance(cv, HoldOut) and not public
+    if replaces and by_rule:
+        # Theorem T9: a record that is replaced may go to the other part.
+        raise ValueError(
+            "cv must be a fraction or a number of folds for this estimator; got HoldOut. Its "
+            "guarantee is about replacing one of a public number of records, and one that is "
+            "replaced may go to the other part, so that a fit has a record more or less."
+        )
     if replaces:
         _check_no_sampling(tuning_fraction, is_random)
         tuning_fraction = None
@@ -210,6 +233,7 @@ def make_layout(
         final,
         is_random,
         replaces,
+        by_rule,
     )
     _check_sizes(layout)
     return layout
@@ -229,10 +253,15 @@ def _check_no_sampling(wish: Any, is_random: bool) -> None:
 def split_of(cv: Any) -> tuple[float, int]:
     """Return the share of records for validation and the number of folds, one of them 0.
 
-    Of scikit-learn's splitters those are taken that treat records alike. Their random draws are
-    not used: each record's place is drawn by itself.
+    `HoldOut` brings a share. Of scikit-learn's splitters those are taken that treat records alike.
+    Their random draws are not used: each record's place is drawn by itself.
     """
-    hint = "A fraction holds records out for validation, an integer asks for folds."
+    hint = (
+        "A fraction holds records out for validation, an integer asks for folds; HoldOut holds "
+        "out those that a public rule names, such as the newest."
+    )
+    if isinstance(cv, HoldOut):
+        return float(cv.share), 0
     if isinstance(cv, BaseCrossValidator | BaseShuffleSplit):
         return _split_of_splitter(cv, hint)
     if isinstance(cv, bool) or not isinstance(cv, int | float):

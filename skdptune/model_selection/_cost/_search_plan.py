@@ -138,6 +138,8 @@ class SearchPlan:
     uses : dict of str to (float, float)
         From each use of the records to its part of them, as two ends between 0 and 1: the records
         are divided at random. Parts overlap where records have several uses.
+    validation : str
+        Which records a public rule holds out for validation, in words.
 
     Examples
     --------
@@ -166,6 +168,7 @@ class SearchPlan:
     findings: CheckReport = field(default_factory=CheckReport)
     distribution: RunCountDistribution | None = None
     uses: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+    validation: str = ""
 
     @property
     def epsilon(self) -> float:
@@ -188,7 +191,7 @@ class SearchPlan:
         return head
 
     def _notes(self) -> list[str]:
-        words = (_LEGEND, self.calibration, self.suggestion, self.advice)
+        words = (_LEGEND, self.validation, self.calibration, self.suggestion, self.advice)
         return [each for each in words if each]
 
     def _cells(self) -> list[tuple[str, ...]]:

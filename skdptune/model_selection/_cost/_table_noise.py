@@ -110,6 +110,7 @@ def table_noise(
             validation_fraction=layout.validation,
             tuning_fraction=layout.tuning,
             variant=layout.variant,
+            by_rule=layout.by_rule,
         )
 
     try:

@@ -101,7 +101,9 @@ class ReleasePlan:
         """Cost of everything that the search shows."""
         share, chance = self.layout.validation, chance_of_empty_fit(self.layout)
         scored = self.scores if share > 0.0 else None
-        total = search_on_split(self.trained, scored, validation_fraction=share)
+        total = search_on_split(
+            self.trained, scored, validation_fraction=share, by_rule=self.layout.by_rule
+        )
         return (with_failure(total, chance) if chance > 0.0 else total) + self.final
 
     @property

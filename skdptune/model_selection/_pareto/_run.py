@@ -31,6 +31,7 @@ from skdptune.model_selection._running import (
     Streams,
     Values,
     check_fits,
+    check_fits_of_nothing,
     child_stream,
     data_independent_model,
     disjoint_folds,
@@ -200,7 +201,8 @@ def score_of_all(
     if layout.public:
         return Scoring(scorer, None, 0.0, noise.ratio, noise.kind)
     size = layout.n_score * n_repeats
-    return Scoring(scorer, size, layout.sensitivity(scorer), noise.ratio, noise.kind)
+    sensitivity, clips = layout.sensitivity(scorer), not layout.by_rule
+    return Scoring(scorer, size, sensitivity, noise.ratio, noise.kind, clips)
 
 
 def unit_utility(score: float, scorer: BoundedScorer) -> float:
@@ -243,6 +245,9 @@ class ParetoRun:
         cube = np.random.default_rng(0).random((N_TRIED, len(space.names)))
         made = (costs.configured(space.from_unit(unit), costs.final_size) for unit in cube)
         check_fits(made, data, self.plan.layout.n_samples, self.scorer.response_method)
+        if self.plan.layout.by_rule:
+            made = (costs.configured(space.from_unit(unit), costs.train_size) for unit in cube)
+            check_fits_of_nothing(made, data, varies=True)
 
     def _exact_evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
         """Return the evaluator of parameters, with all records split."""
@@ -253,7 +258,7 @@ class ParetoRun:
         if layout.folds:
             folds = disjoint_folds(data.n_samples, layout.folds, rng)
         elif not layout.public:
-            split = random_split(data.n_samples, layout.validation, None, 1, rng)
+            split = random_split(data.n_samples, layout.validation, None, 1, rng, data.held_out)
             data, validation = data.take(split.tuning), data.take(split.validation)
         scoring = Scoring(self.scorer, None, 0.0, 0.0, "none")
         return ExactEvaluator(

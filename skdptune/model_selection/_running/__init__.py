@@ -2,6 +2,7 @@
 
 from skdptune.model_selection._running._data import Data, Door, Records
 from skdptune.model_selection._running._domain import (
+    PUBLIC_RULE,
     PUBLIC_VALIDATION,
     check_form,
     check_targets,
@@ -9,9 +10,11 @@ from skdptune.model_selection._running._domain import (
     public_labels,
 )
 from skdptune.model_selection._running._engine import Outcome, Values, fit_and_score, is_failure
+from skdptune.model_selection._running._made_up import made_up_like
 from skdptune.model_selection._running._made_up_fits import (
     N_TRIED,
     check_fits,
+    check_fits_of_nothing,
     data_independent_model,
 )
 from skdptune.model_selection._running._parallel import perform_all
@@ -60,6 +63,7 @@ __all__ = [
     "ONE_FIT",
     "OnResult",
     "Outcome",
+    "PUBLIC_RULE",
     "PUBLIC_VALIDATION",
     "Quiet",
     "RandomSplit",
@@ -73,6 +77,7 @@ __all__ = [
     "WinnerMethods",
     "auto_partitions",
     "check_fits",
+    "check_fits_of_nothing",
     "check_form",
     "check_steps",
     "check_targets",
@@ -84,6 +89,7 @@ __all__ = [
     "expected_size",
     "fit_and_score",
     "generator_of",
+    "made_up_like",
     "is_failure",
     "is_search",
     "noise_random",

@@ -6,7 +6,7 @@ whatever container it came in. Splits, folds, fits and scores see only what came
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,7 +82,13 @@ class Door:
             made_up_like(X, 1),
         )
 
-    def open(self, X: Any, y: Any, arguments: dict[str, Any] | None = None) -> Data:
+    def open(
+        self,
+        X: Any,
+        y: Any,
+        arguments: dict[str, Any] | None = None,
+        rule: Callable[[Any], NDArray[np.bool_]] | None = None,
+    ) -> Data:
         """Return the records, each read by itself.
 
         Parameters
@@ -91,12 +97,15 @@ class Door:
             `y` may be None.
         arguments : dict, optional
             Of ``fit``; what has one entry per record is divided with the records.
+        rule : callable, optional
+            From the records to which of them are held out for validation, each by itself.
 
         Notes
         -----
-        Theorem R5.
+        Theorem R5, Theorem T9.
         """
         n_samples = number_of_samples(X)
+        held_out = None if rule is None else rule(X)
         rows, improper = X, np.zeros(n_samples, dtype=bool)
         if self.reads_numbers:
             rows, improper = finite_rows(X)
@@ -118,7 +127,7 @@ class Door:
             if hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_samples
         }
         others = {name: v for name, v in (arguments or {}).items() if name not in per_record}
-        return Data(rows, targets, per_record, others, improper, self)
+        return Data(rows, targets, per_record, others, improper, self, held_out)
 
 
 def _entries(values: Any) -> NDArray[Any]:
@@ -146,6 +155,8 @@ class Data:
         Which records are known to be improper. None stands for no record.
     door : Door
         By which they came in.
+    held_out : ndarray of bool or None
+        The records of all data that a public rule holds out for validation; None of a part.
     """
 
     X: Any
@@ -154,6 +165,7 @@ class Data:
     constant: dict[str, Any] = field(default_factory=dict)
     improper: NDArray[np.bool_] | None = None
     door: Door = Door()
+    held_out: NDArray[np.bool_] | None = None
 
     @property
     def n_samples(self) -> int:

@@ -21,8 +21,9 @@ from skdptune.base._shared import (
     target_array,
 )
 
-# An assumption that reports state, by Assumption P0.
+# Assumptions that reports state, by Assumption P0.
 PUBLIC_VALIDATION = "the validation data are public"
+PUBLIC_RULE = "the rule that holds records out for validation, and its expected share, are public"
 
 
 def is_search(estimator: Any) -> bool:

@@ -142,7 +142,7 @@ def _array(dtype: Any, shape: tuple[int, ...], with_words: bool, rng: np.random.
             return np.full(shape, _WORD, dtype=object)
         return rng.integers(0, 2, size=shape).astype(dtype)
     if dtype.kind in "mM":
-        return np.zeros(shape, dtype=np.int64).astype(dtype)
+        return rng.integers(0, 2, size=shape).astype(dtype)
     return _numbers(dtype, shape, rng)
 
 
@@ -166,7 +166,11 @@ def _column(dtype: Any, n_samples: int, with_words: bool, rng: np.random.Generat
         plain = np.dtype(bool if kind == "b" else np.float64 if kind in "fc" else np.int64)
         return pd.array(_numbers(plain, (n_samples,), rng)).astype(dtype)
     if kind in "mM":
-        return pd.array(np.zeros(n_samples, dtype=f"{kind}8[ns]")).astype(dtype)
+        # Of two days, so that a function that compares records with each other shows.
+        moments = pd.Series(rng.integers(0, 2, n_samples).astype(f"{kind}8[D]"))
+        if getattr(dtype, "tz", None) is not None:
+            moments = moments.dt.tz_localize("UTC")
+        return moments.astype(dtype).array
     if with_words:
         return pd.array([_WORD] * n_samples, dtype=dtype)
     numbers = rng.integers(0, 2, size=n_samples)

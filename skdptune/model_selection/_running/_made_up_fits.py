@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base._shared import by_halves
+from skdptune.base._shared import by_halves, nested_estimators
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import is_failure
 from skdptune.model_selection._running._made_up import made_up_sizes
@@ -84,6 +84,48 @@ def check_fits(estimators: Iterable[Any], data: Data, n_samples: int, response: 
             "estimator must be one that can be fitted to data of this form; on made-up data it "
             f"raised {type(first).__name__}: {first}"
         ) from first
+
+
+def check_fits_of_nothing(estimators: Iterable[Any], data: Data, *, varies: bool) -> None:
+    """Raise if estimators of some kind cannot be fitted to none of the records.
+
+    A public rule may hold out all of them, and no noise hides a failure.
+
+    Parameters
+    ----------
+    estimators : iterable of estimators
+        Of those whose steps have the same classes one must be fitted.
+    data : Data
+        Its form alone is used.
+    varies : bool
+        Whether the steps of estimators may have different classes.
+
+    Notes
+    -----
+    Theorem T9.
+    """
+    nothing = data.take(np.arange(0))
+    problems: dict[Any, BaseException | None] = {}
+    for estimator in estimators:
+        kind = tuple(type(step) for _, step in nested_estimators(estimator))
+        if problems.get(kind, "untried") is None:
+            continue
+        try:
+            with Quiet(), np.errstate(all="ignore"):
+                nothing.fit(clone(estimator))
+            problems[kind] = None
+            if not varies:
+                return
+        except BaseException as problem:
+            if not is_failure(problem):
+                raise
+            problems.setdefault(kind, problem)
+    for failure in filter(None, problems.values()):
+        raise ValueError(
+            "cv must be a fraction for this estimator; got HoldOut. A rule may hold out all "
+            f"records, and a fit of none must not fail; it raised {type(failure).__name__}: "
+            f"{failure}"
+        ) from failure
 
 
 def _fitted_to_made_up(

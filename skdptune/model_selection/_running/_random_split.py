@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdptune.model_selection._running._data import Records
 
@@ -39,6 +40,7 @@ def random_split(
     tuning_fraction: float | None,
     variant: int,
     rng: np.random.Generator,
+    held_out: NDArray[np.bool_] | None = None,
 ) -> RandomSplit:
     """Return a random split: each record goes to validation, to tuning or to neither by itself.
 
@@ -53,16 +55,22 @@ def random_split(
     variant : {1, 2}
         Whether the final fit leaves out the records of tuning.
     rng : numpy.random.Generator
+    held_out : ndarray of bool, optional
+        The records in validation, where a public rule of each says so: no chance then decides. Of
+        the others, each goes to tuning with the chance that makes `tuning_fraction` of all if
+        there are as many as expected.
 
     Notes
     -----
-    Theorem T3.
+    Theorem T3, Theorem T9.
     """
     draws = rng.random(n_samples)
-    in_validation = draws < validation_fraction
+    in_validation = draws < validation_fraction if held_out is None else held_out
     if tuning_fraction is None:
         return RandomSplit(np.flatnonzero(~in_validation), np.flatnonzero(in_validation), None)
-    in_tuning = draws >= 1.0 - tuning_fraction
+    if held_out is not None:
+        tuning_fraction /= 1.0 - validation_fraction
+    in_tuning = ~in_validation & (draws >= 1.0 - tuning_fraction)
     final = None if variant == 2 else np.flatnonzero(~in_tuning)
     return RandomSplit(np.flatnonzero(in_tuning), np.flatnonzero(in_validation), final)
 

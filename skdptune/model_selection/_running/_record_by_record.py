@@ -167,6 +167,9 @@ class RecordByRecord(BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Apply the step, by halves where it fails."""
+        if not number_of_samples(X):
+            # Theorem T9: steps may refuse to be given no record, of which there may be none.
+            return safe_indexing(self.step.transform(self._replacement), np.arange(0))
         # Theorem R6: a record on which a step fails is replaced, alone.
         parts = by_halves(self._applied, X, self._replaced)
         if self.compares:

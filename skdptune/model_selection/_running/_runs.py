@@ -97,6 +97,8 @@ class Scoring:
         Noise in units of the sensitivity.
     kind : {"gaussian", "laplace", "none"}
         Distribution of the noise.
+    clips : bool, default=True
+        Whether a score is clipped to its bounds before the noise is added.
     """
 
     scorer: BoundedScorer
@@ -104,13 +106,15 @@ class Scoring:
     sensitivity: float
     ratio: float
     kind: str
+    clips: bool = True
 
     def released(self, values: Values | None, random: np.random.Generator | None) -> float:
         """Return the noisy score of values, or the noisy worst score for None."""
         # Theorem F4: a failure scores the worst, with noise.
         exact = self.scorer.lower
         if values is not None:
-            exact = self.scorer.score(values, self.n_public or max(values.size, 1))
+            size = self.n_public or max(values.size, 1)
+            exact = self.scorer.score(values, size, clip=self.clips)
         if self.kind == "none":
             return exact
         release = gaussian_release if self.kind == "gaussian" else laplace_release

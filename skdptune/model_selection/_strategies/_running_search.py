@@ -197,6 +197,8 @@ class RunningSearch:
             0.0 if public else layout.sensitivity(self.scorer, n_score),
             noise.ratio,
             noise.kind,
+            # Of more records than expected, clipped scores of candidates may all be the same.
+            clips=not layout.by_rule,
         )
         if layout.folds and not self.folds:
             # Theorem F7: once, since each split may leave a fit without a record.

@@ -14,11 +14,13 @@ from skdptune.preprocessing._table._columns import (
 )
 from skdptune.preprocessing._table._frames import (
     cells_of,
+    cells_of_column,
     check_form,
     check_types,
     compare,
     describe,
     has_names,
+    misfit,
     sample_cells,
 )
 from skdptune.preprocessing._table._parsing import Problems, parse_columns, parse_target
@@ -35,12 +37,14 @@ __all__ = [
     "Outcomes",
     "Problems",
     "cells_of",
+    "cells_of_column",
     "check_form",
     "check_types",
     "compare",
     "describe",
     "has_names",
     "is_missing",
+    "misfit",
     "parse_columns",
     "parse_target",
     "sample_cells",

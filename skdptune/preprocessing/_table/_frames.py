@@ -139,11 +139,9 @@ def check_types(X: Any, columns: Sequence[Column]) -> None:
     """
     problems = Problems()
     for column, dtype in _types_of(X, columns):
-        wanted = "a category"
-        if isinstance(column, NumberColumn):
-            wanted = "a date" if column.is_date else "a number"
-        what = _misfit(column, dtype, wanted)
+        what = misfit(column, dtype)
         if what is not None:
+            wanted = _wanted_in(column)
             hint = _HINTS.get((what, wanted), _OTHERWISE)
             shown = type(dtype).__name__ if what == "categories" else f"type {dtype}"
             problems.say(
@@ -165,7 +163,13 @@ def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[Column, Any]]
             yield column, dtype
 
 
-def _misfit(column: Column, dtype: Any, wanted: str) -> str | None:
+def _wanted_in(column: Column) -> str:
+    if isinstance(column, NumberColumn):
+        return "a date" if column.is_date else "a number"
+    return "a category"
+
+
+def misfit(column: Column, dtype: Any) -> str | None:
     """Return the content that a column's type implies, or None if it may fit or is unknown."""
     categories: Any = getattr(dtype, "categories", None)
     if hasattr(categories, "__len__"):
@@ -179,7 +183,7 @@ def _misfit(column: Column, dtype: Any, wanted: str) -> str | None:
     what = what or _NAMED.get(kind.__name__)
     if what is None or what == "words":
         return None
-    if what in _READ_AS[wanted] and (what != "numbers" or _has_number(column, kind)):
+    if what in _READ_AS[_wanted_in(column)] and (what != "numbers" or _has_number(column, kind)):
         return None
     return what
 
@@ -211,17 +215,17 @@ def cells_of(X: Any, columns: Sequence[Column]) -> list[Cells]:
     """
     wanted = [column for column in columns if not isinstance(column, DroppedColumn)]
     if has_names(X):
-        return [_cells_of_column(X[column.name]) for column in wanted]
+        return [cells_of_column(X[column.name]) for column in wanted]
     places = [columns.index(column) for column in wanted]
     if hasattr(X, "iloc"):
-        return [_cells_of_column(X.iloc[:, place]) for place in places]
+        return [cells_of_column(X.iloc[:, place]) for place in places]
     table = np.asarray(X) if hasattr(X, "shape") else table_of(X, (len(columns),))
     return [_cells_of_array(table[:, place]) for place in places]
 
 
 def sample_cells(X: Any) -> Mapping[str, Cells]:
     """Return the cells of all columns of a table with column names."""
-    return {name: _cells_of_column(X[name]) for name in X.columns}
+    return {name: cells_of_column(X[name]) for name in X.columns}
 
 
 def _check_names(names: list[str], columns: Sequence[Column], target: str | None) -> None:
@@ -241,7 +245,7 @@ def _check_names(names: list[str], columns: Sequence[Column], target: str | None
     problems.check("X must have the columns of the schema")
 
 
-def _cells_of_column(column: Any) -> Cells:
+def cells_of_column(column: Any) -> Cells:
     """Return the cells of a column of a DataFrame."""
     # If asked for objects, some libraries return times as integers.
     return _cells_of_array(np.asarray(column))

@@ -248,6 +248,104 @@ def test_the_fresh_split_s_mixture_would_be_wrong_for_a_shared_split():
     assert broken
 
 
+# Where a rule says which records are in validation ---------------------------------------
+
+
+def pairs_by_rule(worlds, distribution, validation, tuning, variant, ends_in_fit):
+    """Return the pair of a record that the rule holds out, and that of one that it does not."""
+    layout = (distribution, 0.0, None, variant, ends_in_fit)
+    share = None if tuning is None else tuning / (1.0 - validation)
+    kept = exact_pair(worlds, distribution, 0.0, share, variant, ends_in_fit)
+    uses = {"validation", "neither", "tuning"} - ({"tuning"} if share and variant == 1 else set())
+    held_out = sum(
+        weight * masses_published(world, distribution, "validation", uses, ends_in_fit)
+        for weight, world in worlds
+    )
+    return Pair(held_out, exact_pair(worlds, *layout).q), kept
+
+
+def bound_by_rule(worlds, distribution, validation, tuning, variant, ends_in_fit, by_rule=True):
+    fit, score, final = (
+        proven([getattr(world, name) for _, world in worlds]) for name in ("fit", "score", "final")
+    )
+    return search_on_split(
+        fit.selected(distribution),
+        score.selected(distribution),
+        final if ends_in_fit else None,
+        validation_fraction=validation,
+        tuning_fraction=tuning,
+        variant=variant,
+        by_rule=by_rule,
+    )
+
+
+BY_RULE = [layout for layout in LAYOUTS if layout[0] > 0.0]
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS[1:4:2], ids=str)
+@pytest.mark.parametrize("layout", BY_RULE, ids=str)
+def test_an_enumerated_search_by_a_rule_lies_below_the_bound(layout, distribution):
+    # Theorem T9.
+    worlds = random_worlds(np.random.default_rng(11), (1.0, 0.4, 0.8))
+    bound = bound_by_rule(worlds, distribution, *layout)
+    for pair in pairs_by_rule(worlds, distribution, *layout):
+        assert_bounded(pair, bound)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    distribution=st.sampled_from(DISTRIBUTIONS),
+    strengths=st.tuples(*[st.floats(0.0, 2.5)] * 3),
+    p_zero=st.sampled_from([0.0, 0.0, 0.3]),
+    validation=fractions,
+    share=st.one_of(st.none(), fractions),
+    variant=st.sampled_from([1, 2]),
+    ends_in_fit=st.booleans(),
+)
+def test_any_small_search_by_a_rule_lies_below_the_bound(
+    seed, distribution, strengths, p_zero, validation, share, variant, ends_in_fit
+):
+    # Theorem T9.
+    worlds = random_worlds(np.random.default_rng(seed), strengths, p_zero)
+    tuning = None if share is None else share * (1.0 - validation)
+    layout = (validation, tuning, variant, ends_in_fit)
+    bound = bound_by_rule(worlds, distribution, *layout)
+    for pair in pairs_by_rule(worlds, distribution, *layout):
+        assert_bounded(pair, bound)
+
+
+@pytest.mark.parametrize(
+    ("place", "strengths", "validation"), [(0, (0.1, 2.5, 0.0), 0.2), (1, (2.5, 0.1, 0.0), 0.8)]
+)
+def test_the_mixture_of_a_random_split_would_be_wrong_for_a_rule(place, strengths, validation):
+    # Theorem T9.
+    # No coin hides in which part the record is: the dearer part costs what it costs.
+    worlds = random_worlds(np.random.default_rng(0), strengths, count=1)
+    layout = (Binomial(1, 1.0), validation, None, 1, False)
+    mixed = bound_by_rule(worlds, *layout, by_rule=False)
+    pair = pairs_by_rule(worlds, *layout)[place]
+    assert_bounded(pair, bound_by_rule(worlds, *layout))
+    for direction in DIRECTIONS:
+        exact = oracles.hockey_stick(pair.one_way(direction), 0.1)
+        assert exact > 4.0 * mixed.delta(0.1, direction)
+
+
+def test_a_rule_costs_the_worst_of_the_two_parts_in_each_direction():
+    # Theorem T9.
+    scored, fit = lopsided(), PrivacyProfile.gaussian(0.4)
+    trained, final = fit.selected(Geometric(0.2)), PrivacyProfile.pure(0.2)
+    total = search_on_split(
+        trained, scored, final, validation_fraction=0.3, tuning_fraction=0.1, by_rule=True
+    )
+    parts = scored + final, tune_then_fit(trained, final, 0.1 / 0.7)
+    for direction in DIRECTIONS:
+        deltas = [part.delta(EPSILONS, direction) for part in parts]
+        np.testing.assert_allclose(
+            total.delta(EPSILONS, direction), np.max(deltas, axis=0), rtol=2e-2, atol=2e-4
+        )
+
+
 @pytest.mark.parametrize(
     ("wrong", "layout"),
     [
