@@ -42,7 +42,7 @@ THEOREMS = {
     "DPExplainableBoostingRegressor": ("B1",),
     "DPNeuralNetBinaryClassifier": ("U1", "U2"),
     "DPNeuralNetClassifier": ("U1", "U2"),
-    "DPNeuralNetRegressor": ("U1", "U2"),
+    "DPNeuralNetRegressor": ("U1", "U2", "U4"),
     "DPStandardScaler": ("R1",),
     "DPMinMaxScaler": ("R1",),
 }
