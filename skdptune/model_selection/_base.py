@@ -506,7 +506,7 @@ def _bound_of_error(estimator: Any) -> Any:
         bound = as_schema(schema).target_bounds
     if bound is None:
         return None
-    found = target_ranges(bound)
+    found: Any = target_ranges(bound)
     ranges = found if isinstance(found[0], tuple) else (found,)
     return sum((0.5 * (high - low)) ** 2 for low, high in ranges) / len(ranges)
 

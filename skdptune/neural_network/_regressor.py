@@ -93,7 +93,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
         optimizer: OptimizerFactory = torch.optim.SGD,
-        lr: float = 0.5,
+        lr: float | Literal["auto"] = 0.5,
         max_epochs: float | Literal["auto", "max"] = "auto",
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,
@@ -168,11 +168,12 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         return (*found, f"targets are clipped to [{low:.4g}, {high:.4g}]")
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        self._middle, self._unit, dtype = 0.0, 1.0, np.float32
+        self._middle, self._unit = 0.0, 1.0
+        dtype: type = np.float32
         if self.target_bound is not None:
             self._middle, half = middle_and_half(*target_range(self.target_bound))
             # In double precision, since a range may be short and far from 0.
-            self._unit, dtype = half / _HALF_RANGE, np.float64
+            self._unit, dtype = float(half) / _HALF_RANGE, np.float64
         X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=dtype)
         if self.target_bound is not None:
             # Theorem U4: each target by itself, to a public range and by public constants.
