@@ -188,15 +188,18 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         return None if weights is None else torch.from_numpy(weights).float()
 
     def _publish(self) -> None:
-        was_trained = self._unused is not None
+        is_first = self._unused is not None
         super()._publish()
+        # A fit that failed has no report, and may have no module.
+        if not is_first or not hasattr(self, "privacy_") or self.predict_nonlinearity is None:
+            return
         layer = last_layer(self.module_)
-        is_of_logits = isinstance(self.criterion_, _OF_LOGITS) and self.predict_nonlinearity
-        if was_trained and hasattr(self, "privacy_") and layer is not None and is_of_logits:
-            factor = logit_factor(self.module_, self._sizes["input_shape"], self.max_grad_norm)
-            with torch.no_grad():
-                for parameter in layer.parameters():
-                    parameter.mul_(factor)
+        if layer is None or not isinstance(self.criterion_, _OF_LOGITS):
+            return
+        factor = logit_factor(self.module_, self._sizes["input_shape"], self.max_grad_norm)
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.mul_(factor)
 
     @property
     def classes_(self) -> np.ndarray:
