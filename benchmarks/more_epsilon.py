@@ -1,6 +1,7 @@
 """R2 of the private regressions over epsilon, and where more of it explains less.
 
-    python benchmarks/more_epsilon.py [--seeds 10] [--data airfoil ...] [--picture FILE]
+    python benchmarks/more_epsilon.py [--seeds 10] [--data airfoil ...] [--models NAME ...]
+        [--picture FILE]
 
 Columns and targets are standardised, targets clipped to 3 deviations. Data sets of the UCI are
 read from SKDPTUNE_DATA, or ../shared/data. A dip is a mean that is lower than that of the next
@@ -29,6 +30,7 @@ from skdptune.linear_model import (
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
 )
+from skdptune.neural_network import DPNeuralNetRegressor
 
 DELTA = 1e-5
 EPSILONS = tuple(0.25 * 2.0 ** (step / 2.0) for step in range(13))
@@ -55,6 +57,16 @@ def boosting(task: Task) -> Any:
     )
 
 
+def net(task: Task) -> Any:
+    """Return a net that knows the range of targets."""
+    return DPNeuralNetRegressor(
+        epsilon=task.epsilon,
+        delta=task.delta,
+        target_bound=TARGET_BOUND,
+        random_state=task.seed,
+    )
+
+
 def linear(kind: Any) -> Callable[[Task], Any]:
     """Return the way to make a linear regression for a task."""
 
@@ -66,6 +78,7 @@ def linear(kind: Any) -> Callable[[Task], Any]:
 
 MODELS = {kind.__name__: linear(kind) for kind in LINEAR}
 MODELS["DPExplainableBoostingRegressor"] = boosting
+MODELS["DPNeuralNetRegressor"] = net
 
 
 def dips(found: np.ndarray) -> list[tuple[float, float]]:
@@ -81,6 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", nargs="+", default=DATA, choices=DATA)
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--picture")
     given = parser.parse_args()
     # Fits of one table after the other, by one process.
@@ -95,7 +109,8 @@ def main() -> None:
             continue
         folds = [split(seed) for seed in range(given.seeds)]
         curves[name] = {}
-        for kind, make in MODELS.items():
+        for kind in given.models:
+            make = MODELS[kind]
             found = np.empty((len(EPSILONS), given.seeds))
             for place, epsilon in enumerate(EPSILONS):
                 for seed, fold in enumerate(folds):
@@ -124,7 +139,7 @@ def draw(curves: dict[str, dict[str, np.ndarray]], path: str) -> None:
     for axis in axes.flat[len(curves) :]:
         axis.set_visible(False)
     for axis, (name, models) in zip(axes.flat, curves.items(), strict=False):
-        for (kind, found), marker in zip(models.items(), "os^vD<>", strict=False):
+        for (kind, found), marker in zip(models.items(), "os^vD<>p", strict=False):
             means = found.mean(axis=1)
             error = found.std(axis=1, ddof=1) / math.sqrt(found.shape[1])
             axis.errorbar(EPSILONS, means, error, marker=marker, ms=3, lw=1, label=kind)

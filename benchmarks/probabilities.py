@@ -1,7 +1,7 @@
 """How far probabilities can be relied on, as private models give them, on tables of people.
 
     python benchmarks/probabilities.py [--tables adult credit] [--epsilons 1] [--seeds 10]
-        [--ways default sgd adam net boosting interpret diffprivlib]
+        [--ways default sgd adam net "net without privacy" boosting interpret diffprivlib]
 
 Log loss, Brier score, calibration error (of the largest chance, 15 bins of as many records),
 slope (by what margins would have to be multiplied; two classes), area under the curve and
@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.neural_network import DPNeuralNetClassifier
+from skdptune.neural_network import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 
 DELTA = 1e-6
@@ -76,6 +76,16 @@ def ours(model: Any) -> Way:
     return make
 
 
+def without_clipping(model: Any) -> Way:
+    """Return the way of a net that neither clips nor adds noise."""
+
+    def make(data: People, epsilon: float, seed: int) -> Any:
+        made = model(epsilon=np.inf, delta=DELTA, lr=0.5, max_grad_norm=1e6, random_state=seed)
+        return make_private_pipeline(made, data.schema)
+
+    return make
+
+
 def boosting(data: People, epsilon: float, seed: int) -> Any:
     """Return boosted trees, which read the schema themselves."""
     return DPExplainableBoostingClassifier(
@@ -114,6 +124,9 @@ WAYS: dict[str, Way] = {
     "adam": ours(lambda **own: DPLogisticRegression(solver="adam", **own)),
     "objective": ours(lambda **own: DPLogisticRegression(solver="objective", **own)),
     "net": ours(DPNeuralNetClassifier),
+    "net without privacy": without_clipping(DPNeuralNetClassifier),
+    "binary net": ours(DPNeuralNetBinaryClassifier),
+    "binary net without privacy": without_clipping(DPNeuralNetBinaryClassifier),
     "boosting": boosting,
     "interpret": interpret,
     "diffprivlib": diffprivlib,

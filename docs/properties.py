@@ -32,7 +32,7 @@ COLUMNS = (
 THEOREMS = {
     "DPLogisticRegression": ("M0", "M1", "M2", "M3", "M4", "M5", "M6", "M7"),
     "DPLinearSVC": ("M0", "M1", "M2", "M3", "M4", "M5", "M6", "M7"),
-    "NoisyStatisticsRidge": ("L0", "L8", "L9", "L10"),
+    "NoisyStatisticsRidge": ("L0", "L8", "L9", "L10", "L11"),
     "AdaSSPLinearRegression": ("L0", "L8", "L9"),
     "OutputPerturbationLinearRegression": ("L0", "L6", "L7"),
     "OPSLinearRegression": ("L0", "L1", "L6"),
@@ -40,9 +40,9 @@ THEOREMS = {
     "PTRLinearRegression": ("L0", "L1", "L3", "L4", "L5"),
     "DPExplainableBoostingClassifier": ("B1",),
     "DPExplainableBoostingRegressor": ("B1",),
-    "DPNeuralNetBinaryClassifier": ("U1", "U2"),
-    "DPNeuralNetClassifier": ("U1", "U2"),
-    "DPNeuralNetRegressor": ("U1", "U2"),
+    "DPNeuralNetBinaryClassifier": ("U1", "U2", "U5"),
+    "DPNeuralNetClassifier": ("U1", "U2", "U5"),
+    "DPNeuralNetRegressor": ("U1", "U2", "U4"),
     "DPStandardScaler": ("R1",),
     "DPMinMaxScaler": ("R1",),
 }

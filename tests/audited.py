@@ -263,6 +263,9 @@ def regressions() -> dict[str, Case]:
             NoisyStatisticsRidge(**normal | {"n_public": 100}), pair, TARGETS
         ),
         "NoisyStatisticsRidge, steps": steps_case(),
+        "NoisyStatisticsRidge, two targets": released_case(
+            NoisyStatisticsRidge(**normal), pair, np.column_stack([TARGETS, -TARGETS])
+        ),
         "AdaSSPLinearRegression": released_case(AdaSSPLinearRegression(**normal), pair, TARGETS),
         "OutputPerturbationLinearRegression": fit_case(
             OutputPerturbationLinearRegression(**strong), TARGETS

@@ -611,6 +611,24 @@ def target_range(bound: Any) -> tuple[float, float]:
     return low, high
 
 
-def middle_and_half(low: float, high: float) -> tuple[float, float]:
+def target_ranges(bound: Any) -> tuple[Any, Any] | tuple[tuple[float, float], ...]:
+    """Return the range that `target_range` does, or a tuple of ranges, one for each target.
+
+    Parameters
+    ----------
+    bound : float, tuple (lower, upper) or sequence of these
+        A sequence holds at least one pair, so that two numbers are a range.
+
+    Examples
+    --------
+    >>> target_ranges(2.0), target_ranges([(0, 1), 3.0])
+    ((-2.0, 2.0), ((0.0, 1.0), (-3.0, 3.0)))
+    """
+    if isinstance(bound, tuple | list) and any(isinstance(one, tuple | list) for one in bound):
+        return tuple(target_range(one) for one in bound)
+    return target_range(bound)
+
+
+def middle_and_half(low: Any, high: Any) -> tuple[Any, Any]:
     """Return the middle of a range and half of its length; 0 and b for the range from -b to b."""
     return low / 2 + high / 2, high / 2 - low / 2

@@ -49,7 +49,7 @@ from skdptune.base._shared import (
     once,
     own_parameters,
     report_of,
-    target_range,
+    target_ranges,
     warn_of_large_delta,
     weakest,
 )
@@ -503,15 +503,19 @@ def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
 
 
 def _bound_of_error(estimator: Any) -> Any:
-    """Return the squared error of the middle of the range of targets at most; None without one."""
+    """Return the squared error of the middle of the range of targets at most; None without one.
+
+    Of several targets it is the mean, as the error of a record is.
+    """
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     bound, schema = (getattr(last, name, None) for name in ("target_bound", "schema"))
     if bound is None and schema is not None:
         bound = as_schema(schema).target_bounds
     if bound is None:
         return None
-    low, high = target_range(bound)
-    return (0.5 * (high - low)) ** 2
+    found: Any = target_ranges(bound)
+    ranges = found if isinstance(found[0], tuple) else (found,)
+    return sum((0.5 * (high - low)) ** 2 for low, high in ranges) / len(ranges)
 
 
 def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
         optimizer: OptimizerFactory = torch.optim.SGD,
-        lr: float = 0.5,
+        lr: float | Literal["auto"] = "auto",
         max_epochs: float | Literal["auto", "max"] = "auto",
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,

@@ -23,7 +23,7 @@ from skdptune.mechanisms._shared import (
 )
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
 
-AUTO_EPOCHS = "auto"
+AUTO = "auto"
 # Epochs by default, from so many records on: as many as lose nothing at small budgets, which noise
 # decides. It changes a decision between two classes least, numbers more, and one class among many
 # most. The measurements are in docs/defaults.md.
@@ -50,6 +50,18 @@ def default_epochs(rule: dict[int, int], n_samples: int) -> int:
     int
     """
     return [epochs for least, epochs in rule.items() if n_samples >= least][-1]
+
+
+# Of a rate that is "auto": the standard deviation by which noise may move a weight, and between
+# which rates that is followed. The measurements are in docs/defaults.md.
+_NOISE_OF_WEIGHTS, _RATES = 0.18, (0.5, 2.0)
+
+
+def default_rate(plan: NoisyGradientPlan) -> float:
+    """Return the learning rate that "auto" stands for, from a plan and so from public numbers."""
+    noise = plan.noise_multiplier * math.sqrt(plan.steps) / plan.batch_size
+    low, high = _RATES
+    return min(max(_NOISE_OF_WEIGHTS / max(noise, 1e-9), low), high)
 
 
 _HINT = (
@@ -111,7 +123,7 @@ class NetParameters(PrivateEstimatorMixin):
     module: ModuleLike
     criterion: ModuleLike
     optimizer: OptimizerFactory
-    lr: float
+    lr: float | Literal["auto"]
     max_epochs: float | Literal["auto", "max"]
     batch_size: int | float
     max_grad_norm: float
@@ -195,7 +207,11 @@ class NetParameters(PrivateEstimatorMixin):
 
     def _takes_default_epochs(self) -> bool:
         """Return whether the number of epochs follows from the public number of records."""
-        return isinstance(self.max_epochs, str) and self.max_epochs == AUTO_EPOCHS
+        return isinstance(self.max_epochs, str) and self.max_epochs == AUTO
+
+    def _takes_default_rate(self) -> bool:
+        """Return whether the learning rate follows from the plan."""
+        return isinstance(self.lr, str) and self.lr == AUTO
 
     def _check_noise(self) -> None:
         if self._takes_most_steps():
@@ -214,7 +230,7 @@ class NetParameters(PrivateEstimatorMixin):
 
     def _check_sizes(self) -> None:
         if not (self._takes_most_steps() or self._takes_default_epochs()):
-            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget; or {AUTO_EPOCHS!r}."
+            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget; or {AUTO!r}."
             check_real(
                 self.max_epochs,
                 name="max_epochs",
@@ -224,7 +240,8 @@ class NetParameters(PrivateEstimatorMixin):
                 hint=hint,
             )
         # Larger numbers do not fit in single precision.
-        check_real(self.lr, name="lr", lower=0.0, upper=3e38)
+        if not self._takes_default_rate():
+            check_real(self.lr, name="lr", lower=0.0, upper=3e38, hint=f"Or {AUTO!r}.")
         if isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
         else:

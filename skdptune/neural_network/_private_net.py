@@ -17,7 +17,7 @@ from skdptune.base._shared import PUBLIC_SIZE, validate_records
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
-from skdptune.neural_network._parameters import ModuleLike, NetParameters
+from skdptune.neural_network._parameters import ModuleLike, NetParameters, default_rate
 from skdptune.neural_network._population import PopulationTrainer
 from skdptune.neural_network._training_loop import TrainingLoop
 
@@ -29,8 +29,10 @@ delta : float, default=1e-5
     The delta of the budget; far below one over the number of records.
 optimizer : class of torch.optim.Optimizer, default=SGD
     Takes the steps along the noisy gradients.
-lr : float, default=0.5
-    Learning rate.
+lr : float or "auto"
+    Learning rate. "auto", the default of classifiers, is a rule from public numbers: the rate at
+    which noise moves each weight by 0.18 in standard deviation, between 0.5 and 2. It is meant
+    for `max_grad_norm` of about 1. A regressor's default is 0.5.
 max_epochs : float, "auto" or "max", default="auto"
     Expected number of times that each record is used. "auto" follows from the public number of
     records: 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from
@@ -86,6 +88,8 @@ class_weight : mapping of class to float, optional
     "shared_attributes": """\
 module_ : torch.nn.Module
     The trained network, without Opacus.
+lr_ : float
+    The learning rate, also where `lr` is "auto".
 max_epochs_ : float
     Number of epochs, also where `max_epochs` is "auto" or "max".
 plan_ : NoisyGradientPlan
@@ -258,7 +262,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         if self._takes_default_epochs():
             values["max_epochs"] = self._epochs_for(self._public_size(n_final))
         if self.optimizer is torch.optim.SGD:
-            values[self._rate_name] = getattr(self, self._rate_name) * (n_tune / n_final)
+            values[self._rate_name] = self._present_rate(n_final) * (n_tune / n_final)
         return values
 
     def suggested_space(
@@ -268,7 +272,9 @@ class PrivateNet(NetParameters, TrainingLoop):
 
         Parameters
         ----------
-        n_samples, n_features : int
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
             Not used.
 
         Returns
@@ -278,12 +284,22 @@ class PrivateNet(NetParameters, TrainingLoop):
             parameter at a time.
         """
         self._check_parameters()
-        present = {name: getattr(self, name) for name in (self._rate_name, "max_grad_norm")}
+        present = {
+            self._rate_name: self._present_rate(n_samples),
+            "max_grad_norm": self.max_grad_norm,
+        }
         return {
-            name: [value, *(value * factor for factor in _SUGGESTED)]
+            name: [getattr(self, name), *(value * factor for factor in _SUGGESTED)]
             for name, value in present.items()
             if value > 0.0
         }
+
+    def _present_rate(self, n_samples: int) -> float:
+        """Return the learning rate of a fit to so many records, also where it is "auto"."""
+        rate = getattr(self, self._rate_name)
+        if self._rate_name == "lr" and self._takes_default_rate():
+            return default_rate(self._plan_before_data(n_samples))
+        return float(rate)
 
     @property
     def _rate_name(self) -> str:

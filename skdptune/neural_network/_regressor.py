@@ -9,6 +9,7 @@ import torch
 from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
+from skdptune.base._shared import middle_and_half, target_range
 from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._modules import MLP
@@ -22,14 +23,16 @@ from skdptune.neural_network._parameters import (
 )
 from skdptune.neural_network._private_net import SHARED_TEXT, PrivateNet
 
+# What half of the public range of targets is to a net: steps suit targets of about this size.
+_HALF_RANGE = 2.5
+
 
 @with_shared_text(SHARED_TEXT)
 class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     """Neural network regressor, trained with differential privacy (DP-SGD).
 
     A skorch net whose gradients Opacus clips and adds noise to. Use it for one or more numeric
-    targets where a linear model is too simple; scale the targets by public constants to a size of
-    about 1 first.
+    targets where a linear model is too simple, and give it the public range of the targets.
 
     Parameters
     ----------
@@ -41,6 +44,10 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         With ``reduction="none"`` it must return losses of the targets' shape; a record's loss is
         the mean over its targets.
     {shared_parameters}
+    target_bound : float or tuple (lower, upper), optional
+        Bound on the absolute value of a target, or its public range; what lies beyond is clipped.
+        The net is trained on targets from the middle of the range, in units in which half of the
+        range is 2.5. None trains on the targets as they are, whose size should be about 1.
     {components}
 
     Attributes
@@ -54,20 +61,28 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
 
     Notes
     -----
+    Theorem U4.
+
     The privacy guarantee is that of `DPNeuralNetClassifier`. The gradient of a squared error grows
-    with the error, and is then clipped, so that large targets are learned slowly.
+    with the error, and is then clipped, so that large targets are learned slowly, and so is a
+    constant far from 0. With `target_bound` the net learns neither.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skdptune.neural_network import DPNeuralNetRegressor, LogisticHead
     >>> X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(2000, 2))
-    >>> net = DPNeuralNetRegressor(LogisticHead, epsilon=2.0, lr=0.2, random_state=0)
-    >>> net.fit(X, X @ [1.0, -0.5]).score(X, X @ [1.0, -0.5]) > 0.8
+    >>> y = 1000.0 + X @ [100.0, -50.0]
+    >>> net = DPNeuralNetRegressor(
+    ...     LogisticHead, epsilon=2.0, target_bound=(850, 1150), random_state=0
+    ... )
+    >>> net.fit(X, y).score(X, y) > 0.8
     True
     """
 
     _can_train_together = True
+    # Told to pipelines: a schema need not know the range.
+    _has_optional_bound = True
     _epochs_by_size = EPOCHS_FOR_TARGETS
 
     def __init__(
@@ -78,7 +93,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
         optimizer: OptimizerFactory = torch.optim.SGD,
-        lr: float = 0.5,
+        lr: float | Literal["auto"] = 0.5,
         max_epochs: float | Literal["auto", "max"] = "auto",
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,
@@ -95,6 +110,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         random_state: int | None = None,
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
+        target_bound: float | tuple[float, float] | None = None,
         **components: Any,
     ) -> None:
         super().__init__(
@@ -122,9 +138,46 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
             ledger=ledger,
             **components,
         )
+        self.target_bound = target_bound
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.target_bound is not None:
+            target_range(self.target_bound)
+
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what a fit's report will assume, from parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Ignored.
+
+        Returns
+        -------
+        tuple of str
+        """
+        found = super().privacy_assumptions(n_samples, n_features)
+        if self.target_bound is None:
+            return found
+        low, high = target_range(self.target_bound)
+        return (*found, f"targets are clipped to [{low:.4g}, {high:.4g}]")
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=np.float32)
+        self._middle, self._unit = 0.0, 1.0
+        dtype: type = np.float32
+        if self.target_bound is not None:
+            self._middle, half = middle_and_half(*target_range(self.target_bound))
+            # In double precision, since a range may be short and far from 0.
+            self._unit, dtype = float(half) / _HALF_RANGE, np.float64
+        X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=dtype)
+        if self.target_bound is not None:
+            # Theorem U4: each target by itself, to a public range and by public constants.
+            y = (np.clip(y, *target_range(self.target_bound)) - self._middle) / self._unit
         columns = as_columns(y)
         self._is_flat = y.ndim == 1
         return X, columns, columns.shape[1]
@@ -153,7 +206,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         outputs = NeuralNetRegressor.predict_proba(self, self._validated_inputs(X))
-        targets = outputs.astype(np.float64)
+        targets = self._middle + outputs.astype(np.float64) * self._unit
         return targets.ravel() if self._is_flat else targets
 
     @property

@@ -33,7 +33,7 @@ from skdptune.neural_network._noisy_steps import (
     quiet_hooks,
     steps_of_epochs,
 )
-from skdptune.neural_network._parameters import check_callbacks, named_parameters
+from skdptune.neural_network._parameters import check_callbacks, default_rate, named_parameters
 
 _PREDICTION_BATCH = 1024
 _NOT_OFFERED = (
@@ -51,6 +51,7 @@ class NetComponents(NeuralNet):
     """skorch's hooks, so that each fit starts afresh and nothing else trains."""
 
     fix_module: bool
+    lr: float | Literal["auto"]
     module_: torch.nn.Module
     criterion_: Any
 
@@ -97,6 +98,17 @@ class NetComponents(NeuralNet):
             )
         criterion.reduction = "none"
         self.criterion_ = criterion
+        return self
+
+    def initialize_optimizer(self, triggered_directly: bool | None = None) -> Self:
+        """Make the optimizer; a learning rate of "auto" is that of the fit."""
+        given = self.lr
+        # Around skorch, which takes a parameter that is set for a change by the user.
+        self.__dict__["lr"] = getattr(self, "lr_", 0.5) if isinstance(given, str) else given
+        try:
+            super().initialize_optimizer(triggered_directly)
+        finally:
+            self.__dict__["lr"] = given
         return self
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
@@ -174,6 +186,7 @@ class TrainingLoop(NetComponents):
         for name in ("max_epochs_", "plan_", "privacy_"):
             self.__dict__.pop(name, None)
         self._sizes = run.sizes
+        self.lr_ = default_rate(run.plan) if isinstance(self.lr, str) else float(self.lr)
         self.initialize()
         self._unused = copy.deepcopy((self.module_, self.criterion_))
         check_callbacks([callback for _, callback in self.callbacks_])

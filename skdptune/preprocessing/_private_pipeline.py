@@ -43,8 +43,9 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
 
     The estimator is told what the schema knows, where its own parameters do not say it: the bound
     on the norm of a row (``data_norm``), the labels (``classes``), the range of the targets of a
-    regression (``target_bound``), and for models of diffprivlib the ranges of features and targets
-    (``bounds``, ``bounds_X``, ``bounds_y``). The whole costs what the estimator costs.
+    regression, a net or boosting (``target_bound``), and for models of diffprivlib the ranges of
+    features and targets (``bounds``, ``bounds_X``, ``bounds_y``). The whole costs what the
+    estimator costs.
 
     Parameters
     ----------
@@ -68,8 +69,8 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
         If the estimator, or a step of it, is not private. The message names its private
         counterpart.
     ValueError
-        If the schema is wrong, a regression's target has no range, or that of a classifier
-        without ``classes`` is a range.
+        If the schema is wrong, a regression's target has no range (a net needs none), or that of
+        a classifier without ``classes`` is a range.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
     known = {"target_bound": None} if known is None else known
     own = own_parameters(estimator)
     is_open = {name for name, value in own.items() if value is None}
-    if "target_bound" in is_open - set(known):
+    if "target_bound" in is_open - set(known) and not hasattr(estimator, "_has_optional_bound"):
         has_labels = "classes" in known
         raise ValueError(_LABELS_FOR_NUMBERS if has_labels else _NO_BOUND)
     return {name: value for name, value in known.items() if name in is_open}

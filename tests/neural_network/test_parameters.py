@@ -50,6 +50,7 @@ from tests.neural_network.nets import data, net_of, weights_of
         ({"sampling": "shuffle"}, "sampling must be one of 'poisson', 'fixed', 'allocation'"),
         ({"n_public": 9, "sampling": "fixed"}, "n_public must be None with sampling='fixed'"),
         ({"lr": -1.0}, "lr must be"),
+        ({"lr": math.nan}, "lr must be"),
         ({"device": "nowhere"}, "device must be one that torch knows"),
         ({"iterator_train__shuffle": True}, "iterator_train__shuffle must not be given"),
     ],
@@ -259,3 +260,42 @@ def test_a_fit_on_fewer_records_takes_the_final_number(few, kind):
     assert profile_of(fewer, 50) == profile_of(net, 200)
     assert net.set_params(n_public=120).tuning_parameters(50, 200)["max_epochs"] == 2
     assert "max_epochs" not in kind(max_epochs=4).tuning_parameters(50, 200)
+
+
+# The learning rate by rule ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetBinaryClassifier])
+def test_default_rate_moves_weights_by_a_known_noise(kind):
+    rates = []
+    for epsilon in np.geomspace(0.01, 100.0, 9):
+        net = kind(LogisticHead, epsilon=epsilon, max_epochs=10)
+        plan = net._plan_before_data(3000)
+        rate = net.suggested_space(3000)["lr"][1] * 3.0
+        noise = rate * plan.noise_multiplier * math.sqrt(plan.steps) / plan.batch_size
+        assert rate in (0.5, 2.0) or noise == pytest.approx(0.18)
+        rates.append(rate)
+    assert rates == sorted(rates)
+    assert (rates[0], rates[-1]) == (0.5, 2.0)
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetBinaryClassifier])
+def test_default_rate_makes_the_fit_of_the_number_it_stands_for(kind):
+    X, y = data()
+    given = kind(LogisticHead, delta=1e-3, max_epochs=2, random_state=0, classes=[0, 1])
+    net = clone(given).fit(X, y)
+    assert net.lr == "auto" and 0.5 <= net.lr_ <= 2.0
+    other = clone(given).set_params(lr=net.lr_).fit(X, y)
+    np.testing.assert_array_equal(weights_of(net), weights_of(other))
+    space = given.suggested_space(len(X))["lr"]
+    assert space == ["auto", pytest.approx(net.lr_ / 3.0), pytest.approx(net.lr_ * 3.0)]
+    tuned = given.tuning_parameters(len(X) // 4, len(X))["lr"]
+    assert tuned == pytest.approx(net.lr_ * (len(X) // 4) / len(X))
+    together = kind.fit_many([clone(given), clone(given).set_params(lr=net.lr_)], X, y)
+    assert together[0].lr_ == together[1].lr_ == net.lr_
+
+
+def test_default_rate_of_a_regressor_is_a_number():
+    assert DPNeuralNetRegressor().lr == 0.5
+    with pytest.raises(TypeError, match="lr must be"):
+        DPNeuralNetClassifier(lr="fast").privacy_profile(100)

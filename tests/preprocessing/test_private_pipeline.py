@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 from skdptune import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, privacy_of, profile_of, register_profile
+from skdptune.ensemble import DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
@@ -85,6 +86,18 @@ def test_regression_knows_norm_and_bound(kind) -> None:
     pipeline.fit(X, NUMBER)
     assert pipeline.predict(X).shape == (N,)
     assert len(pipeline[-1].coef_) == pipeline[0].n_features_out
+
+
+def test_nets_and_boosting_know_the_range_of_targets() -> None:
+    nets = pytest.importorskip("skdptune.neural_network", exc_type=ImportError)
+    for kind in (nets.DPNeuralNetRegressor, DPExplainableBoostingRegressor):
+        assert make_private_pipeline(kind(), NUMBERS)[-1].target_bound == (-50.0, 100.0)
+        kept = make_private_pipeline(kind(target_bound=7.0), NUMBERS)[-1]
+        assert kept.target_bound == 7.0
+    # A net needs no range.
+    assert make_private_pipeline(nets.DPNeuralNetRegressor(), COLUMNS)[-1].target_bound is None
+    with pytest.raises(ValueError, match=r"such as target=\(0, 100\)"):
+        make_private_pipeline(DPExplainableBoostingRegressor(), COLUMNS)
 
 
 def test_models_of_diffprivlib_know_ranges(registry: None) -> None:

@@ -90,12 +90,12 @@ def release_sums(
 
     Notes
     -----
-    Theorem L8.
+    Theorem L8, Theorem L11.
 
     A record changes the upper triangle of the first by that of ``zz'``, of norm at most that of
-    the whole, ``norm(z)^2``; and the second by ``z y``, of norm at most ``norm(z)``.
+    the whole, ``norm(z)^2``; and the second by ``z y'``, of norm at most ``norm(z) norm(y)``.
     """
-    radius = math.sqrt(problem.radius2)
+    radius = math.sqrt(problem.radius2) * problem.joint_norm
     gram = release_gram(problem, shift, rng)
     return gram, gaussian_release(problem.moment, radius, radius / shift, rng)
 
@@ -115,7 +115,8 @@ def solve_noisy(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarra
     Eigenvalues that noise made negative count as 0, since those of no data are negative.
     """
     values, vectors = np.linalg.eigh(gram)
-    return vectors @ (vectors.T @ moment / (np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)))
+    raised = np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)
+    return vectors @ ((vectors.T @ moment).T / raised).T
 
 
 # What did well: docs/defaults.md.
@@ -179,20 +180,21 @@ def refined_weights(
 
     Notes
     -----
-    Theorem L10.
+    Theorem L10, Theorem L11.
     """
-    radius = math.sqrt(problem.radius2)
+    radius = math.sqrt(problem.radius2) * problem.joint_norm
     gram_shift = shift * math.sqrt(1.0 - STEPS_SHARE)
     sensitivity = radius * limit / UNIT
     scale = sensitivity / (shift * math.sqrt(STEPS_SHARE / N_STEPS))
     values, vectors = np.linalg.eigh(release_gram(problem, gram_shift, rng))
     ridge = math.sqrt(values.size) * problem.radius2 / gram_shift
     raised = np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)
-    weights = np.zeros(values.size)
+    weights = np.zeros(problem.moment.shape)
     for _ in range(N_STEPS):
         moment = residual_moment(blocks(), weights, limit)
         noisy = gaussian_release(moment, sensitivity, scale, rng)
-        weights = whole_weights(weights / UNIT + vectors @ (vectors.T @ noisy / raised))
+        step = vectors @ ((vectors.T @ noisy).T / raised).T
+        weights = whole_weights(weights / UNIT + step)
     return weights / UNIT
 
 
@@ -201,14 +203,14 @@ def whole_weights(weights: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    weights : ndarray
-        In units of the bounds. What is no finite number becomes 0.
+    weights : ndarray of shape (width,) or (width, n_targets)
+        In units of the bounds. What is no finite number becomes 0. The norm is that of a column.
     """
     finite = np.where(np.isfinite(weights), weights, 0.0)
     # Squares of the largest numbers would overflow.
-    largest = max(float(np.abs(finite).max(initial=0.0)), 1.0)
-    length = float(np.linalg.norm(finite / largest))
-    shrinkage = min(1.0, _LARGEST_WEIGHTS / largest / max(length, 1e-300))
+    largest = np.maximum(np.abs(finite).max(axis=0, initial=0.0), 1.0)
+    length = np.linalg.norm(finite / largest, axis=0)
+    shrinkage = np.minimum(1.0, _LARGEST_WEIGHTS / largest / np.maximum(length, 1e-300))
     return np.trunc(finite * shrinkage * UNIT)
 
 
@@ -218,7 +220,7 @@ def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: fl
     Parameters
     ----------
     blocks : iterable of ndarray
-        Rows and, in the last column, targets: whole numbers, in units of 2^-20 of the bounds.
+        Rows and, in the last columns, targets: whole numbers, in units of 2^-20 of the bounds.
     weights : ndarray
         From `whole_weights`.
     limit : float
@@ -233,11 +235,11 @@ def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: fl
 
 def exact_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: float) -> np.ndarray:
     """Return `residual_moment` as Python's integers, in units of 2^-40 of the bounds."""
-    total = np.zeros(weights.size, dtype=object)
+    total, width = np.zeros(weights.shape, dtype=object), len(weights)
     for block in blocks:
-        rows = block[:, :-1]
+        rows, targets = block[:, :width], block[:, width:]
         # In units of 2^-40, and then of 2^-20.
-        residuals = block[:, -1] * UNIT - rows @ weights
+        residuals = targets.reshape(len(block), *weights.shape[1:]) * UNIT - rows @ weights
         residuals = np.trunc(residuals / UNIT)
         np.clip(residuals, -limit, limit, out=residuals)
         total += (rows.T @ residuals).astype(np.int64).astype(object)
@@ -278,7 +280,7 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
 
     Notes
     -----
-    Theorem L8, Theorem L10.
+    Theorem L8, Theorem L10, Theorem L11.
 
     Neighbours differ by adding or removing one record. Analytic Gaussian noise (Balle and Wang
     2018); each number of the sums is exact before the noise is added. Eigenvalues that the noise
@@ -292,6 +294,10 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     (iterators, memory-mapped and dask arrays), without noise, and in `fit_statistics`: half of
     the squared shift is then for ``X'X`` and half for ``X'y``.
 
+    Several targets are fitted at once, with one release of ``X'X``: `y` has a column for each, and
+    `target_bound` is one range for all or a list of ranges. With k targets noise on ``X'y`` is
+    larger by the root of k, at the cost of one target, since a record has k residuals.
+
     Examples
     --------
     >>> import numpy as np
@@ -303,6 +309,8 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     >>> model.fit(X, y).coef_.round(2)
     array([ 0.5, -0.5])
     """
+
+    _takes_several_targets: ClassVar[bool] = True
 
     def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
         return noisy_sums_plan(*self._checked_budget(), 2)
@@ -317,10 +325,12 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
             if blocks and math.isfinite(total):
                 self.n_iter_ = N_STEPS
                 n_samples = self._public_size(problem.n_public)
-                limit = largest_residual(total, n_samples, problem.moment.size)
+                # Of each target's noise.
+                shift = total / problem.joint_norm
+                limit = largest_residual(shift, n_samples, len(problem.moment))
                 return refined_weights(problem, blocks, total, limit, rng)
             # Eigenvalues of symmetric noise are up to twice as large; less ridge has less bias.
-            ridge = math.sqrt(problem.moment.size) * problem.radius2 / plan.shift
+            ridge = math.sqrt(len(problem.moment)) * problem.radius2 / plan.shift
         return solve_noisy(*release_sums(problem, plan.shift, rng), ridge)
 
 

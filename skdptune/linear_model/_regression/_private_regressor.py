@@ -15,7 +15,14 @@ from skdptune._compat import validated_rows
 from skdptune._validation import check_flag, check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._shared import PUBLIC_SIZE, Records, table_shape, target_range, validate_records
+from skdptune.base._shared import (
+    PUBLIC_SIZE,
+    Records,
+    table_shape,
+    target_range,
+    target_ranges,
+    validate_records,
+)
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,
@@ -64,9 +71,9 @@ ledger : PrivacyLedger, optional
     Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
     any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
-coef_ : ndarray of shape (n_features,)
+coef_ : ndarray of shape (n_features,), or (n_targets, n_features) of several targets
     The private weights.
-intercept_ : float
+intercept_ : float, or ndarray of shape (n_targets,)
     The private intercept; 0.0 without one.
 privacy_ : PrivacyReport
     What the fit cost.
@@ -90,8 +97,9 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     which makes one.
     """
 
-    # Whether delta may be 0.
+    # Whether delta may be 0, and whether a record may have several targets.
     _can_be_pure: ClassVar[bool] = False
+    _takes_several_targets: ClassVar[bool] = False
     # Names of the parameters on which `privacy_profile` depends.
     cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _least_alpha: ClassVar[float] = _LEAST_ALPHA
@@ -103,7 +111,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         *,
         alpha: float | None = None,
         data_norm: float | None = None,
-        target_bound: float | tuple[float, float] | None = None,
+        target_bound: Any = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         n_public: int | None = None,
@@ -177,7 +185,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
                 "the largest absolute value that a target is known to have, or its range as a "
                 "pair (lower, upper)."
             )
-        target_range(self.target_bound)
+        self._target_range()
         check_flag(self.fit_intercept, name="fit_intercept")
         self._size_bound(1)
 
@@ -280,6 +288,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             target 0: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
             Targets; those beyond ``target_bound`` are clipped to it. None with an iterator.
+            `NoisyStatisticsRidge` takes several, of shape (n_samples, n_targets).
 
         Returns
         -------
@@ -365,6 +374,11 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     ) -> Any:
         """Fit to sums and, if they can be read again, to the records of which they are."""
         features = statistics.n_features_in_
+        if statistics.gram_and_moment[1].ndim == 2 and not self._takes_several_targets:
+            raise ValueError(
+                f"statistics must be of one target for {type(self).__name__}; got several. "
+                "NoisyStatisticsRidge takes them."
+            )
         size = self._size_bound(n_samples)
         self._warn_of_large_delta(self._public_size(n_samples))
         plan = self._plan(size, features)
@@ -385,10 +399,14 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         """Return private weights, in units of the bounds."""
         raise NotImplementedError
 
-    def _bounds(self, n_features: int | None) -> tuple[float, tuple[float, float], bool]:
+    def _bounds(self, n_features: int | None) -> tuple[float, Any, bool]:
         """Return what decides the sums: bounds of rows and targets, and the intercept."""
-        ends = target_range(self.target_bound)
-        return row_norm(self.data_norm, n_features), ends, self.fit_intercept
+        return row_norm(self.data_norm, n_features), self._target_range(), self.fit_intercept
+
+    def _target_range(self) -> Any:
+        """Return the public range of targets; one for each, where that is given and allowed."""
+        found = target_ranges if self._takes_several_targets else target_range
+        return found(self.target_bound)
 
     def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, Records | None]:
         """Return the sums over the data, the number of records, and these if in memory."""
@@ -398,6 +416,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             self,
             X,
             y,
+            n_outputs=None if self._takes_several_targets else 1,
             # An error must not reveal that a random subset is empty.
             min_samples=1 if self.n_public is None else 0,
         )
@@ -423,9 +442,11 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         bounded = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
         d = statistics.n_features_in_
         centre, half = statistics.centre_and_half
-        self.coef_ = bounded[:d] * (half / statistics.data_norm)
-        constant = CONSTANT * float(bounded[d]) if self.fit_intercept else 0.0
-        self.intercept_ = centre + constant * half
+        constant = CONSTANT * bounded[d] if self.fit_intercept else 0.0 * bounded[0]
+        intercept = centre + constant * half
+        # Of several targets, a row and an intercept for each.
+        self.coef_ = np.ascontiguousarray((bounded[:d] * (half / statistics.data_norm)).T)
+        self.intercept_ = intercept if bounded.ndim == 2 else float(intercept)
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
@@ -447,13 +468,15 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         return self._assumptions(n_features)
 
     def _assumptions(self, n_features: int | None) -> tuple[str, ...]:
-        data_norm, (low, high), _ = self._bounds(n_features)
-        is_even = low == -high
-        domain = f"absolute value {high:.4g}" if is_even else f"[{low:.4g}, {high:.4g}]"
+        data_norm, ranges, _ = self._bounds(n_features)
+        domains = [
+            f"absolute value {high:.4g}" if low == -high else f"[{low:.4g}, {high:.4g}]"
+            for low, high in np.reshape(ranges, (-1, 2)).tolist()
+        ]
         return (
             PUBLIC_SIZE,
             f"rows are clipped to Euclidean norm {data_norm:.4g}",
-            f"targets are clipped to {domain}",
+            f"targets are clipped to {', '.join(domains)}",
         )
 
     # Using ------------------------------------------------------------------------------------
@@ -467,11 +490,11 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         check_is_fitted(self)
         X = validated_rows(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_) + self.intercept_
+        return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether `fit` has ended without an error."""
@@ -482,6 +505,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         # With the few dozen records of a check, noise is all that a private model shows.
         tags.regressor_tags.poor_score = True
+        tags.target_tags.multi_output = self._takes_several_targets
         tags.non_deterministic = self.random_state is None
         return tags
 
@@ -509,16 +533,17 @@ def _fit_in_one_pass(
     shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Records | None]] = {}
     known: dict[bool, tuple[Any, tuple[Any, Any]]] = {}
     outcomes: list[Any] = []
+    has_columns = y is not None and len(table_shape(y)) > 1
     for model in models:
         # Whether empty data are refused depends on n_public.
         is_strict = is_read_once or model.n_public is None
-        key = (*_bounds_of(model), is_strict)
+        key = (*_bounds_of(model), is_strict, has_columns and model._takes_several_targets)
         try:
             if key not in shared:
                 # What was read from a list or a table is in memory once, not for all bounds.
                 first, data = known.get(is_strict, (model, (X, y)))
                 shared[key] = (first, *model._statistics_of(*data))
-                known[is_strict] = (first, shared[key][-1] or data)
+                known[is_strict] = (first, data if has_columns else shared[key][-1] or data)
             first, statistics, n_samples, records = shared[key]
             _copy_features(first, model)
             outcomes.append(model._fit_checked(statistics, n_samples, records))
@@ -531,7 +556,7 @@ def _fit_in_one_pass(
 
 def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
     """Return what decides the sums that a model needs."""
-    return (model.data_norm, target_range(model.target_bound), model.fit_intercept)
+    return (model.data_norm, model._target_range(), model.fit_intercept)
 
 
 def _copy_features(source: Any, model: Any) -> None:

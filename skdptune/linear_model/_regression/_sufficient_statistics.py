@@ -17,7 +17,7 @@ from skdptune.base._shared import (
     middle_and_half,
     table_shape,
     target_array,
-    target_range,
+    target_ranges,
 )
 
 # Rows of one piece of a memory-mapped array; they are in memory at the same time.
@@ -130,8 +130,9 @@ class SufficientStatistics:
     ----------
     data_norm : float
         Bound on the norm of a row.
-    target_bound : float or tuple (lower, upper)
-        Bound on the absolute value of a target, or its public range.
+    target_bound : float, tuple (lower, upper) or sequence of these
+        Bound on the absolute value of a target, or its public range; a sequence of ranges has one
+        for each of several targets.
     fit_intercept : bool, default=True
         Whether rows end with a constant feature, half as large as `data_norm`.
 
@@ -168,12 +169,12 @@ class SufficientStatistics:
     def __init__(
         self,
         data_norm: float,
-        target_bound: float | tuple[float, float],
+        target_bound: Any,
         fit_intercept: bool = True,
     ) -> None:
         self.data_norm = check_bound(data_norm, name="data_norm")
         self.target_bound = target_bound
-        self.target_range = target_range(target_bound)
+        self.target_range = target_ranges(target_bound)
         check_flag(fit_intercept, name="fit_intercept")
         self.fit_intercept = bool(fit_intercept)
         self.n_samples = 0
@@ -187,7 +188,7 @@ class SufficientStatistics:
         X : array-like of shape (n_samples, n_features)
             Real numbers of any precision; read once, block by block, and not changed. A record
             that holds anything but finite numbers counts as a row of zeros with the target 0.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
 
         Returns
         -------
@@ -195,8 +196,8 @@ class SufficientStatistics:
         """
         X, y = self._checked_chunk(X, y)
         if not hasattr(self, "n_features_in_"):
-            self.n_features_in_ = X.shape[1]
-            width = self.width + 1
+            self.n_features_in_, self._form = X.shape[1], y.shape[1:]
+            width = self.width + math.prod(self._form)
             self._sums = np.zeros((width, width), dtype=np.int64)
             self._large = np.zeros((width, width), dtype=object)
             self._buffer = np.empty((BLOCK, width))
@@ -217,8 +218,8 @@ class SufficientStatistics:
 
         Yields
         ------
-        ndarray of shape (at most BLOCK, width + 1)
-            Rows with their constant and, in the last column, targets: whole numbers, in units of
+        ndarray of shape (at most BLOCK, width + n_targets)
+            Rows with their constant and, in the last columns, targets: whole numbers, in units of
             ``2**-20`` of the bounds. Each is overwritten by the next.
         """
         return self._blocks_of(*self._checked_chunk(X, y))
@@ -229,11 +230,12 @@ class SufficientStatistics:
         y, no_targets = _read(y, "y")
         self._check_chunk(X, y)
         if no_numbers.any() or no_targets.any():
-            y = np.where(no_numbers | no_targets, np.nan, y)
+            improper = no_numbers | no_targets
+            y = np.where(improper if y.ndim == 1 else improper[:, None], np.nan, y)
         return X, y
 
     def _check_chunk(self, X: np.ndarray, y: np.ndarray) -> None:
-        if X.ndim != 2 or y.shape != X.shape[:1]:
+        if X.ndim != 2 or y.shape[:1] != X.shape[:1] or y.ndim > 2 or 0 in y.shape[1:]:
             raise ValueError(
                 "each chunk must be of shapes (n_samples, n_features) and (n_samples,); got "
                 f"{X.shape} and {y.shape}."
@@ -241,6 +243,15 @@ class SufficientStatistics:
         known = getattr(self, "n_features_in_", X.shape[1])
         if X.shape[1] != known:
             raise ValueError(f"each chunk must have {known} columns; got {X.shape[1]}.")
+        form = getattr(self, "_form", y.shape[1:])
+        if y.shape[1:] != form:
+            raise ValueError(f"each chunk must have targets of shape {form}; got {y.shape[1:]}.")
+        ranges = np.shape(self.target_range)[:-1]
+        if ranges not in ((), form):
+            raise ValueError(
+                f"target_bound must be one range, or one for each target; got {ranges[0]} for y "
+                f"of shape {y.shape}."
+            )
 
     def _blocks_of(self, X: np.ndarray, y: np.ndarray) -> Iterator[np.ndarray]:
         for start in range(0, X.shape[0], BLOCK):
@@ -259,7 +270,7 @@ class SufficientStatistics:
             # In the precision of the rows, one row at a time: twice as fast as in double.
             np.multiply(rows, scale, out=units, casting="unsafe")
             squares = np.einsum("ij,ij->i", units, units)
-        improper = ~np.isfinite(targets)
+        improper = ~np.isfinite(targets).reshape(size, -1).all(axis=1)
         if not np.isfinite(squares).all():
             _shorten_huge_rows(rows, units, squares)
             improper |= ~np.isfinite(squares)
@@ -273,8 +284,9 @@ class SufficientStatistics:
         if self.fit_intercept:
             block[:, d] = CONSTANT * UNIT
         centre, half = self.centre_and_half
-        bounded = np.clip(targets, *self.target_range) - centre
-        block[:, -1] = np.clip(bounded * (UNIT / half), -UNIT, UNIT)
+        bounded = np.clip(targets, *np.transpose(self.target_range)) - centre
+        bounded = np.clip(bounded * (UNIT / half), -UNIT, UNIT)
+        block[:, self.width :] = bounded.reshape(size, -1)
         return np.trunc(block, out=block)
 
     def _add(self, block: np.ndarray) -> None:
@@ -287,13 +299,15 @@ class SufficientStatistics:
     # Reading -------------------------------------------------------------------------------
 
     @property
-    def centre_and_half(self) -> tuple[float, float]:
+    def centre_and_half(self) -> tuple[Any, Any]:
         """Public constant that is taken from targets, and a bound on what is left of them.
 
         Without an intercept nothing could be added to predictions again, so nothing is taken.
         """
-        low, high = self.target_range
-        return middle_and_half(low, high) if self.fit_intercept else (0.0, max(-low, high))
+        low, high = np.transpose(self.target_range)
+        if self.fit_intercept:
+            return middle_and_half(low, high)
+        return np.zeros_like(low), np.maximum(-low, high)
 
     @property
     def width(self) -> int:
@@ -304,7 +318,8 @@ class SufficientStatistics:
     def gram_and_moment(self) -> tuple[np.ndarray, np.ndarray]:
         """Products of rows with rows, and of rows with targets, in units of the bounds."""
         total = (self._large + self._sums.astype(object)).astype(np.float64) / UNIT**2
-        return total[:-1, :-1], total[:-1, -1]
+        rows, targets = total[: self.width, : self.width], total[: self.width, self.width :]
+        return rows, targets.reshape(self.width, *self._form)
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
@@ -380,7 +395,7 @@ class RidgeProblem:
     ----------
     values, vectors : ndarray
         Spectrum of the rows' products with rows; the values are sorted and not negative.
-    moment : ndarray
+    moment : ndarray of shape (width,) or (width, n_targets)
         Products of rows with targets.
     gram : ndarray
         Products of rows with rows.
@@ -403,6 +418,11 @@ class RidgeProblem:
     alpha: float
     n_public: int
     blocks: Callable[[], Iterator[np.ndarray]] | None = None
+
+    @property
+    def joint_norm(self) -> float:
+        """Bound on the norm of all targets of a record together."""
+        return math.sqrt(math.prod(self.moment.shape[1:]))
 
     def solution(self, ridge: float) -> np.ndarray:
         """Return the weights of a ridge regression, in the basis of the eigenvectors."""

@@ -102,8 +102,9 @@ def test_bad_input_is_refused(kind):
     with pytest.raises(ValueError, match="target_bound must be given"):
         kind().privacy_profile(100, 3)
     model = kind(target_bound=1.0)
-    with pytest.raises(ValueError, match="1d array"):
-        model.fit(X, np.column_stack([Y, Y]))
+    if kind is not NoisyStatisticsRidge:
+        with pytest.raises(ValueError, match="1d array"):
+            model.fit(X, np.column_stack([Y, Y]))
     with pytest.raises(TypeError, match="sample_weight"):
         model.fit(X, Y, sample_weight=np.ones(4000))
     for parameter, value in {
