@@ -162,7 +162,7 @@ class DPGridSearchCV(TuningSearch):
         if self.strategy != "auto":
             return super()._plan_for(request)
         has_total = request.epsilon is not None and request.delta > 0.0
-        if has_total or split_of(self.cv)[1] or callable(self.refit):
+        if has_total or split_of(self.cv)[1] or callable(self.refit) or self._is_multimetric:
             plan = FullTable().plan_if_it_helps(request)
             if plan is not None:
                 return plan

@@ -77,6 +77,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else plan.strategy.advice(plan),
         distribution=plan.strategy.run_counts(plan),
         uses=layout.uses,
+        metrics=plan.noise_by_metric(),
     )
 
 
@@ -146,6 +147,8 @@ def _rows_of_others(plan: Plan, count: int) -> Iterator[PlanRow]:
             continue
         try:
             found = _searched_by(strategy, request, count)
+            if found is not None and not strategy.takes_callable:
+                found = replace(found, scorers={"score": request.scorer})
             if found is None:
                 continue
             strategy.check_candidates(found)

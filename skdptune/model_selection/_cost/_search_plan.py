@@ -138,6 +138,9 @@ class SearchPlan:
     uses : dict of str to (float, float)
         From each use of the records to its part of them, as two ends between 0 and 1: the records
         are divided at random. Parts overlap where records have several uses.
+    metrics : dict of str to (float, float)
+        From each of several metrics to the noise on its score, and to what this would be if the
+        search had this metric alone.
 
     Examples
     --------
@@ -166,6 +169,7 @@ class SearchPlan:
     findings: CheckReport = field(default_factory=CheckReport)
     distribution: RunCountDistribution | None = None
     uses: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+    metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
 
     @property
     def epsilon(self) -> float:
@@ -188,8 +192,20 @@ class SearchPlan:
         return head
 
     def _notes(self) -> list[str]:
-        words = (_LEGEND, self.calibration, self.suggestion, self.advice)
+        words = (_LEGEND, self._metrics_in_words, self.calibration, self.suggestion, self.advice)
         return [each for each in words if each]
+
+    @property
+    def _metrics_in_words(self) -> str:
+        """What several metrics add: noise, since they share the cost of a score."""
+        each = [
+            f"{name} {noise:.2g} (alone {alone:.2g})"
+            for name, (noise, alone) in self.metrics.items()
+        ]
+        words = ", ".join(each)
+        return (
+            f"Scores by {len(each)} metrics, at the cost of one; noise: {words}." if each else ""
+        )
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return titles and rows, without the columns that say nothing in any row."""
