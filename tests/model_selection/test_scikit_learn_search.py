@@ -31,7 +31,9 @@ REASONS: dict[str, tuple[str, ...]] = {
         "test_grid_search_cv_results_multimetric",
         "test_search_cv_timing",
     ),
-    "scorers of known sensitivity take no metadata": ("test_multi_metric_search_forwards_metadata",),
+    "scorers of known sensitivity take no metadata": (
+        "test_multi_metric_search_forwards_metadata",
+    ),
     "a random search shows its winner alone": (
         "test_random_search_cv_results",
         "test_random_search_cv_results_multimetric",
