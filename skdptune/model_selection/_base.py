@@ -551,7 +551,9 @@ def several_scorers(scoring: Any) -> dict[str, BoundedScorer]:
     if not given:
         raise ValueError(f"scoring must hold at least one metric; got {shown(scoring)}.")
     scorers = [(name, get_bounded_scorer(one)) for name, one in given]
-    found = [(name if is_named else one.name, one) for name, one in scorers]
+    found: list[tuple[Any, BoundedScorer]] = [
+        (name if is_named else one.name, one) for name, one in scorers
+    ]
     for name, count in Counter(name for name, _ in found).items():
         if not isinstance(name, str) or not name:
             raise TypeError(f"scoring must name each metric by a str; got {shown(name)}.")

@@ -147,6 +147,7 @@ class Scoring:
 
     def released(self, values: Values | None, random: np.random.Generator | None) -> float:
         """Return the noisy score of values, or the noisy worst score for None."""
+        # Theorem F4: a failure scores the worst, with noise.
         return self._noisy(self.scorer, self.sensitivity, values, random)
 
     def all_released(
@@ -166,7 +167,6 @@ class Scoring:
         values: Values | None,
         random: np.random.Generator | None,
     ) -> float:
-        # Theorem F4: a failure scores the worst, with noise.
         exact = scorer.lower
         if values is not None:
             exact = scorer.score(values, self.n_public or max(values.size, 1))

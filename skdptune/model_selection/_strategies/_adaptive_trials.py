@@ -163,7 +163,7 @@ class AdaptiveTrials(FullTable):
         scores and falls back to the estimator's own values where the noise hides which is better;
         or the largest score.
     score_epsilon : float, optional
-        What a score may cost at `delta`.
+        What a candidate's score may cost at `delta`; by several metrics, its scores together.
     {of_every_strategy}
 
     See Also

@@ -157,7 +157,7 @@ class Composition(ScoreTable):
     Parameters
     ----------
     score_epsilon : float, optional
-        What a score may cost at `delta`.
+        What a candidate's score may cost at `delta`; by several metrics, its scores together.
     {storage_of_runs}
     {of_every_strategy}
 
@@ -237,7 +237,7 @@ class FullTable(ScoreTable):
         or the largest score. Without a space the largest score decides either way, since all
         suggested values are safe ones.
     score_epsilon : float, optional
-        What a score may cost at `delta`.
+        What a candidate's score may cost at `delta`; by several metrics, its scores together.
     {storage_of_runs}
     {of_every_strategy}
 
