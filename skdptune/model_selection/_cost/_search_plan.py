@@ -198,14 +198,13 @@ class SearchPlan:
     @property
     def _metrics_in_words(self) -> str:
         """What several metrics add: noise, since they share the cost of a score."""
-        each = [
-            f"{name} {noise:.2g} (alone {alone:.2g})"
+        if not self.metrics:
+            return ""
+        each = ", ".join(
+            f"{name} {noise:.2g} ({alone:.2g} as the only metric)"
             for name, (noise, alone) in self.metrics.items()
-        ]
-        words = ", ".join(each)
-        return (
-            f"Scores by {len(each)} metrics, at the cost of one; noise: {words}." if each else ""
         )
+        return f"{len(self.metrics)} metrics share the cost of a score; noise: {each}."
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return titles and rows, without the columns that say nothing in any row."""
