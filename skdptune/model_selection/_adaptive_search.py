@@ -41,7 +41,7 @@ class DPAdaptiveSearchCV(TuningSearch):
     cv : float or int, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
         own. An integer asks for folds, which each record joins by a random draw of its own.
-    refit : {"winner", True, False} or callable, default="winner"
+    refit : {"winner", True, False}, str or callable, default="winner"
         "winner" and True fit the winner on all records, False returns no model. A callable
         chooses: it gets ``cv_results_`` of those that were not pruned, which is paid for, and
         returns the index of one.

@@ -60,7 +60,7 @@ class DPGridSearchCV(TuningSearch):
         with "noisy_max". Of scikit-learn's splitters, KFold is taken for its number of folds and
         ShuffleSplit with one split for its fraction; a split that depends on other records could
         not be charged for.
-    refit : {"winner", True, False} or callable, default="winner"
+    refit : {"winner", True, False}, str or callable, default="winner"
         "winner" and True mean the one fit of the chosen candidate on all records. With "compose",
         "winner" returns the candidate's own model, at no further cost. False returns no model. A
         callable chooses, with "table" and "compose": it gets ``cv_results_``, which is paid for,
