@@ -13,6 +13,7 @@ from itertools import chain, product
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import process_routing
@@ -550,7 +551,7 @@ def several_scorers(scoring: Any) -> dict[str, BoundedScorer]:
     given = list(scoring.items()) if is_named else [(None, one) for one in scoring]
     if not given:
         raise ValueError(f"scoring must hold at least one metric; got {shown(scoring)}.")
-    scorers = [(name, get_bounded_scorer(one)) for name, one in given]
+    scorers = [(name, _scorer_in_list(one)) for name, one in given]
     found: list[tuple[Any, BoundedScorer]] = [
         (name if is_named else one.name, one) for name, one in scorers
     ]
@@ -563,6 +564,18 @@ def several_scorers(scoring: Any) -> dict[str, BoundedScorer]:
                 "gives them names of your own."
             )
     return dict(found)
+
+
+def _scorer_in_list(given: Any) -> BoundedScorer:
+    """Return a scorer of several; what is no metric's name may be a label, and is not shown."""
+    try:
+        return get_bounded_scorer(given)
+    except ValueError:
+        if given in get_scorer_names():
+            raise
+    raise ValueError(
+        "scoring must hold names of metrics, or BoundedScorers; got a word that names no metric."
+    )
 
 
 def _check_scored_labels(scorer: BoundedScorer, estimator: Any) -> None:

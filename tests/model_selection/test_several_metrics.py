@@ -495,7 +495,7 @@ ONE_ALONE = "Several are paid for by DPAdaptiveSearchCV, and by DPGridSearchCV w
             "name each metric once; got 'accuracy'",
         ),
         ({"scoring": [accuracy(), "accuracy"]}, ValueError, "A dict gives them names of your own"),
-        ({"scoring": ["accuracy", "precise"]}, ValueError, "got 'precise'"),
+        ({"scoring": ["accuracy", "precise"]}, ValueError, "got a word that names no metric"),
         ({"scoring": {"right": "accuracy", "area": "roc_auc"}}, ValueError, "got 'roc_auc'"),
         ({"scoring": {"right": "accuracy", "own": max}}, TypeError, "BoundedScorer; got builtin"),
         ({"scoring": {"right": "accuracy", "none": None}}, TypeError, "BoundedScorer; got None"),

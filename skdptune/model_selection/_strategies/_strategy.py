@@ -96,7 +96,7 @@ class PlanRequest:
         if not self.is_multimetric:
             return self.scorer.name
         return ", ".join(
-            f"{name}={one.name} in [{one.lower!r}, {one.upper!r}]"
+            f"{name}={one.name} in {shown((one.lower, one.upper))}"
             for name, one in self.scorers.items()
         )
 
