@@ -3,6 +3,7 @@
     python benchmarks/search.py noise      noise of the final fit beside one untuned fit
     python benchmarks/search.py utility    test accuracy of ways to tune at the same total budget
     python benchmarks/search.py nets       the same of nets, by fewer ways
+    python benchmarks/search.py metrics    noise of fits and of scores by one metric and by several
     python benchmarks/search.py overhead   time beside scikit-learn's GridSearchCV
 
 Digits come with scikit-learn; Adult (a9a) is read from SKDPTUNE_DATA, or ../shared/data.
@@ -23,6 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, train_test_split
 
+from skdptune import metrics
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import (
@@ -290,6 +292,33 @@ class Trivial(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[self.constant % len(self.classes_)])
 
 
+METRICS = {
+    "accuracy": metrics.accuracy(),
+    "neg_brier_score": metrics.neg_brier_score(),
+    "neg_log_loss": metrics.neg_log_loss(bound=4.0),
+    "weighted accuracy": metrics.accuracy(class_weight={False: 1.0, True: 3.0}),
+}
+
+
+def print_metrics(sizes: list[int], epsilons: list[float], n_candidates: int = 10) -> None:
+    """Print the noise of the final fit beside one without tuning, and that of an accuracy."""
+    grid = {"learning_rate": np.geomspace(0.05, 50.0, n_candidates).tolist()}
+    for n_samples in sizes:
+        for epsilon in epsilons:
+            cells = []
+            for count in (1, 2, 4):
+                scoring = {name: METRICS[name] for name in list(METRICS)[:count]}
+                model = DPLogisticRegression(solver="sgd", batch_size=0.05, epochs=20)
+                search = DPGridSearchCV(
+                    model, grid, epsilon=epsilon, delta=DELTA, scoring=scoring, refit="accuracy",
+                    strategy=FullTable(try_own_values=False),
+                )  # fmt: skip
+                plan = search.plan(n_samples, 10)
+                ratio = plan.row.effective_noise / plan.alternatives[0].effective_noise
+                cells.append(f"{ratio:.3f} ({plan.score_noise:.4f})")
+            print(f"| {n_samples:,} | {epsilon:g} | {' | '.join(cells)} |", flush=True)
+
+
 def print_overhead() -> None:
     """Print times beside GridSearchCV's on the same candidates, and of planning a large grid."""
     rng = np.random.default_rng(0)
@@ -325,7 +354,7 @@ def print_overhead() -> None:
 def main() -> None:
     """Run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("noise", "utility", "nets", "overhead"))
+    parser.add_argument("what", choices=("noise", "utility", "nets", "metrics", "overhead"))
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
     parser.add_argument(
@@ -333,6 +362,7 @@ def main() -> None:
     )
     parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--samples", type=int, default=32_561)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[3_000, 30_000])
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--counts", type=int, nargs="+", choices=LIMITS, default=list(LIMITS))
     arguments = parser.parse_args()
@@ -342,6 +372,8 @@ def main() -> None:
         print_utility(arguments.data, arguments.ways, arguments.seeds, arguments.n_jobs)
     elif arguments.what == "nets":
         print_nets(arguments.seeds, arguments.epsilons)
+    elif arguments.what == "metrics":
+        print_metrics(arguments.sizes, arguments.epsilons)
     else:
         print_overhead()
 

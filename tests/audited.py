@@ -383,6 +383,14 @@ def half_or_whole(y: Any, prediction: Any) -> Any:
 MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 
 
+def six_times(y: Any, prediction: Any) -> Any:
+    """Return six times as much."""
+    return 6.0 * half_or_whole(y, prediction)
+
+
+SIX_TIMES = make_bounded_scorer(six_times, 0.0, 6.0, greater_is_better=True)
+
+
 def search_case(
     search: Any,
     statistic: Callable[[Any], float],
@@ -467,12 +475,31 @@ def searches() -> dict[str, Case]:
         score_epsilon=0.1,
         **of_one,
     )
+    by_metrics = flat(
+        DPGridSearchCV,
+        CutOnly(noise=50.0),
+        {"cut": [0.5]},
+        scoring={"middle": MIDDLE, "six_times": SIX_TIMES},
+        cv=2,
+        refit="middle",
+        strategy="compose",
+        score_epsilon=8.0,
+        **common,
+    )
     return {
         "DPRandomSearchCV, held out by a rule": search_case(
             held_out, lambda search: search.best_score_, {}
         ),
         "DPRandomSearchCV, kept by a rule": search_case(
             kept, lambda search: search.best_estimator_.sum_, {}
+        ),
+        "DPGridSearchCV, two metrics": search_case(
+            by_metrics,
+            lambda search: float(
+                search.cv_results_["mean_test_middle"][0]
+                + search.cv_results_["mean_test_six_times"][0] / 6.0
+            ),
+            {},
         ),
         "DPGridSearchCV, compose": search_case(
             flat(DPGridSearchCV, NoisySum(), cuts, strategy="compose", **common),

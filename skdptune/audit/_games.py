@@ -61,9 +61,9 @@ def _numbers(fitted: Any, rows: Any, target: Any) -> Iterator[float]:
     if isinstance(fitted, Pipeline):
         yield from _of_steps(fitted, rows, target)
         return
-    results = getattr(fitted, "cv_results_", None)
-    if results is not None and "mean_test_score" in results:
-        yield float(np.sum(results["mean_test_score"]))
+    for name, values in (getattr(fitted, "cv_results_", None) or {}).items():
+        if name.startswith("mean_test_"):
+            yield float(np.sum(values))
     best = getattr(fitted, "best_score_", None)
     if best is not None:
         yield float(best)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_integer, check_option, check_vector
 from skdptune.inspection._plotting import (
     COLOURS,
@@ -232,7 +234,13 @@ class GridScoresDisplay:
 
     @classmethod
     def from_search(
-        cls, search: Any, *, ax: Any = None, kind: str = "auto", params: Any = None
+        cls,
+        search: Any,
+        *,
+        ax: Any = None,
+        kind: str = "auto",
+        params: Any = None,
+        metric: str | None = None,
     ) -> GridScoresDisplay:
         """Draw the table of a fitted search.
 
@@ -245,24 +253,29 @@ class GridScoresDisplay:
             Axes for the plot; by default, new axes are created.
         kind, params
             See `plot`.
+        metric : str, optional
+            The metric to draw, if there are several; by default the one that `refit` names.
 
         Returns
         -------
         GridScoresDisplay
         """
-        results = _table_of(search)
-        folds = [name for name in results if name.startswith("split")]
-        noise = np.asarray(results["std_test_score"], dtype=np.float64)
+        name = _metric_of(search, metric)
+        results = _table_of(search, name)
+        folds = [
+            each for each in results if re.fullmatch(rf"split\d+_test_{re.escape(name)}", each)
+        ]
+        noise = np.asarray(results[f"std_test_{name}"], dtype=np.float64)
         if len(folds) > 1:
             noise = noise / math.sqrt(len(folds) - 1)
         display = cls(
             results["params"],
-            results["mean_test_score"],
+            results[f"mean_test_{name}"],
             noise=noise,
-            chosen=int(search.best_index_),
+            chosen=getattr(search, "best_index_", None),
             resources=results.get("resource"),
             n_folds=max(len(folds), 1),
-            score=str(getattr(search.scorer_, "name", "score")),
+            score=name if search.multimetric_ else str(search.scorer_.name),
         )
         return display.plot(ax=ax, kind=kind, params=params)
 
@@ -507,7 +520,23 @@ class GridScoresDisplay:
 # Checks ---------------------------------------------------------------------------------------
 
 
-def _table_of(search: Any) -> Mapping[str, Any]:
+def _metric_of(search: Any, metric: str | None) -> str:
+    """Return the name of the metric to draw: by default the one that decides."""
+    if not getattr(search, "multimetric_", False):
+        if metric is not None:
+            raise ValueError(
+                f"metric must be None for a search by one metric; got {shown(metric)}."
+            )
+        return "score"
+    wanted = search.refit if metric is None else metric
+    if not isinstance(wanted, str) or wanted not in search.scorer_:
+        raise ValueError(
+            f"metric must be one of {shown_names(search.scorer_)}; got {shown(metric)}."
+        )
+    return wanted
+
+
+def _table_of(search: Any, metric: str) -> Mapping[str, Any]:
     """Return the table of a fitted search, or raise an error that lists searches with a table."""
     got = type(search).__name__
     if not isinstance(search, DPGridSearchCV | DPAdaptiveSearchCV):
@@ -516,7 +545,7 @@ def _table_of(search: Any) -> Mapping[str, Any]:
     results: Mapping[str, Any] | None = getattr(search, "cv_results_", None)
     if results is None:
         raise ValueError(f"search must be {_TABLES}; got a {got} that is not fitted.")
-    if "std_test_score" not in results:
+    if f"std_test_{metric}" not in results:
         raise ValueError(
             f"search must be {_TABLES}; got a {got} that has published its choice alone. Its "
             "parameter `strategy`, and public numbers, decide that: see its `plan`."

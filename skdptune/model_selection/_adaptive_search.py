@@ -37,15 +37,17 @@ class DPAdaptiveSearchCV(TuningSearch):
     n_trials : int, default=20
         Number of candidates; with a pruner (see `AdaptiveTrials`), how many can be fitted to the
         end.
-    {scoring}
+    {scoring_by_several}
     cv : float, int or HoldOut, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
         own. An integer asks for folds, which each record joins by a random draw of its own.
         `HoldOut` holds out the records that a public rule names, such as the newest.
-    refit : {"winner", True, False} or callable, default="winner"
+    refit : {"winner", True, False}, str or callable, default="winner"
         "winner" and True fit the winner on all records, False returns no model. A callable
         chooses: it gets ``cv_results_`` of those that were not pruned, which is paid for, and
         returns the index of one.
+        {refit_by_several}
+        The sampler sees that metric; with a callable or False, the first one of `scoring`.
     strategy : AdaptiveTrials, optional
         How candidates are tried, with all that is seldom turned: optuna's sampler and pruner,
         callbacks, the noise of the trials, and how the winner is chosen from them.
@@ -68,7 +70,8 @@ class DPAdaptiveSearchCV(TuningSearch):
         One row for each candidate, as in scikit-learn but for times, which can depend on a
         record: parameters, noisy scores (of each fold, if there are folds), and in
         ``std_test_score`` the deviation of the noise, or of the folds' noisy scores. With a
-        pruner, ``resource`` is the share of a whole fit that the scores are of.
+        pruner, ``resource`` is the share of a whole fit that the scores are of. Of several
+        metrics, columns end in their names in place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
     study_ : optuna.Study

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import process_routing
@@ -294,10 +296,10 @@ class BasePrivateSearch(
         check_verbose(self.verbose)
         check_seed(self.random_state)
         try:
-            scorer = self._scorer()
+            scorers = self._scorers()
         except (TypeError, ValueError) as error:
             raise beside_refusals(error, self._estimators()) from None
-        for estimator in self._estimators():
+        for estimator, scorer in product(self._estimators(), scorers.values()):
             if not hasattr(estimator, scorer.response_method):
                 raise TypeError(
                     f"scoring must suit the estimator; got {shown(scorer.name)}, which asks for "
@@ -305,7 +307,27 @@ class BasePrivateSearch(
                 )
             _check_scored_labels(scorer, estimator)
 
+    @property
+    def _is_multimetric(self) -> bool:
+        """Whether `scoring` names its metrics, be they several or one."""
+        return isinstance(self.scoring, list | tuple | Mapping)
+
+    def _scorers(self) -> dict[str, BoundedScorer]:
+        """Return the scorers by names of metrics; the one that leads the search comes first."""
+        return {"score": self._scorer_of_one()}
+
     def _scorer(self) -> BoundedScorer:
+        """Return the scorer that leads the search."""
+        return next(iter(self._scorers().values()))
+
+    def _scorer_of_one(self) -> BoundedScorer:
+        """Return the scorer of a search by one metric."""
+        if self._is_multimetric:
+            raise ValueError(
+                "scoring must be one metric where the scores of all candidates are not paid for; "
+                f"got {len(self.scoring)} for {type(self).__name__}. Several are paid for by "
+                "DPAdaptiveSearchCV, and by DPGridSearchCV with FullTable or Composition."
+            )
         if self.scoring is not None:
             return get_bounded_scorer(self.scoring)
         if is_classifier(self._lead_estimator()) or all(map(is_classifier, self._estimators())):
@@ -410,7 +432,7 @@ class BasePrivateSearch(
             classes = self._public_labels(y, n_samples)
         plan = self._with_classes(plan, classes)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
-        _warn_of_weights(params)
+        _warn_of_weights(params, self.scoring)
         door = Door.of(self._estimators(), X, classes, varies=self._replaces_steps())
         rule = self.cv.held_out if plan.layout.by_rule else None
         data = door.open(X, y, self._routed(params), rule)
@@ -528,6 +550,45 @@ def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:
     return parts
 
 
+def several_scorers(scoring: Any) -> dict[str, BoundedScorer]:
+    """Return the scorers of several metrics by their names, or raise.
+
+    Parameters
+    ----------
+    scoring : list or tuple of (str or BoundedScorer), or mapping from str to these
+        A scorer in a list has its own name.
+    """
+    is_named = isinstance(scoring, Mapping)
+    given = list(scoring.items()) if is_named else [(None, one) for one in scoring]
+    if not given:
+        raise ValueError(f"scoring must hold at least one metric; got {shown(scoring)}.")
+    scorers = [(name, _scorer_in_list(one)) for name, one in given]
+    found: list[tuple[Any, BoundedScorer]] = [
+        (name if is_named else one.name, one) for name, one in scorers
+    ]
+    for name, count in Counter(name for name, _ in found).items():
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"scoring must name each metric by a str; got {shown(name)}.")
+        if count > 1:
+            raise ValueError(
+                f"scoring must name each metric once; got {shown(name)} {count} times. A dict "
+                "gives them names of your own."
+            )
+    return dict(found)
+
+
+def _scorer_in_list(given: Any) -> BoundedScorer:
+    """Return a scorer of several; what is no metric's name may be a label, and is not shown."""
+    try:
+        return get_bounded_scorer(given)
+    except ValueError:
+        if given in get_scorer_names():
+            raise
+    raise ValueError(
+        "scoring must hold names of metrics, or BoundedScorers; got a word that names no metric."
+    )
+
+
 def _check_scored_labels(scorer: BoundedScorer, estimator: Any) -> None:
     """Refuse weights of other classes than the estimator's: its records would weigh nothing."""
     if scorer.labels is None:
@@ -542,11 +603,16 @@ def _check_scored_labels(scorer: BoundedScorer, estimator: Any) -> None:
         raise ValueError(f"scoring must name each of the estimator's classes; got {others}.")
 
 
-def _warn_of_weights(params: dict[str, Any]) -> None:
+def _warn_of_weights(params: dict[str, Any], scoring: Any) -> None:
     """Warn where weights that a fit is given would be expected to weigh scores, too."""
     if params.get("sample_weight") is not None and not routing_is_enabled():
+        which = "scoring"
+        if isinstance(scoring, list | tuple | Mapping):
+            # In the words of scikit-learn.
+            named = several_scorers(scoring).items()
+            which = f"The scoring {', '.join(f'{name}={one.name}' for name, one in named)}"
         warnings.warn(
-            "scoring does not support sample_weight: all records count alike in the scores, "
+            f"{which} does not support sample_weight: all records count alike in the scores, "
             "whatever their weights in the fits. class_weight of skdptune.metrics.accuracy "
             "weighs them by public numbers.",
             UserWarning,

@@ -58,6 +58,17 @@ scoring : str or BoundedScorer, optional
     A score with known sensitivity, see `skdptune.metrics`. None is accuracy for classifiers, and
     for a regression with a `target_bound` minus the squared error, of a record at most that of
     the middle of the range.""",
+    "scoring_by_several": """\
+scoring : str, BoundedScorer, list, tuple or dict, optional
+    A score with known sensitivity, see `skdptune.metrics`; or several metrics: a list of names or
+    scorers, or a dict from names to these, as in scikit-learn. Each metric is paid for: the scores
+    of a candidate share what one may cost, so that each of m has the root of m times the noise
+    (m times at a delta of 0), and nothing else changes. `plan` prints it. None is accuracy for
+    classifiers, and for a regression with a `target_bound` minus the squared error, of a record at
+    most that of the middle of the range.""",
+    "refit_by_several": """\
+Of several metrics, the name of the one that decides: by it the winner is chosen, fitted and
+scored, and ``best_score_`` is its score; or a callable, or False.""",
     "common_parameters": _N_JOBS + _BUT_N_JOBS,
     "parameters_but_n_jobs": _BUT_N_JOBS,
     "common_attributes": """\

@@ -53,7 +53,7 @@ class DPGridSearchCV(TuningSearch):
         each candidate's fit the same noise, and publishes all models that way: `Composition`.
         These take what is seldom turned. "auto" is "table" where that can tell candidates apart,
         by public numbers; it is "noisy_max" where not, without `epsilon`, and without a delta.
-    {scoring}
+    {scoring_by_several}
     cv : float, int, HoldOut or splitter, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
         own. An integer asks for folds, which each record joins by a random draw of its own; not
@@ -61,11 +61,12 @@ class DPGridSearchCV(TuningSearch):
         newest. Of scikit-learn's splitters, KFold is taken for its number of folds and
         ShuffleSplit with one split for its fraction; a split that depends on other records could
         not be charged for.
-    refit : {"winner", True, False} or callable, default="winner"
+    refit : {"winner", True, False}, str or callable, default="winner"
         "winner" and True mean the one fit of the chosen candidate on all records. With "compose",
         "winner" returns the candidate's own model, at no further cost. False returns no model. A
         callable chooses, with "table" and "compose": it gets ``cv_results_``, which is paid for,
         and returns the index of a candidate.
+        {refit_by_several}
     {common_parameters}
 
     Attributes
@@ -84,7 +85,8 @@ class DPGridSearchCV(TuningSearch):
         With "table" and "compose", one row for each candidate, as in scikit-learn but for times,
         which can depend on a record: parameters, noisy scores (of each fold, if there are folds),
         and in ``std_test_score`` the deviation of the noise, or of the folds' noisy scores. With
-        "noisy_max", the winner's parameters.
+        "noisy_max", the winner's parameters. Of several metrics, columns end in their names in
+        place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
     {common_attributes}
@@ -163,7 +165,7 @@ class DPGridSearchCV(TuningSearch):
         if self.strategy != "auto":
             return super()._plan_for(request)
         has_total = request.epsilon is not None and request.delta > 0.0
-        if has_total or split_of(self.cv)[1] or callable(self.refit):
+        if has_total or split_of(self.cv)[1] or callable(self.refit) or self._is_multimetric:
             plan = FullTable().plan_if_it_helps(request)
             if plan is not None:
                 return plan

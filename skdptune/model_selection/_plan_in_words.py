@@ -78,6 +78,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         distribution=plan.strategy.run_counts(plan),
         uses=layout.uses,
         validation=plan.request.cv.in_words if layout.by_rule else "",
+        metrics=plan.noise_by_metric(),
     )
 
 
@@ -147,6 +148,8 @@ def _rows_of_others(plan: Plan, count: int) -> Iterator[PlanRow]:
             continue
         try:
             found = _searched_by(strategy, request, count)
+            if found is not None and not strategy.takes_callable:
+                found = replace(found, scorers={"score": request.scorer})
             if found is None:
                 continue
             strategy.check_candidates(found)

@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.base import clone
 
 from skdptune._compat import NO_TASKS, Tasks
-from skdptune._formatting import shown
+from skdptune._formatting import shown, shown_names
 from skdptune._progress import current_progress
 from skdptune._validation import check_flag, check_real
 from skdptune.accounting import PrivacyReport
@@ -26,7 +26,8 @@ from skdptune.base._shared import (
     suggested_space,
     suggests_a_space,
 )
-from skdptune.model_selection._base import BasePrivateSearch
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._base import BasePrivateSearch, several_scorers
 from skdptune.model_selection._cost import (
     Candidates,
     SearchPlan,
@@ -125,6 +126,21 @@ class TuningSearch(BasePrivateSearch[Plan]):
         if self._given() is None and not suggests_a_space(self.estimator):
             raise beside_refusals(self._no_suggestion(), [self.estimator])
 
+    def _scorers(self) -> dict[str, BoundedScorer]:
+        if not (self._is_multimetric and self._strategy().takes_callable):
+            return super()._scorers()
+        found = several_scorers(self.scoring)
+        if callable(self.refit) or self.refit is False:
+            return found
+        if not isinstance(self.refit, str) or self.refit not in found:
+            # As in scikit-learn, in its words.
+            raise ValueError(
+                f"refit must be {shown_names(found)}, a callable or False with several metrics; "
+                f"got {shown(self.refit)}. For multi-metric scoring, the parameter refit must be "
+                "set to a scorer key or a callable to refit the best candidate by."
+            )
+        return {self.refit: found[self.refit], **found}
+
     def _n_tasks(self) -> int:
         return 1 if self.refit is False else 2
 
@@ -179,11 +195,12 @@ class TuningSearch(BasePrivateSearch[Plan]):
         request = PlanRequest(
             self.estimator,
             self._candidates(n_samples, n_features),
-            self._scorer(),
+            self._scorers(),
             self.epsilon,
             self._delta(),
             self.cv,
-            self.refit,
+            # The name of a metric asks for a fit of the winner by it.
+            True if self._is_multimetric and isinstance(self.refit, str) else self.refit,
             self._n_candidates(),
             n_samples,
             n_features,
@@ -191,6 +208,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             is_public,
             is_random=self.n_public is not None,
             given=self._space()[0],
+            is_multimetric=self._is_multimetric,
         )
         self._strategy().check_candidates(request)
         plan = self._plan_for(request)
@@ -221,12 +239,13 @@ class TuningSearch(BasePrivateSearch[Plan]):
         model, setting = plan.model, plan.cost.setting
         size = model.final_size if plan.layout.final else model.train_size
         candidates = plan.candidates.some(N_TRIED)
-        made = (model.fit_costs.configured(each, setting, size) for each in candidates)
-        check_fits(made, data, plan.layout.n_samples, self._scorer().response_method)
+        made = [model.fit_costs.configured(each, setting, size) for each in candidates]
+        for method in sorted({scorer.response_method for scorer in self._scorers().values()}):
+            check_fits(made, data, plan.layout.n_samples, method)
         if plan.layout.by_rule and model.releases_runs:
             setting, size = plan.cost.run_setting, model.train_size
-            made = (model.fit_costs.configured(each, setting, size) for each in candidates)
-            check_fits_of_nothing(made, data, varies=self._replaces_steps())
+            tried = (model.fit_costs.configured(each, setting, size) for each in candidates)
+            check_fits_of_nothing(tried, data, varies=self._replaces_steps())
 
     def _run(
         self, plan: Plan, data: Data, public: Data | None, file: RunFile | None, tasks: Tasks

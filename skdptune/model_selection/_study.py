@@ -505,6 +505,17 @@ def _is_gone(pid: int) -> bool:
     return False
 
 
+def stored(by_metric: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return noisy scores as they are stored: a list, or one of lists for several metrics."""
+    lists = [list(splits) for splits in by_metric]
+    return lists if len(lists) > 1 else lists[0]
+
+
+def restored(kept: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return stored noisy scores by each metric, the one that leads first."""
+    return [tuple(splits) for splits in (kept if isinstance(kept[0], list) else [kept])]
+
+
 _BEGUN, _SCORED, _FINAL = "begun:", "scored:", "final:"
 _PROCESS = "process"
 RUN = "run"
@@ -593,16 +604,15 @@ class Journal:
                 f"fit of {shown(self._study.study_name)}."
             )
 
-    def note_score(self, run: str, place: int, splits: Sequence[float]) -> None:
-        """Note a trial's noisy scores at a rung, after which it may go on."""
+    def note_score(self, run: str, place: int, scores: list[Any]) -> None:
+        """Note a trial's noisy scores at a rung, as `stored`, after which it may go on."""
         known = self._study.user_attrs.get(f"{_SCORED}{run}", {})
-        noted = {**known, str(place): list(map(float, splits))}
-        self._study.set_user_attr(f"{_SCORED}{run}", noted)
+        self._study.set_user_attr(f"{_SCORED}{run}", {**known, str(place): scores})
 
-    def scores(self, run: str) -> dict[int, tuple[float, ...]]:
+    def scores(self, run: str) -> dict[int, list[Any]]:
         """Return what was noted of a trial's scores, by rung."""
         noted = self._study.user_attrs.get(f"{_SCORED}{run}", {})
-        return {int(place): tuple(splits) for place, splits in noted.items()}
+        return {int(place): scores for place, scores in noted.items()}
 
     def begun(self) -> list[Begun]:
         """Return all trials that were begun, by any process."""

@@ -135,6 +135,26 @@ def test_searches_are_drawn_as_they_publish(cv: Any) -> None:
         assert found.noise == pytest.approx(folds.std(axis=0, ddof=1) / np.sqrt(3.0))
 
 
+@pytest.mark.parametrize("cv", [0.2, 3])
+def test_one_of_several_metrics_is_drawn(cv: Any) -> None:
+    scoring = {"a": "accuracy", "a_test_b": "neg_brier_score"}
+    search = clone(SEARCH).set_params(cv=cv, scoring=scoring, refit="a_test_b").fit(*data())
+    for metric, name in ((None, "a_test_b"), ("a", "a")):
+        found = GridScoresDisplay.from_search(search, metric=metric)
+        assert found.scores.tolist() == search.cv_results_[f"mean_test_{name}"].tolist()
+        assert found.n_folds == (3 if cv == 3 else 1)
+        assert found.ax_.get_ylabel() == name
+        assert found.chosen == search.best_index_
+    with pytest.raises(ValueError, match="metric must be one of 'a.*; got 'recall'"):
+        GridScoresDisplay.from_search(search, metric="recall")
+    without = clone(search).set_params(refit=False).fit(*data())
+    assert GridScoresDisplay.from_search(without, metric="a").chosen is None
+    with pytest.raises(ValueError, match="metric must be one of .*; got None"):
+        GridScoresDisplay.from_search(without)
+    with pytest.raises(ValueError, match="metric must be None for a search by one metric"):
+        GridScoresDisplay.from_search(clone(SEARCH).fit(*data()), metric="accuracy")
+
+
 def test_searches_without_a_table_are_refused() -> None:
     words = "search must be a fitted DPGridSearchCV with strategy='table' or 'compose'"
     with pytest.raises(TypeError, match=f"{words}.*; got int"):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import model_selection
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
@@ -61,6 +61,16 @@ class AnyScorer(BoundedScorer):
         return self.loss(estimator, X, y) if y is not None else self.loss(estimator, X)
 
 
+class _Part:
+    """One number of a function that returns several."""
+
+    def __init__(self, function: Any, name: str) -> None:
+        self.function, self.name = function, name
+
+    def __call__(self, estimator: Any, *data: Any) -> Any:
+        return self.function(estimator, *data)[self.name]
+
+
 class _Named:
     """A scorer by its name, or an estimator's own for None."""
 
@@ -74,7 +84,15 @@ class _Named:
 
 
 def _scoring(scoring: Any, estimator: Any) -> Any:
-    if isinstance(scoring, BoundedScorer | list | tuple | set | dict) or scoring == "accuracy":
+    if isinstance(scoring, list | tuple | set) and all(isinstance(one, str) for one in scoring):
+        is_plain = len(set(scoring)) == len(scoring) and set(scoring) <= set(get_scorer_names())
+        scoring = {name: name for name in scoring} if is_plain else scoring
+    if isinstance(scoring, dict):
+        if all(isinstance(one, BoundedScorer) or one == "accuracy" for one in scoring.values()):
+            # The very object, of which clones are made.
+            return scoring
+        return {name: _scoring(one, estimator) for name, one in scoring.items()}
+    if isinstance(scoring, BoundedScorer | list | tuple | set) or scoring == "accuracy":
         return scoring
     if scoring is None and not hasattr(estimator, "score"):
         return None
@@ -124,6 +142,7 @@ class _Translated:
         return super().set_params(**params)
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        self.scoring = _by_name(self.scoring, self.estimator, X, y)
         X, y, params = _repeated(X, y, params)
         return super().fit(X, y, **params)
 
@@ -196,6 +215,15 @@ class RandomizedSearchCV(_Translated, DPRandomSearchCV):
         )
         self.pre_dispatch, self.error_score = pre_dispatch, error_score
         self.return_train_score = return_train_score
+
+
+def _by_name(scoring: Any, estimator: Any, X: Any, y: Any) -> Any:
+    """Return the scorers of a function that returns several numbers: ours are named before."""
+    function = getattr(scoring, "loss", None)
+    if not inspect.isfunction(function) or "return {" not in inspect.getsource(function):
+        return scoring
+    found = function(clone(estimator).fit(X, y), X, y)
+    return {name: AnyScorer.of(_Part(function, name)) for name in found}
 
 
 def _count(X: Any) -> int:

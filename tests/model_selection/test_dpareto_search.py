@@ -253,7 +253,9 @@ def test_without_refit_there_is_no_model() -> None:
         assert not hasattr(search, name)
     with pytest.raises(AttributeError, match="predict") as caught:
         _ = search.predict
-    assert "refit=False; predict needs a model" in str(caught.value.__cause__)
+    assert "`refit=False`. predict is available only after refitting" in str(
+        caught.value.__cause__
+    )
 
 
 @pytest.mark.filterwarnings("ignore:scoring does not support sample_weight")

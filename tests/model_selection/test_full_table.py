@@ -311,26 +311,28 @@ def enumerated(
     ],
 )
 @pytest.mark.parametrize("part", [None, 0.3])
+@pytest.mark.parametrize("n_metrics", [1, 2])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_an_enumerated_adaptive_table_lies_below_the_total(
     fit: tuple[float, float],
     score: tuple[float, float],
     final: tuple[float, float],
     part: float | None,
+    n_metrics: int,
     direction: str,
 ) -> None:
-    """Theorem T8: two candidates, the second chosen from the first's score, and a last fit."""
+    """Theorem T8: two candidates, the second chosen from the first's scores, and a last fit."""
     validation = 0.25
     claim = search_on_split(
         PrivacyProfile.approximate(*fit) * 2,
-        PrivacyProfile.approximate(*score) * 2,
+        PrivacyProfile.approximate(*score) * (2 * n_metrics),
         PrivacyProfile.approximate(*final),
         validation_fraction=validation,
         tuning_fraction=part,
         variant=2,
     )
     trained, absent = enumerated([fit, fit, final])
-    scored, without = enumerated([score, score, final])
+    scored, without = enumerated([score] * (2 * n_metrics) + [final])
     # A record outside validation trains with this probability; nobody learns whether it does.
     share = 1.0 if part is None else part / (1.0 - validation)
     unseen, same = enumerated([fit, fit, final], unseen=2)

@@ -29,10 +29,12 @@ from skdptune.accounting import (
 )
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import gaussian_profile
+from skdptune.metrics import accuracy, make_bounded_scorer, neg_log_loss
 from skdptune.model_selection import (
     Composition,
     DPGridSearchCV,
     DPRandomSearchCV,
+    FullTable,
     HoldOut,
     NoisyMaximum,
     RandomRuns,
@@ -277,6 +279,7 @@ def test_the_pairs_by_hand_are_those_of_known_releases():
 # Searches --------------------------------------------------------------------------------
 
 SPACE = {"C": loguniform(1e-3, 1e-1)}
+LOST = make_bounded_scorer(lambda y, prediction: 4.0 * (y != prediction), 0.0, 4.0, name="lost")
 GRID = {"C": [1e-3, 1e-2, 1e-1]}
 
 
@@ -534,6 +537,42 @@ def test_a_grid_whose_candidates_are_all_published():
     plan = planned(search)
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
     assert_agrees(plan, [(0.8, composed(*[fit] * 3)), (0.2, composed(*[score] * 3))])
+
+
+# From a metric to what one of 2,000 records adds to the sum of its values, either way.
+METRICS = {"right": (accuracy(), 0.5), "loss": (neg_log_loss(3.0), 1.5), "lost": (LOST, 2.0)}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(("strategy", "cv"), [("table", 0.2), ("compose", 0.2), ("table", 4)])
+def test_a_grid_of_which_several_metrics_are_published(strategy, cv, count):
+    # Theorem T8.
+    scoring = {name: METRICS[name][0] for name in list(METRICS)[:count]}
+    strategy = FullTable(try_own_values=False) if strategy == "table" else Composition()
+    search = DPGridSearchCV(
+        model(), GRID, epsilon=1.0, delta=DELTA, cv=cv, strategy=strategy, scoring=scoring,
+        refit="right",
+    )  # fmt: skip
+    plan, n_score = planned(search), N if cv == 4 else 400
+    noise = plan.metrics or {"right": (plan.score_noise, plan.score_noise)}
+    assert list(noise) == list(scoring)
+    scores = [noisy(noise[name][0] * n_score / METRICS[name][1]) for name in scoring]
+    final, run = noisy(plan.row.noise), noisy(_noise_of_runs(search))
+    if cv == 4:
+        assert_agrees(plan, [(1.0, composed(*[run] * 9, *scores * 3, final))])
+    else:
+        assert_agrees(
+            plan,
+            [(0.8, composed(*[run] * 3, final)), (0.2, composed(*scores * 3, final))],
+        )
+
+
+def _noise_of_runs(search):
+    """Return the noise of a candidate's fit, from what is fitted."""
+    made = search._make_plan(N, 2)
+    size = made.model.train_size
+    configured = made.model.fit_costs.configured({}, made.cost.run_setting, size)
+    return configured.noise_level(size.n_samples, 2)
 
 
 def test_a_grid_of_unlike_prices_with_folds_and_a_refit():

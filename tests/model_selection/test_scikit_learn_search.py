@@ -22,29 +22,21 @@ CASES = [] if MODULE is None else cases_of(MODULE)
 # By reasons: tests, or single ones of a parametrization.
 REASONS: dict[str, tuple[str, ...]] = {
     # What a search shows is what it pays for.
-    "a second metric would have to be paid for, so that there is one": (
-        "test_callable_multimetric_clf_all_fits_fail",
-        "test_callable_multimetric_confusion_matrix",
-        "test_callable_multimetric_error_failing_clf",
-        "test_callable_multimetric_error_on_invalid_key",
-        "test_callable_multimetric_same_as_list_of_strings",
-        "test_callable_single_metric_same_as_single_string",
-        "test_grid_search_cv_results_multimetric",
-        "test_multi_metric_search_forwards_metadata",
-        "test_no_refit",
-        "test_random_search_cv_results_multimetric",
-        "test_refit_callable_multi_metric",
-        "test_unsupervised_grid_search",
-        "test_unsupported_sample_weight_scorer",
-    ),
     "train scores would have to be paid for": (
         "test_custom_run_search",
         "test_grid_search_cv_results",
         "test_search_default_iid[GridSearchCV-dict0]",
     ),
-    "times can depend on a record": ("test_search_cv_timing",),
+    "times can depend on a record": (
+        "test_grid_search_cv_results_multimetric",
+        "test_search_cv_timing",
+    ),
+    "scorers of known sensitivity take no metadata": (
+        "test_multi_metric_search_forwards_metadata",
+    ),
     "a random search shows its winner alone": (
         "test_random_search_cv_results",
+        "test_random_search_cv_results_multimetric",
         "test_refit_callable_out_bound[RandomizedSearchCV--1]",
         "test_refit_callable_out_bound[RandomizedSearchCV-2]",
         "test_search_default_iid[RandomizedSearchCV-dict1]",
@@ -66,9 +58,11 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     # Whether a fit fails can depend on a record.
     "neither a warning nor a score of its own may show that a fit or a score failed": (
+        "test_callable_multimetric_error_failing_clf",
         "test_grid_search_failing_classifier",
         "test_search_callbacks_with_partial_fit_failures",
         "test_searchcv_raise_warning_with_non_finite_score",
+        "test_unsupported_sample_weight_scorer",
     ),
     # A record must not decide where another one goes, or what becomes of it.
     "each record draws its own fold, at random": (
@@ -98,9 +92,13 @@ REASONS: dict[str, tuple[str, ...]] = {
     "targets of a shape that the estimator's tags exclude would fail every fit": (
         "test_gridsearch_nd",
     ),
-    "seeds are drawn by the search, one for each fit": ("test_search_cv_results_none_param",),
+    "seeds are drawn by the search, one for each fit": (
+        "test_search_cv_results_none_param",
+        "test_unsupervised_grid_search",
+    ),
     # The same in other words, or elsewhere.
     "the same errors are worded otherwise": (
+        "test_callable_multimetric_clf_all_fits_fail",
         "test_grid_search_bad_param_grid",
         "test_grid_search_classifier_all_fits_fail",
         "test_grid_search_no_score",

@@ -23,6 +23,7 @@ from skdptune.model_selection._study import (
     open_study,
     optuna,
     quiet_optuna,
+    restored,
     timeless_storage,
     without_times,
 )
@@ -116,7 +117,10 @@ class AdaptiveTrial:
     params : dict
         The candidate.
     scores : tuple of float
-        Its noisy scores so far; one, but with a pruner one for each of its fits so far.
+        Its noisy scores so far; one, but with a pruner one for each of its fits so far. Of several
+        metrics, by the one that leads.
+    metrics : dict of str to float
+        The last noisy score by each metric; of a single one by the name "score".
     is_told : bool
         Whether it was told to the session.
     is_pruned : bool
@@ -133,6 +137,7 @@ class AdaptiveTrial:
     def __init__(self, number: int, params: dict[str, Any], chosen: Any) -> None:
         self.number, self.params = number, params
         self.scores: tuple[float, ...] = ()
+        self.metrics: dict[str, float] = {}
         self.is_told = self.is_pruned = False
         self._chosen, self._run, self._is_own = chosen, uuid.uuid4().hex, False
         # Its first rung, and the race that it is in.
@@ -156,12 +161,15 @@ class Told:
     place : int
         Its last rung.
     is_pruned : bool
+    further : tuple of tuple of float
+        The same scores by each further metric.
     """
 
     params: dict[str, Any]
     splits: tuple[float, ...]
     place: int
     is_pruned: bool
+    further: tuple[tuple[float, ...], ...] = ()
 
     @property
     def score(self) -> float:
@@ -227,16 +235,16 @@ class Studies:
     def told(self) -> list[Told]:
         """Return the trials that have ended, in order."""
         pruned = optuna().trial.TrialState.PRUNED
-        return [
-            Told(
-                dict(self.own) if _OWN in trial.user_attrs else self._params_of(trial),
-                tuple(trial.user_attrs[_SCORES]),
-                trial.user_attrs[_PLACE],
-                trial.state == pruned and trial.user_attrs[_PLACE] < len(self.steps) - 1,
-            )
-            for trial in self.released.get_trials(deepcopy=False)
-            if _SCORES in trial.user_attrs
-        ]
+        found = []
+        for trial in self.released.get_trials(deepcopy=False):
+            if _SCORES not in trial.user_attrs:
+                continue
+            splits, *further = restored(trial.user_attrs[_SCORES])
+            place = trial.user_attrs[_PLACE]
+            is_pruned = trial.state == pruned and place < len(self.steps) - 1
+            params = dict(self.own) if _OWN in trial.user_attrs else self._params_of(trial)
+            found.append(Told(params, splits, place, is_pruned, tuple(further)))
+        return found
 
     def check(self, params: Mapping[str, Any]) -> None:
         """Raise unless parameters are of the space."""
@@ -274,13 +282,13 @@ class Studies:
         with _silence():
             return bool(trial._chosen.should_prune())
 
-    def tell(self, trial: AdaptiveTrial, splits: Sequence[float]) -> Any:
-        """End a trial, and return what is released of it."""
+    def tell(self, trial: AdaptiveTrial, scores: list[Any]) -> Any:
+        """End a trial with its last scores, as `stored`; return what is released of it."""
         package, chosen = optuna(), trial._chosen
         states = package.trial.TrialState
         state = states.PRUNED if trial.is_pruned else states.COMPLETE
         place = trial._start + len(trial.scores) - 1
-        attributes = {_SCORES: list(map(float, splits)), _PLACE: place, RUN: trial._run}
+        attributes = {_SCORES: scores, _PLACE: place, RUN: trial._run}
         is_outside = not chosen.params
         if is_outside:
             attributes[_OWN] = True
@@ -294,16 +302,18 @@ class Studies:
             state, found.value = states.PRUNED, trial.scores[-1]
         return self._release(state, found, attributes)
 
-    def lose(self, begun: Begun, scores: Mapping[int, Sequence[float]] | None = None) -> None:
+    def lose(self, begun: Begun, scores: Mapping[int, list[Any]] | None = None) -> None:
         """Add a trial that was begun and has no end: as a pruned one if it has scores."""
         states, known = optuna().trial.TrialState, self.space.distributions()
         state = states.FAIL
         attributes: dict[str, Any] = {RUN: begun.run}
-        values = {place: float(np.mean(splits)) for place, splits in (scores or {}).items()}
+        values = {
+            place: float(np.mean(restored(kept)[0])) for place, kept in (scores or {}).items()
+        }
         if values:
             last = max(values)
             state = states.PRUNED
-            attributes |= {_SCORES: list((scores or {})[last]), _PLACE: last}
+            attributes |= {_SCORES: (scores or {})[last], _PLACE: last}
             attributes |= {} if begun.params else {_OWN: True}
         found = optuna().trial.create_trial(
             state=state,

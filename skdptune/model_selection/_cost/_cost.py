@@ -42,6 +42,8 @@ _FAILURE, _FAILURES = 1e-7, 100.0
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-4, 30.0
 # Where the search for a noise starts, and how often that is improved by one fit alone.
 _USUAL_NOISE, _GUESSES = 2.0, 2
+# Rounding must not leave a share of a score's noise out.
+_SLACK = 1.0 + 1e-12
 # Smaller chances count as none, like the tails of all profiles.
 _NEVER = 1e-16
 # With a tuning fraction the scores cost extra; this much of a fit's epsilon at least, and at most.
@@ -53,21 +55,49 @@ _SCORE_NOISE = 0.5
 
 @dataclass(frozen=True)
 class ScoreNoise:
-    """The noise on a score.
+    """The noise on the scores of a candidate, one by each metric.
 
     Attributes
     ----------
     ratio : float
-        Its scale in units of the score's sensitivity; 0 for none.
+        Its scale in units of each score's own sensitivity; 0 for none.
     kind : {"gaussian", "laplace", "none"}
         "none" for public validation data.
     profile : PrivacyProfile
-        What a score costs.
+        What a candidate's scores cost together.
+    n_metrics : int, default=1
+        Number of scores of a candidate that the profile pays for.
     """
 
     ratio: float
     kind: str
     profile: PrivacyProfile
+    n_metrics: int = 1
+
+    @property
+    def growth(self) -> float:
+        """How many times the noise each score has, over that of one for the same cost."""
+        return math.sqrt(self.n_metrics) if self.kind == "gaussian" else float(self.n_metrics)
+
+    @property
+    def of_one(self) -> PrivacyProfile:
+        """What one of a candidate's scores costs."""
+        if self.n_metrics == 1:
+            return self.profile
+        release = gaussian_profile if self.kind == "gaussian" else laplace_profile
+        return release(1.0, self.ratio)
+
+    def shared_by(self, n_metrics: int) -> ScoreNoise:
+        """Return the noise of so many scores that together cost what one does.
+
+        Notes
+        -----
+        Theorem T8: of Gaussian noise squared shifts add up, and of Laplace noise shifts.
+        """
+        if n_metrics == 1:
+            return self
+        shared = replace(self, n_metrics=n_metrics)
+        return replace(shared, ratio=self.ratio * shared.growth * _SLACK)
 
 
 NO_NOISE = ScoreNoise(0.0, "none", PrivacyProfile.pure(0.0))
@@ -163,6 +193,8 @@ class CostModel:
         selection has nothing to do with what fits cost.
     n_splits : float, default=1.0
         How many times the records may be split anew, each time with a chance of a fit of none.
+    metrics : tuple of str, default=("score",)
+        By which each candidate has a noisy score. They share alike what a score may cost.
 
     Notes
     -----
@@ -185,6 +217,7 @@ class CostModel:
     rate_factor: float = 1.0
     releases_runs: bool = True
     n_splits: float = 1.0
+    metrics: tuple[str, ...] = ("score",)
 
     # The cost at a setting ----------------------------------------------------------------------
 
@@ -260,6 +293,10 @@ class CostModel:
         """Return the noise on each score."""
         if self.layout.public or not self.releases_runs:
             return NO_NOISE
+        return self._noise_of_one(fit, setting).shared_by(len(self.metrics))
+
+    def _noise_of_one(self, fit: PrivacyProfile, setting: FitSetting | None) -> ScoreNoise:
+        """Return the noise on a score that is the only one of its candidate."""
         of_fit = fit.epsilon(self.delta) if setting is None else setting.epsilon
         epsilon = self.score_epsilon
         if epsilon is None:
@@ -483,9 +520,16 @@ class CostModel:
         note = f"{folds - 1} of {folds} folds see a record" if folds else ""
         of_run = [PrivacyReport(cost.fit, self.delta, name="fit", note=note)]
         if cost.score_noise.kind != "none":
-            of_run.append(PrivacyReport(cost.score_noise.profile, self.delta, name="score"))
+            of_run.append(self._component_of_score(cost.score_noise))
         run = self.run(cost.fit, cost.score_noise)
         return [PrivacyReport(run, self.delta, name="one run", parts=of_run)]
+
+    def _component_of_score(self, noise: ScoreNoise) -> PrivacyReport:
+        if noise.n_metrics == 1:
+            return PrivacyReport(noise.profile, self.delta, name="score")
+        parts = [PrivacyReport(noise.of_one, self.delta, name=name) for name in self.metrics]
+        note = f"by {noise.n_metrics} metrics"
+        return PrivacyReport(noise.profile, self.delta, name="scores", note=note, parts=parts)
 
     def selection(self, cost: Cost) -> PrivacyProfile:
         """Return what the selection costs by itself, if on all records."""

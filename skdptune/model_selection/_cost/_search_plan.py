@@ -140,6 +140,9 @@ class SearchPlan:
         are divided at random. Parts overlap where records have several uses.
     validation : str
         Which records a public rule holds out for validation, in words.
+    metrics : dict of str to (float, float)
+        From each of several metrics to the noise on its score, and to what this would be if the
+        search had this metric alone.
 
     Examples
     --------
@@ -169,6 +172,7 @@ class SearchPlan:
     distribution: RunCountDistribution | None = None
     uses: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
     validation: str = ""
+    metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
 
     @property
     def epsilon(self) -> float:
@@ -191,8 +195,26 @@ class SearchPlan:
         return head
 
     def _notes(self) -> list[str]:
-        words = (_LEGEND, self.validation, self.calibration, self.suggestion, self.advice)
+        words = (
+            _LEGEND,
+            self.validation,
+            self._metrics_in_words,
+            self.calibration,
+            self.suggestion,
+            self.advice,
+        )
         return [each for each in words if each]
+
+    @property
+    def _metrics_in_words(self) -> str:
+        """What several metrics add: noise, since they share the cost of a score."""
+        if not self.metrics:
+            return ""
+        each = ", ".join(
+            f"{name} {noise:.2g} ({alone:.2g} as the only metric)"
+            for name, (noise, alone) in self.metrics.items()
+        )
+        return f"{len(self.metrics)} metrics share the cost of a score; noise: {each}."
 
     def _cells(self) -> list[tuple[str, ...]]:
         """Return titles and rows, without the columns that say nothing in any row."""

@@ -50,7 +50,7 @@ from skdptune.model_selection._running._runs import (
     Run,
     Scoring,
     perform_runs,
-    results_of,
+    results_by_metric,
 )
 from skdptune.model_selection._running._winner import WinnerMethods
 
@@ -99,6 +99,6 @@ __all__ = [
     "permute_and_flip_cost",
     "public_labels",
     "random_split",
-    "results_of",
+    "results_by_metric",
     "spawned",
 ]

@@ -34,6 +34,8 @@ class Outcome:
         Fitted, unless there is an `error`; without the seed of its fit.
     values : ndarray or None
         One value per scored record; None if the candidate failed.
+    further : tuple of ndarray
+        The same by each further metric.
     error : BaseException or None
         With which it failed; secret.
     """
@@ -41,6 +43,7 @@ class Outcome:
     model: Any
     values: Values | None
     error: BaseException | None = None
+    further: tuple[Values, ...] = ()
 
 
 def fit_and_score(
@@ -50,6 +53,7 @@ def fit_and_score(
     scored: Data,
     scorer: BoundedScorer,
     *,
+    further: Sequence[BoundedScorer] = (),
     raises: bool = False,
     tries_one: bool = False,
 ) -> list[Outcome]:
@@ -64,6 +68,8 @@ def fit_and_score(
     train, scored : Data
         Records to fit and to score on.
     scorer : BoundedScorer
+    further : sequence of BoundedScorer, default=()
+        Of further metrics: a record that one of them cannot score is the worst by this one alone.
     raises : bool, default=False
         Whether failures are raised, which shows them.
     tries_one : bool, default=False
@@ -84,7 +90,7 @@ def fit_and_score(
             forget_seeds(model, known)
         probed = train if tries_one else None
         return [
-            _scored(model, problem, probed, scored, scorer, raises)
+            _scored(model, problem, probed, scored, (scorer, *further), raises)
             for model, problem in zip(models, fitted, strict=True)
         ]
 
@@ -121,7 +127,7 @@ def _scored(
     problem: BaseException | None,
     probed: Data | None,
     scored: Data,
-    scorer: BoundedScorer,
+    scorers: Sequence[BoundedScorer],
     raises: bool,
 ) -> Outcome:
     try:
@@ -129,8 +135,9 @@ def _scored(
             raise problem
         if probed is not None:
             probe = probed.take(np.arange(1))
-            scorer.per_record(model, probe.X, probe.y)
-        return Outcome(model, values_of(scorer, model, scored, raises))
+            scorers[0].per_record(model, probe.X, probe.y)
+        values, *further = (values_of(scorer, model, scored, raises) for scorer in scorers)
+        return Outcome(model, values, further=tuple(further))
     except BaseException as error:
         if raises or not is_failure(error):
             raise

@@ -18,7 +18,7 @@ from skdptune._compat import cloudpickle, fcntl
 from skdptune._formatting import shown_path
 from skdptune.model_selection._running._quiet import Streams
 from skdptune.model_selection._running._runs import Result
-from skdptune.model_selection._study import create_private, salted
+from skdptune.model_selection._study import create_private, restored, salted, stored
 
 _FORMAT = "skdptune runs 1"
 _SALT_BYTES = 16
@@ -82,11 +82,13 @@ class RunFile:
             self._locked.close()
             raise
         self._salted, self.entropy = known["search"], int(known["entropy"], 16)
-        for number, (splits, model) in known["runs"].items():
-            values = tuple(map(float.fromhex, splits))
+        for number, (kept, model) in known["runs"].items():
+            values, *further = (tuple(map(float.fromhex, each)) for each in restored(kept))
             found = None if model is None else pickle.loads(base64.b85decode(model))
             score = float(np.mean(values))
-            self.results[int(number)] = Result(found, score, float("nan"), None, values)
+            self.results[int(number)] = Result(
+                found, score, float("nan"), None, values, tuple(further)
+            )
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -151,7 +153,7 @@ class RunFile:
     def _write(self) -> None:
         runs = {
             str(number): (
-                [value.hex() for value in one.splits],
+                stored([[value.hex() for value in splits] for splits in one.by_metric]),
                 None if one.model is None else _packed(one.model),
             )
             for number, one in self.results.items()

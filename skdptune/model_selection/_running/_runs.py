@@ -7,7 +7,7 @@ more than a bad score does (Theorem F4).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,10 @@ from skdptune.model_selection._running._quiet import child_stream, noise_random
 
 
 def results_of(
-    rows: list[dict[str, Any]], lower: float = -np.inf, upper: float = np.inf
+    rows: Sequence[dict[str, Any]],
+    lower: float = -np.inf,
+    upper: float = np.inf,
+    metric: str = "score",
 ) -> dict[str, Any]:
     """Return rows of parameters and noisy scores in the form of scikit-learn's searches.
 
@@ -41,6 +44,8 @@ def results_of(
         the noise on a single score, where these are published.
     lower, upper : float
         Bounds of scores, to which they are clipped; ranks are those of the scores as they were.
+    metric : str, default="score"
+        Name of the columns of scores.
     """
     results: dict[str, Any] = {"params": [row["params"] for row in rows]}
     for name in sorted({name for row in rows for name in row["params"]}):
@@ -51,13 +56,45 @@ def results_of(
     if all("splits" in row for row in rows):
         splits = np.array([row["splits"] for row in rows], dtype=np.float64)
         for place, column in enumerate(splits.T):
-            results[f"split{place}_test_score"] = np.clip(column, lower, upper)
+            results[f"split{place}_test_{metric}"] = np.clip(column, lower, upper)
         deviations = splits.std(axis=1)
         if splits.shape[1] == 1:
             deviations = np.array([row["deviation"] for row in rows], dtype=np.float64)
-        results["std_test_score"] = deviations
-    results["mean_test_score"] = np.clip(scores, lower, upper)
-    results["rank_test_score"] = rankdata(-scores, method="min").astype(np.int32)
+        results[f"std_test_{metric}"] = deviations
+    results[f"mean_test_{metric}"] = np.clip(scores, lower, upper)
+    results[f"rank_test_{metric}"] = rankdata(-scores, method="min").astype(np.int32)
+    return results
+
+
+def results_by_metric(
+    rows: Sequence[dict[str, Any]], scorers: Mapping[str, BoundedScorer]
+) -> dict[str, Any]:
+    """Return the same by all metrics, the first of which is that of the rows' ``score``.
+
+    Parameters
+    ----------
+    rows : list of dict
+        As `results_of` takes them; ``further`` are the noisy scores of all folds by the others.
+    scorers : mapping of str to BoundedScorer
+    """
+    (name, lead), *others = scorers.items()
+    results = results_of(rows, lead.lower, lead.upper, name)
+    if not all(len(row.get("further", ())) == len(others) for row in rows):
+        # A candidate that was not scored.
+        return results
+    for place, (name, scorer) in enumerate(others):
+        # Noise is in proportion to what one record may change.
+        scale = scorer.sensitivity(1) / lead.sensitivity(1)
+        own = [
+            {
+                **row,
+                "splits": row["further"][place],
+                "score": float(np.mean(row["further"][place])),
+                "deviation": row["deviation"] * scale,
+            }
+            for row in rows
+        ]
+        results |= results_of(own, scorer.lower, scorer.upper, name)
     return results
 
 
@@ -88,7 +125,7 @@ class Scoring:
     Attributes
     ----------
     scorer : BoundedScorer
-        The mean of bounded values.
+        The mean of bounded values; of several metrics, that of the one that leads.
     n_public : int or None
         Public constant for the number of records; None for the size of public data.
     sensitivity : float
@@ -97,6 +134,8 @@ class Scoring:
         Noise in units of the sensitivity.
     kind : {"gaussian", "laplace", "none"}
         Distribution of the noise.
+    further : tuple of (BoundedScorer, float)
+        Scorers of further metrics, each with the most by which one record changes its score.
     clips : bool, default=True
         Whether a score is clipped to its bounds before the noise is added.
     """
@@ -106,19 +145,39 @@ class Scoring:
     sensitivity: float
     ratio: float
     kind: str
+    further: tuple[tuple[BoundedScorer, float], ...] = ()
     clips: bool = True
 
     def released(self, values: Values | None, random: np.random.Generator | None) -> float:
         """Return the noisy score of values, or the noisy worst score for None."""
         # Theorem F4: a failure scores the worst, with noise.
-        exact = self.scorer.lower
+        return self._noisy(self.scorer, self.sensitivity, values, random)
+
+    def all_released(
+        self, values: Sequence[Values] | None, random: np.random.Generator | None
+    ) -> tuple[float, ...]:
+        """Return the noisy scores by all metrics of the values by each, or of a failure."""
+        # Theorem T8: each score has noise for its own sensitivity.
+        metrics = ((self.scorer, self.sensitivity), *self.further)
+        known = [None] * len(metrics) if values is None else values
+        pairs = zip(metrics, known, strict=True)
+        return tuple(self._noisy(*metric, own, random) for metric, own in pairs)
+
+    def _noisy(
+        self,
+        scorer: BoundedScorer,
+        sensitivity: float,
+        values: Values | None,
+        random: np.random.Generator | None,
+    ) -> float:
+        exact = scorer.lower
         if values is not None:
             size = self.n_public or max(values.size, 1)
-            exact = self.scorer.score(values, size, clip=self.clips)
+            exact = scorer.score(values, size, clip=self.clips)
         if self.kind == "none":
             return exact
         release = gaussian_release if self.kind == "gaussian" else laplace_release
-        return float(release(exact, self.sensitivity, self.ratio * self.sensitivity, random))
+        return float(release(exact, sensitivity, self.ratio * sensitivity, random))
 
 
 @dataclass(frozen=True)
@@ -145,6 +204,7 @@ class Result:
     """What a run gave: its model (None if it failed), its noisy score, and secret details.
 
     The score is the mean of `splits`: the folds' noisy scores where these are released, else one.
+    `further` are the same by each further metric.
     """
 
     model: Any
@@ -152,6 +212,12 @@ class Result:
     seconds: float
     error: str | None
     splits: tuple[float, ...] = ()
+    further: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def by_metric(self) -> tuple[tuple[float, ...], ...]:
+        """The noisy scores of all metrics, the one that leads first."""
+        return self.splits, *self.further
 
 
 @dataclass(frozen=True)
@@ -229,7 +295,7 @@ def perform_runs(
 def perform(runs: Sequence[Run], material: Material) -> list[Result]:
     """Fit and score runs in this process."""
     started = time.perf_counter()
-    values: list[list[Values]] = [[] for _ in runs]
+    values: list[list[tuple[Values, ...]]] = [[] for _ in runs]
     errors: list[BaseException | None] = [None] * len(runs)
     for number, fold in enumerate(material.folds):
         going = [place for place, error in enumerate(errors) if error is None]
@@ -237,7 +303,7 @@ def perform(runs: Sequence[Run], material: Material) -> list[Result]:
         for place, outcome in zip(going, outcomes, strict=True):
             errors[place] = outcome.error
             if outcome.values is not None:
-                values[place].append(outcome.values)
+                values[place].append((outcome.values, *outcome.further))
     seconds = (time.perf_counter() - started) / max(len(runs), 1)
     return [
         _result(run, values[place], errors[place], material, seconds)
@@ -257,24 +323,27 @@ def _of_fold(runs: Sequence[Run], number: int, fold: Fold, material: Material) -
         material.data.take(fold[0]),
         material.scored(fold),
         material.scoring.scorer,
+        further=[scorer for scorer, _ in material.scoring.further],
         raises=material.raises,
     )
 
 
 def _result(
     run: Run,
-    values: list[Values],
+    values: list[tuple[Values, ...]],
     error: BaseException | None,
     material: Material,
     seconds: float,
 ) -> Result:
-    known: list[Values | None] = [None] * len(material.folds)
+    known: list[tuple[Values, ...] | None] = [None] * len(material.folds)
     if error is None:
         known = list(values)
     if not material.splits_scores:
-        known = [np.concatenate(values) if error is None else None]
+        whole = (np.concatenate(of_metric) for of_metric in zip(*values, strict=True))
+        known = [tuple(whole) if error is None else None]
     random = noise_random(run.noise_seed)
-    splits = tuple(material.scoring.released(one, random) for one in known)
+    released = [material.scoring.all_released(one, random) for one in known]
+    splits, *further = zip(*released, strict=True)
     keeps = material.keeps_models and error is None and len(material.folds) == 1
     return Result(
         run.estimator if keeps else None,
@@ -282,4 +351,5 @@ def _result(
         seconds,
         None if error is None else repr(error),
         splits,
+        tuple(further),
     )

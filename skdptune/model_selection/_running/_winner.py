@@ -20,7 +20,8 @@ def best_has(name: str) -> Any:
     def check(search: Any) -> bool:
         if not hasattr(search, "best_estimator_") and search.refit is False:
             raise AttributeError(
-                f"This {type(search).__name__} has refit=False; {name} needs a model."
+                f"This {type(search).__name__} has `refit=False`. {name} is available only after "
+                "refitting on the best parameters."
             )
         getattr(getattr(search, "best_estimator_", search._lead_estimator()), name)
         return True
@@ -93,13 +94,22 @@ class WinnerMethods(BaseEstimator):
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """Return the winner's score on the given data, by the scorer of the search.
 
-        The figure is exact: on sensitive data it is not private. Scorers take no metadata.
+        Of several metrics, it is the one that `refit` names. The figure is exact: on sensitive
+        data it is not private. Scorers take no metadata.
         """
         check_no_metadata(self, params)
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"This {type(self).__name__} has refit=False; it has no model.")
-        return float(self.scorer_(self.best_estimator_, X, y))
+        scorer = self.scorer_
+        if self.multimetric_ and callable(self.refit):
+            raise AttributeError(
+                f"This {type(self).__name__} has several metrics, and refit names none of them; "
+                "use scorer_[name](best_estimator_, X, y)."
+            )
+        if self.multimetric_:
+            scorer = scorer[self.refit]
+        return float(scorer(self.best_estimator_, X, y))
 
     @property
     def classes_(self) -> Any:

@@ -31,7 +31,7 @@ from skdptune.model_selection._space import AdaptiveSpace
 from skdptune.model_selection._strategies._full_table import own_place
 from skdptune.model_selection._strategies._running_search import RunningSearch
 from skdptune.model_selection._strategies._strategy import Choice
-from skdptune.model_selection._study import Journal
+from skdptune.model_selection._study import Journal, stored
 
 if TYPE_CHECKING:
     from skdptune.model_selection._strategies._adaptive_trials import AdaptiveTrials
@@ -191,7 +191,7 @@ class AdaptiveSearchSession(RunningBudget):
         self._allowance = Allowance(plan.model.n_runs, self._shares)
         space = AdaptiveSpace(strategy.searched(plan))
         own = strategy.own_first(search.estimator, space) or {}
-        scorer = running.scorer
+        scorer, self._metrics = running.scorer, tuple(running.scorers)
         self._journal: Journal | None = None
         self._studies = Studies(
             space,
@@ -283,7 +283,7 @@ class AdaptiveSearchSession(RunningBudget):
 
     @one_at_a_time
     def tell(self, trial: AdaptiveTrial) -> float:
-        """Fit and score a trial, and return its noisy score.
+        """Fit and score a trial, and return its noisy score; by several metrics, the leading one.
 
         With a pruner it is fitted again and again with less noise, until the pruner ends it. With
         "halving" and "hyperband" it first waits for all of its race, of which the best third is
@@ -410,9 +410,11 @@ class AdaptiveSearchSession(RunningBudget):
         results = self._rung_fits.of(trials, place)
         for trial, result in zip(trials, results, strict=True):
             trial.scores += (result.score,)
+            means = (float(np.mean(splits)) for splits in result.by_metric)
+            trial.metrics = dict(zip(self._metrics, means, strict=True))
             self._studies.report(trial, result.score, place)
             if self._journal is not None and place < len(self._shares) - 1:
-                self._journal.note_score(trial._run, place, result.splits)
+                self._journal.note_score(trial._run, place, stored(result.by_metric))
         return results
 
     def _begin(self, trial: AdaptiveTrial, place: int) -> None:
@@ -425,9 +427,11 @@ class AdaptiveSearchSession(RunningBudget):
             self._journal.begin(begun, self._allowance.n_trials)
 
     def _end(self, trial: AdaptiveTrial, result: Result, place: int) -> None:
-        self._told.append(Told(trial.params, result.splits, place, trial.is_pruned))
+        self._told.append(
+            Told(trial.params, result.splits, place, trial.is_pruned, result.further)
+        )
         self._details.append((result.seconds, result.error))
-        released = self._studies.tell(trial, result.splits)
+        released = self._studies.tell(trial, stored(result.by_metric))
         self._show_count()
         self._show_line(trial)
         with self._running.tasks.task("candidate"):
@@ -466,8 +470,9 @@ class AdaptiveSearchSession(RunningBudget):
         furthest = max(one.place for one in self._told)
         places = [i for i, one in enumerate(self._told) if one.place == furthest]
         results = [
-            Result(None, self._told[i].score, *self._details[i], self._told[i].splits)
-            for i in places
+            Result(None, one.score, *self._details[i], one.splits, one.further)
+            for i, one in enumerate(self._told)
+            if i in places
         ]
         params = [self._told[i].params for i in places]
         found = self._strategy.chosen(self._running, params, results)
@@ -478,6 +483,7 @@ class AdaptiveSearchSession(RunningBudget):
                 "params": one.params,
                 "score": one.score,
                 "splits": one.splits,
+                "further": one.further,
                 "deviation": deviation * math.sqrt(rungs[-1] / rungs[one.place]),
             }
             for one in self._told

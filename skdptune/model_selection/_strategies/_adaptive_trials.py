@@ -163,7 +163,7 @@ class AdaptiveTrials(FullTable):
         scores and falls back to the estimator's own values where the noise hides which is better;
         or the largest score.
     score_epsilon : float, optional
-        What a score may cost at `delta`.
+        What a candidate's score may cost at `delta`; by several metrics, its scores together.
     {of_every_strategy}
 
     See Also
@@ -353,7 +353,7 @@ class AdaptiveTrials(FullTable):
             "param_space": AdaptiveSpace(self.searched(plan)).describe(),
             "n_samples": str(plan.layout.n_samples),
             "n_features": str(plan.layout.n_features),
-            "scoring": plan.request.scorer.name,
+            "scoring": plan.request.scoring_in_words,
             "public validation data": str(plan.layout.public),
             "total": f"{plan.total.epsilon(plan.delta):.6g}",
             # How it is divided: what was paid for before must be what was planned for it.
@@ -423,7 +423,7 @@ def _all_trials(
         return every, every if both else None
     curve = _curve_of(setting)
     of_fits = n_fits * curve.shift**2
-    of_scores = 0.0 if noise.kind == "none" else count / noise.ratio**2
+    of_scores = 0.0 if noise.kind == "none" else count * noise.n_metrics / noise.ratio**2
     failure = n_fits * curve.failure
     if has_others and not both:
         return _within(of_fits, failure), _within(of_scores, 0.0)

@@ -30,7 +30,7 @@ from skdptune.model_selection._cost import (
     untuned_model,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
-from skdptune.model_selection._running import Result, results_of
+from skdptune.model_selection._running import Result, results_by_metric
 from skdptune.model_selection._strategies._running_search import RunningSearch
 from skdptune.model_selection._strategies._strategy import (
     Choice,
@@ -107,18 +107,19 @@ class ScoreTable(Strategy):
     ) -> Choice:
         """Return the choice from a table of results, by nothing but what is published of it."""
         # Theorem T8: what is chosen from the table of noisy scores costs nothing more.
-        scorer, refit = run.scorer, run.search.refit
+        refit = run.search.refit
         rows = [
             {
                 "params": candidate,
                 "score": result.score,
                 "splits": result.splits,
+                "further": result.further,
                 "deviation": self.deviation(run.plan),
             }
             for candidate, result in zip(candidates, results, strict=True)
         ]
         if callable(refit):
-            best = _index_from(refit, results_of(rows, scorer.lower, scorer.upper), len(rows))
+            best = _index_from(refit, results_by_metric(rows, run.scorers), len(rows))
             score, deviation = results[best].score, None
         else:
             best, score, deviation = self.best(run, candidates, results)
@@ -138,7 +139,7 @@ class ScoreTable(Strategy):
         return best, results[best].score, None
 
     def deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the score of one split."""
+        """Return the standard deviation of the noise on the leading score of one split."""
         layout, noise = plan.layout, plan.cost.score_noise
         if noise.kind == "none":
             return 0.0
@@ -156,7 +157,7 @@ class Composition(ScoreTable):
     Parameters
     ----------
     score_epsilon : float, optional
-        What a score may cost at `delta`.
+        What a candidate's score may cost at `delta`; by several metrics, its scores together.
     {storage_of_runs}
     {of_every_strategy}
 
@@ -236,7 +237,7 @@ class FullTable(ScoreTable):
         or the largest score. Without a space the largest score decides either way, since all
         suggested values are safe ones.
     score_epsilon : float, optional
-        What a score may cost at `delta`.
+        What a candidate's score may cost at `delta`; by several metrics, its scores together.
     {storage_of_runs}
     {of_every_strategy}
 
@@ -329,7 +330,7 @@ class FullTable(ScoreTable):
     def plan_if_it_helps(self, request: PlanRequest) -> Plan | None:
         """Return the plan if the table can tell the candidates apart, by public numbers."""
         layout = request.layout(*self.split(request), request.refit is not False)
-        is_asked_for = layout.folds > 0 or callable(request.refit)
+        is_asked_for = layout.folds > 0 or callable(request.refit) or request.is_multimetric
         if not is_asked_for and not self._tells_apart(request, layout):
             return None
         try:
@@ -478,6 +479,7 @@ def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -
         selections,
         note=f"{count} {words}",
         n_runs=count,
+        metrics=tuple(request.scorers),
     )
 
 

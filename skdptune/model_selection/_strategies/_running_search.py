@@ -37,7 +37,7 @@ from skdptune.model_selection._running import (
     generator_of,
     is_failure,
     perform_runs,
-    results_of,
+    results_by_metric,
     spawned,
 )
 from skdptune.model_selection._strategies._strategy import Choice, Plan, Strategy
@@ -99,8 +99,14 @@ class RunningSearch:
 
     @property
     def scorer(self) -> BoundedScorer:
-        """How candidates are scored."""
+        """How candidates are scored; of several metrics, by the one that leads."""
         found: BoundedScorer = self.search._scorer()
+        return found
+
+    @property
+    def scorers(self) -> dict[str, BoundedScorer]:
+        """The same by the names of all metrics, the one that leads first."""
+        found: dict[str, BoundedScorer] = self.search._scorers()
         return found
 
     @property
@@ -191,12 +197,22 @@ class RunningSearch:
         layout, noise = self.plan.layout, self.plan.cost.score_noise
         public, splits = layout.public, layout.folds > 0 and self.strategy.splits_scores
         n_score = layout.n_score_of_fold if splits else layout.n_score
+        scorers = list(self.scorers.values())
+        if len(scorers) > noise.n_metrics and not public:
+            raise BudgetExceededError(
+                f"scoring must be of the {noise.n_metrics} metrics that are paid for (metrics of "
+                f"the cost); got {len(scorers)}."
+            )
+        sensitivities = [
+            0.0 if public else layout.sensitivity(scorer, n_score) for scorer in scorers
+        ]
         scoring = Scoring(
-            self.scorer,
+            scorers[0],
             None if public else n_score,
-            0.0 if public else layout.sensitivity(self.scorer, n_score),
+            sensitivities[0],
             noise.ratio,
             noise.kind,
+            tuple(zip(scorers[1:], sensitivities[1:], strict=True)),
             # Of more records than expected, clipped scores of candidates may all be the same.
             clips=not layout.by_rule,
         )
@@ -280,22 +296,25 @@ class RunningSearch:
 
     def publish(self, choice: Choice, model: Any) -> None:
         """Set what may be seen of the search, and delete what an earlier fit left."""
-        search, scorer = self.search, self.scorer
+        search, scorers, scorer = self.search, self.scorers, self.scorer
+        is_multimetric = self.plan.request.is_multimetric
         for name in [name for name in vars(search) if name.endswith("_")]:
             delattr(search, name)
-        search.scorer_ = scorer
-        search.multimetric_ = False
+        search.scorer_ = scorers if is_multimetric else scorer
+        search.multimetric_ = is_multimetric
         search.n_splits_ = self.plan.layout.folds or 1
-        # Copies: what plans were costed for stays out of reach.
-        search.best_params_ = copied(choice.candidate)
-        search.best_index_ = choice.index
-        # Noise may lead out of the bounds; clipping reads no data.
-        if not callable(search.refit):
-            search.best_score_ = float(np.clip(choice.score, scorer.lower, scorer.upper))
-        if choice.deviation is not None:
-            search.best_score_std_ = choice.deviation
+        # As in scikit-learn: without a metric to choose by, no candidate is the best.
+        if search.refit is not False or not is_multimetric:
+            # Copies: what plans were costed for stays out of reach.
+            search.best_params_ = copied(choice.candidate)
+            search.best_index_ = choice.index
+            # Noise may lead out of the bounds; clipping reads no data.
+            if not callable(search.refit):
+                search.best_score_ = float(np.clip(choice.score, scorer.lower, scorer.upper))
+            if choice.deviation is not None:
+                search.best_score_std_ = choice.deviation
         rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
-        search.cv_results_ = results_of(rows, scorer.lower, scorer.upper) | choice.columns
+        search.cv_results_ = results_by_metric(rows, scorers) | choice.columns
         for name, value in choice.attributes.items():
             setattr(search, name, value)
         if model is not None:
@@ -324,7 +343,7 @@ def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFil
     seeds = np.random.SeedSequence(0).spawn(_DRAWS)
     drawn = candidates.draw_each(seeds) if candidates.drawn else list(candidates.grid())
     words = (__version__, strategy.__name__, described(sorted(parameters.items())), own)
-    scoring = plan.request.scorer.name
+    scoring = plan.request.scoring_in_words
     identity = fingerprint_of(words, scoring, described(drawn), data, public)
     return RunFile(path, identity, keeps_all=plan.strategy.most_runs(plan) is not None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -46,7 +46,8 @@ class PlanRequest:
         The one whose parameters are searched.
     candidates : Candidates
         What is searched.
-    scorer : BoundedScorer
+    scorers : mapping of str to BoundedScorer
+        By the names of metrics, first the one that leads the search; of one alone "score".
     epsilon : float or None
         The total; None leaves each fit the estimator's own budget.
     delta : float
@@ -64,11 +65,13 @@ class PlanRequest:
         Whether `n_samples` is a public constant for a secret number.
     given : object
         The space as the user gave it; None where it is suggested.
+    is_multimetric : bool
+        Whether the metrics have names, under which their scores are to be shown.
     """
 
     estimator: Any
     candidates: Candidates
-    scorer: BoundedScorer
+    scorers: Mapping[str, BoundedScorer]
     epsilon: float | None
     delta: float
     cv: Any
@@ -80,6 +83,22 @@ class PlanRequest:
     is_public: bool = False
     is_random: bool = False
     given: Any = None
+    is_multimetric: bool = False
+
+    @property
+    def scorer(self) -> BoundedScorer:
+        """The metric that leads the search."""
+        return next(iter(self.scorers.values()))
+
+    @property
+    def scoring_in_words(self) -> str:
+        """The names of all metrics, the one that leads first."""
+        if not self.is_multimetric:
+            return self.scorer.name
+        return ", ".join(
+            f"{name}={one.name} in {shown((one.lower, one.upper))}"
+            for name, one in self.scorers.items()
+        )
 
     @property
     def is_pure(self) -> bool:
@@ -218,6 +237,17 @@ class Plan:
         scale = noise.ratio * self.layout.sensitivity(scorer)
         return scale / (scorer.upper - scorer.lower)
 
+    def noise_by_metric(self) -> dict[str, tuple[float, float]]:
+        """Return the scale of the noise on a score by each of several metrics.
+
+        Each with what it would be if the search had this metric alone.
+        """
+        noise, scorers = self.cost.score_noise, self.request.scorers
+        if noise.n_metrics == 1:
+            return {}
+        scales = {name: noise.ratio * self.layout.sensitivity(scorers[name]) for name in scorers}
+        return {name: (scale, scale / noise.growth) for name, scale in scales.items()}
+
 
 @dataclass
 class Choice:
@@ -324,7 +354,8 @@ class Strategy(BaseStrategy, ABC):
     shows: str = "the winner"
     # What makes a search of a suggested space worth it in the end.
     what_would_help: str = "more records"
-    # Whether the winner is fitted once more unless nothing is, and a callable may choose it.
+    # Whether the winner is fitted once more unless nothing is, and whether a callable, or one of
+    # several metrics, may choose it: from a table of scores that are all paid for.
     always_refits: bool = True
     takes_callable: bool = False
     # Whether each fold has a noisy score of its own.

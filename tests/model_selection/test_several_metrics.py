@@ -1,0 +1,548 @@
+"""Several metrics of each candidate: their names, their cost, and what each record changes."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from joblib import parallel_config
+from sklearn.base import clone
+
+from skdptune.accounting import BudgetExceededError
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.mechanisms import gaussian_profile, laplace_profile
+from skdptune.metrics import (
+    accuracy,
+    make_bounded_scorer,
+    neg_absolute_error,
+    neg_brier_score,
+    neg_log_loss,
+)
+from skdptune.model_selection import (
+    AdaptiveTrials,
+    DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
+    DParetoSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    FullTable,
+)
+from skdptune.model_selection._cost._cost import ScoreNoise
+from skdptune.model_selection._running._data import Data
+from skdptune.model_selection._running._runs import ONE_FIT, Material, Run, Scoring, perform
+from skdptune.testing import replay_neighbours
+from tests import auditing
+from tests.flat import flat
+from tests.model_selection.learners import Scripted, table
+from tests.model_selection.ways import HAS_OPTUNA
+
+DELTA = 1e-5
+X, Y = table(600)
+GRID = {"quality": [0.1, 0.5, 0.9]}
+needs_optuna = pytest.mark.skipif(not HAS_OPTUNA, reason="an adaptive search needs optuna")
+
+
+def share_wrong(y: Any, prediction: Any) -> Any:
+    """Return what is lost by each record: 4 where it is predicted wrong."""
+    return 4.0 * (y != prediction)
+
+
+# One record changes it by four times as much as an accuracy.
+LOST = make_bounded_scorer(share_wrong, 0.0, 4.0, name="lost")
+BOTH = {"right": accuracy(), "lost": LOST}
+
+
+def grid_search(estimator: Any = None, **more: Any) -> Any:
+    usual = {"random_state": 0, "epsilon": 50.0, "delta": DELTA, "strategy": "table"}
+    usual |= {"scoring": BOTH, "refit": "right"}
+    if more.get("strategy") != "compose":
+        usual["try_own_values"] = False
+    return flat(DPGridSearchCV, estimator or Scripted(), GRID, **usual | more)
+
+
+def adaptive_search(**more: Any) -> Any:
+    usual = {"random_state": 0, "epsilon": 50.0, "delta": DELTA, "n_trials": 6, "sampler": "tpe"}
+    usual |= {"scoring": BOTH, "refit": "right", "batch_size": 1}
+    return flat(DPAdaptiveSearchCV, Scripted(), {"quality": (0.1, 0.9)}, **usual | more)
+
+
+# What is shown -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cv", [0.2, 3])
+def test_each_metric_has_the_columns_of_scikit_learn(cv: Any) -> None:
+    found = grid_search(cv=cv, epsilon=400.0, choose_by="max").fit(X, Y)
+    results, n_splits = found.cv_results_, 3 if cv == 3 else 1
+    names = {
+        f"{kind}_test_{name}"
+        for kind in ("mean", "std", "rank", *(f"split{place}" for place in range(n_splits)))
+        for name in BOTH
+    }
+    assert set(results) == {"params", "param_quality", *names}
+    np.testing.assert_allclose(results["mean_test_right"], [0.1, 0.5, 0.9], atol=0.15)
+    np.testing.assert_allclose(results["mean_test_lost"], [-3.6, -2.0, -0.4], atol=0.5)
+    for name in BOTH:
+        assert results[f"rank_test_{name}"].tolist() == [3, 2, 1]
+        splits = [results[f"split{place}_test_{name}"] for place in range(n_splits)]
+        np.testing.assert_allclose(np.mean(splits, axis=0), results[f"mean_test_{name}"], atol=0.1)
+    assert found.multimetric_
+    assert found.scorer_ == BOTH
+    assert found.best_params_ == {"quality": 0.9}
+    assert found.best_index_ == 2
+    assert found.best_score_ == results["mean_test_right"][2]
+    assert found.score(X, Y) == accuracy()(found.best_estimator_, X, Y)
+    other = grid_search(cv=cv, epsilon=400.0, refit="lost").fit(X, Y)
+    assert other.score(X, Y) == LOST(other.best_estimator_, X, Y)
+
+
+def test_the_deviation_of_noise_is_that_of_each_metric() -> None:
+    results = grid_search().fit(X, Y).cv_results_
+    np.testing.assert_allclose(results["std_test_lost"], 4.0 * results["std_test_right"])
+    assert len(set(results["std_test_right"])) == 1
+
+
+def test_lists_name_metrics_by_their_scorers() -> None:
+    model = DPLogisticRegression(solver="output")
+    scoring = ["accuracy", neg_log_loss(bound=4.0)]
+    search = DPGridSearchCV(
+        model, {"C": [0.1, 1.0]}, epsilon=5.0, delta=DELTA, scoring=scoring, refit="neg_log_loss"
+    )
+    found = search.fit(X, Y)
+    assert list(found.scorer_) == ["neg_log_loss", "accuracy"]
+    assert {"mean_test_accuracy", "mean_test_neg_log_loss"} < set(found.cv_results_)
+    one = clone(search).set_params(scoring=("accuracy",), refit="accuracy").fit(X, Y)
+    assert one.multimetric_
+    assert "mean_test_accuracy" in one.cv_results_
+    assert "mean_test_score" not in one.cv_results_
+
+
+def test_without_a_metric_to_choose_by_no_candidate_is_the_best() -> None:
+    found = grid_search(refit=False).fit(X, Y)
+    assert not [name for name in vars(found) if name.startswith("best_")]
+    assert "mean_test_lost" in found.cv_results_
+    # As scikit-learn has it, of a single metric it is known which is the best.
+    assert grid_search(refit=False, scoring=None).fit(X, Y).best_index_ in range(3)
+
+
+def test_a_callable_chooses_by_the_published_table() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def least_lost(results: dict[str, Any]) -> int:
+        seen.append(results)
+        return int(np.argmax(results["mean_test_lost"]))
+
+    found = grid_search(refit=least_lost).fit(X, Y)
+    assert found.best_params_ == {"quality": 0.9}
+    assert not hasattr(found, "best_score_")
+    assert seen[0].keys() == found.cv_results_.keys()
+    for name, values in seen[0].items():
+        if name != "params":
+            np.testing.assert_array_equal(np.asarray(values), np.asarray(found.cv_results_[name]))
+    with pytest.raises(AttributeError, match="refit names none of them; use scorer_"):
+        found.score(X, Y)
+
+
+def test_the_choice_is_that_of_the_deciding_metric() -> None:
+    """The posterior of a table knows the noise of its metric, which others only add to."""
+    opposite = make_bounded_scorer(
+        lambda y, prediction: 1.0 * (y == prediction), 0.0, 1.0, name="wrong"
+    )
+    both = {"right": accuracy(), "wrong": opposite}
+    for refit, best in (("right", 0.9), ("wrong", 0.1)):
+        found = grid_search(scoring=both, refit=refit, epsilon=400.0).fit(X, Y)
+        assert found.best_params_ == {"quality": best}
+
+
+def test_results_do_not_depend_on_workers_and_survive_pickling() -> None:
+    one = grid_search(cv=3).fit(X, Y)
+    with parallel_config(backend="threading"):
+        two = grid_search(cv=3, n_jobs=2).fit(X, Y)
+    for found in (two, pickle.loads(pickle.dumps(two))):
+        for name in ("mean_test_right", "split1_test_lost"):
+            np.testing.assert_array_equal(found.cv_results_[name], one.cv_results_[name])
+
+
+# What it costs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_metrics", [1, 2, 3, 7])
+@pytest.mark.parametrize("ratio", [0.7, 3.0, 40.0])
+def test_scores_that_share_a_cost_compose_to_it(n_metrics: int, ratio: float) -> None:
+    # Theorem T8: of one candidate's noise, composed metric by metric by another library.
+    noise = ScoreNoise(ratio, "gaussian", gaussian_profile(1.0, ratio)).shared_by(n_metrics)
+    interval = 1e-4 if ratio < 10.0 else 1e-5
+    composed = pld.from_gaussian_mechanism(
+        noise.ratio, value_discretization_interval=interval, pessimistic_estimate=False
+    ).self_compose(n_metrics)
+    for delta in (1e-3, 1e-5):
+        assert noise.profile.epsilon(delta) >= composed.get_epsilon_for_delta(delta) * (1 - 1e-9)
+        assert noise.profile.epsilon(delta) == pytest.approx(
+            composed.get_epsilon_for_delta(delta), rel=0.01
+        )
+    of_one = noise.of_one * n_metrics
+    assert of_one.epsilon(DELTA) == pytest.approx(noise.profile.epsilon(DELTA), rel=5e-3)
+    pure = ScoreNoise(ratio, "laplace", laplace_profile(1.0, ratio)).shared_by(n_metrics)
+    assert pure.profile.epsilon(0.0) >= n_metrics * (1.0 / pure.ratio)
+    assert pure.ratio == pytest.approx(n_metrics * ratio)
+
+
+@pytest.mark.parametrize("ratio", [0.8, 2.0])
+def test_the_vector_of_scores_shows_what_is_charged_and_no_more(ratio: float) -> None:
+    # Theorem T8: a record that moves each of two scores by its own sensitivity, by quadrature.
+    noise = ScoreNoise(ratio, "gaussian", gaussian_profile(1.0, ratio)).shared_by(2)
+    scales, shifts = noise.ratio * np.array([0.5, 2.0]), np.array([0.5, -2.0])
+    points = [np.linspace(-9.0, 9.0, 1201) * scale for scale in scales]
+
+    def density(at: np.ndarray, shift: float, scale: float) -> np.ndarray:
+        return np.exp(-0.5 * ((at - shift) / scale) ** 2) / (scale * math.sqrt(2.0 * math.pi))
+
+    def joint(present: float) -> np.ndarray:
+        each = [
+            density(at, present * shift, scale)
+            for at, shift, scale in zip(points, shifts, scales, strict=True)
+        ]
+        return np.outer(*each)
+
+    cell = math.prod(at[1] - at[0] for at in points)
+    for epsilon in (0.0, 0.3, 1.0):
+        excess = np.maximum(joint(1.0) - math.exp(epsilon) * joint(0.0), 0.0).sum() * cell
+        assert excess == pytest.approx(noise.profile.delta(epsilon), abs=2e-4)
+
+
+@pytest.mark.parametrize("more", [{}, {"cv": 3}, {"strategy": "compose"}, {"delta": 0.0}])
+def test_another_metric_adds_noise_to_scores_and_to_nothing_else(more: dict[str, Any]) -> None:
+    # Theorem T8.
+    model = DPLogisticRegression(solver="objective", delta=more.get("delta", DELTA))
+    usual = {"epsilon": 4.0, "strategy": "table"}
+
+    def planned(*names: str) -> Any:
+        known = {"a": accuracy(), "b": neg_brier_score(), "c": neg_log_loss(bound=3.0)}
+        search = grid_search(
+            model, **usual | more, scoring={name: known[name] for name in names}, refit="a"
+        )
+        search.param_grid = {"C": [0.1, 1.0]}
+        return search.plan(3000, 4, compare=False)
+
+    one, three = planned("a"), planned("a", "b", "c")
+    growth = 3.0 if more.get("delta") == 0.0 else math.sqrt(3.0)
+    assert three.row.noise == one.row.noise
+    assert three.epsilon == one.epsilon <= 4.0
+    assert three.score_noise == pytest.approx(growth * one.score_noise, rel=1e-9)
+    assert one.metrics == {}
+    assert list(three.metrics) == ["a", "b", "c"]
+    noise, alone = three.metrics["a"]
+    assert (noise, alone) == (three.score_noise, pytest.approx(one.score_noise, rel=1e-9))
+    assert three.metrics["c"][0] == pytest.approx(3.0 * noise)
+    assert "3 metrics share the cost of a score; noise: a " in str(three)
+    assert "metrics" not in str(one)
+
+
+def test_the_report_has_a_part_for_each_metric() -> None:
+    report = grid_search(epsilon=2.0).fit(X, Y).privacy_
+    (run,) = report.parts[0].parts
+    scores = run.parts[1]
+    assert (scores.name, scores.note) == ("scores", "by 2 metrics")
+    assert [part.name for part in scores.parts] == ["right", "lost"]
+    both = scores.parts[0].profile + scores.parts[1].profile
+    assert both.epsilon(DELTA) == pytest.approx(scores.profile.epsilon(DELTA), rel=5e-3)
+    assert report.epsilon_spent <= 2.0
+
+
+def test_public_scores_cost_nothing_by_any_metric() -> None:
+    found = grid_search(epsilon=400.0).fit(X, Y, X_val=X[:200], y_val=Y[:200])
+    scores = [np.mean(X[:200, 1] < quality) for quality in GRID["quality"]]
+    np.testing.assert_allclose(found.cv_results_["mean_test_right"], scores)
+    np.testing.assert_allclose(found.cv_results_["mean_test_lost"], 4.0 * np.array(scores) - 4.0)
+    plan = grid_search(epsilon=400.0).plan(600, 3, public_validation=True, compare=False)
+    assert plan.metrics == {}
+
+
+def released_scores(search: Any) -> list[float]:
+    """Return the shifts of all noisy scores that a search draws, and check what it reports."""
+    with auditing.watched_releases() as seen:
+        search.fit(X, Y)
+    return [one.shift for one in seen]
+
+
+@pytest.mark.parametrize("cv", [0.2, 4])
+def test_all_that_is_drawn_is_paid_for(cv: Any) -> None:
+    # Theorem T8: squared shifts of the scores that were drawn, against those of the plan.
+    search = grid_search(cv=cv)
+    drawn = released_scores(search)
+    noise = search._make_plan(600, 3).cost.score_noise
+    folds = 4 if cv == 4 else 1
+    assert len(drawn) == 3 * 2 * folds
+    # With folds a record is in one of them.
+    paid = 3.0 * 2.0 / noise.ratio**2
+    assert math.fsum(shift**2 for shift in drawn) == pytest.approx(folds * paid)
+    assert noise.profile.epsilon(DELTA) >= gaussian_profile(
+        math.sqrt(2.0) / noise.ratio, 1.0
+    ).epsilon(DELTA) * (1.0 - 1e-9)
+
+
+@needs_optuna
+@pytest.mark.parametrize("pruner", [None, "halving"])
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_all_that_trials_draw_is_paid_for(pruner: Any, is_stored: bool, tmp_path: Path) -> None:
+    # Theorem T8, Theorem G6: noise of early rungs is larger, by every metric.
+    more = {"storage": str(tmp_path / "study.db")} if is_stored else {}
+    search = adaptive_search(pruner=pruner, **more)
+    drawn = released_scores(search)
+    plan = search._make_plan(600, 3)
+    paid = 6.0 * 2.0 / plan.cost.score_noise.ratio**2
+    assert len(drawn) >= 12
+    assert 0.5 * paid < math.fsum(shift**2 for shift in drawn) <= paid * (1.0 + 1e-9)
+    # What is paid for is in the total; records that are split anew pay for fits as well.
+    of_fits = 0.0
+    if is_stored and pruner is not None:
+        of_fits = 6.0 * plan.cost.run_setting.curve.shift**2
+    profile = gaussian_profile(math.sqrt(of_fits + paid), 1.0)
+    assert plan.cost.scored.epsilon(DELTA) >= profile.epsilon(DELTA) * (1.0 - 1e-9)
+
+
+class PaysForOne(FullTable):
+    """Says nothing of several metrics."""
+
+    def cost(self, request: Any, layout: Any) -> Any:
+        model, _ = super().cost(request, layout)
+        model = replace(model, metrics=("score",))
+        return model, model.within(request.epsilon)
+
+
+def test_no_strategy_shows_more_metrics_than_it_pays_for() -> None:
+    # Theorem T8.
+    search = grid_search(strategy=PaysForOne())
+    with pytest.raises(BudgetExceededError, match="the 1 metrics that are paid for"):
+        search.fit(X, Y)
+    search.set_params(scoring=["accuracy"], refit="accuracy").fit(X, Y)
+
+
+# What one record changes -------------------------------------------------------------------------
+
+
+class Unsure(Scripted):
+    """Has no probabilities for some records, and predicts them all."""
+
+    def predict_proba(self, X: Any) -> Any:
+        if (np.asarray(X)[:, 2] > 1.0).any():
+            raise ValueError("no probability")
+        truth = (np.asarray(X)[:, 0] > 0.0).astype(float)
+        return np.column_stack([1.0 - truth, truth])
+
+
+def test_a_record_that_a_metric_cannot_score_is_the_worst_by_this_metric_alone() -> None:
+    # Theorem T8, Theorem D2.
+    rows = X[:40].copy()
+    rows[7, 2] = 5.0
+    brier = neg_brier_score()
+    scoring = Scoring(accuracy(), 40, 0.0, 0.0, "none", ((brier, 0.0),))
+    found = {}
+    for name, records in (("known", X[:40]), ("unsure", rows)):
+        data = Data(records, Y[:40])
+        material = Material(data, ONE_FIT, data, scoring)
+        (found[name],) = perform([Run(Unsure(1.1), None, None)], material)
+    assert found["unsure"].score == found["known"].score == 1.0
+    assert found["known"].further == ((0.0,),)
+    assert found["unsure"].further == ((pytest.approx(-1.0 / 40.0),),)
+
+
+def test_a_candidate_that_fails_is_the_worst_by_all_metrics() -> None:
+    # Theorem F4.
+    class Fails(Scripted):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            if self.quality > 0.8 and len(y) > 100:
+                raise ValueError("failed")
+            return super().fit(X, y)
+
+    results = grid_search(Fails(), epsilon=400.0).fit(X, Y).cv_results_
+    assert results["mean_test_right"][2] < 0.1
+    assert results["mean_test_lost"][2] < -3.6
+
+
+def test_one_record_moves_each_score_by_no_more_than_its_own_sensitivity() -> None:
+    # Theorem T8.
+    error = neg_absolute_error(bound=3.0)
+    scorers = (accuracy(), LOST, error)
+    sensitivities = [scorer.sensitivity(50) for scorer in scorers]
+    pairs = tuple(zip(scorers[1:], sensitivities[1:], strict=True))
+    scoring = Scoring(scorers[0], 50, sensitivities[0], 0.0, "none", pairs)
+
+    def scores(size: int) -> np.ndarray:
+        data = Data(X[:size], Y[:size])
+        material = Material(Data(X, Y), ONE_FIT, data, scoring)
+        (found,) = perform([Run(Scripted(quality=0.6), None, None)], material)
+        return np.array(found.by_metric)[:, 0]
+
+    moved = np.abs([scores(size + 1) - scores(size) for size in range(30, 70)]).max(axis=0)
+    assert (moved <= np.array(sensitivities) + 1e-12).all()
+    np.testing.assert_allclose(moved[:2], sensitivities[:2])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        ([np.nan, np.inf, 0.0], 0),
+        pytest.param(([5.0, -5.0, 5.0], 1), marks=pytest.mark.slow),
+    ],
+)
+def test_searches_pass_on_neighbouring_data(record: Any) -> None:
+    search = grid_search(DPLogisticRegression(solver="output", classes=[0, 1]), epsilon=1.0)
+    search.set_params(
+        param_grid={"C": [0.1, 1.0]}, scoring=["accuracy", "neg_brier_score"], refit="accuracy"
+    )
+    replay_neighbours(search, X[:200], Y[:200], record, n_repeats=6).assert_passes()
+
+
+# What goes on ------------------------------------------------------------------------------------
+
+
+class Stopped(KeyboardInterrupt):
+    """What ends a search as a user does."""
+
+
+class Interrupted(Scripted):
+    """Is stopped at one of its fits to a search's records."""
+
+    left = 100
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        Interrupted.left -= len(y) > 300
+        if Interrupted.left == 0:
+            raise Stopped
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("more", [{}, {"cv": 3}, {"strategy": "compose"}])
+def test_a_file_keeps_the_scores_of_all_metrics(more: dict[str, Any], tmp_path: Path) -> None:
+    # Theorem F13.
+    whole = grid_search(Interrupted(), **more).fit(X, Y).cv_results_
+    path = tmp_path / "runs"
+    search = grid_search(Interrupted(), storage=str(path), **more)
+    Interrupted.left = 5 if more.get("cv") else 3
+    with pytest.raises(Stopped):
+        search.fit(X, Y)
+    Interrupted.left = 100
+    # By another metric it is another search.
+    with pytest.raises(ValueError, match="which is that of another"):
+        clone(search).set_params(refit="lost").fit(X, Y)
+    found = search.fit(X, Y).cv_results_
+    for name in BOTH:
+        np.testing.assert_array_equal(found[f"mean_test_{name}"], whole[f"mean_test_{name}"])
+
+
+@needs_optuna
+def test_a_session_tells_all_scores_and_its_storage_keeps_them(tmp_path: Path) -> None:
+    # Theorem G6.
+    settings = {"storage": str(tmp_path / "study.db"), "pruner": "halving"}
+    session = adaptive_search(**settings).start(X, Y)
+    trials = [session.ask() for _ in range(3)]
+    scores = [session.tell(trial) for trial in trials]
+    assert [trial.metrics["right"] for trial in trials] == scores
+    assert all(list(trial.metrics) == ["right", "lost"] for trial in trials)
+    # What the sampler sees is the deciding metric.
+    assert [trial.scores for trial in trials] == [(score,) for score in scores]
+    again = adaptive_search(**settings).start(X, Y)
+    assert [one.score for one in again._told] == pytest.approx(scores)
+    lost = [one.further[0][0] for one in again._told]
+    assert lost == pytest.approx([trial.metrics["lost"] for trial in trials])
+    found = again.finish() if again.n_left == 0 else None
+    while found is None and again.n_left:
+        again.tell(again.ask())
+    results = (found or again.finish()).cv_results_
+    assert results["mean_test_lost"][:3] == pytest.approx(np.clip(lost, -4.0, 0.0))
+    with pytest.raises(ValueError, match="with the same .*scoring"):
+        adaptive_search(**settings | {"refit": "lost"}).start(X, Y)
+
+
+@needs_optuna
+def test_a_single_metric_is_stored_as_before() -> None:
+    session = adaptive_search(scoring=None, refit="winner").start(X, Y)
+    trial = session.ask()
+    score = session.tell(trial)
+    assert trial.metrics == {"score": score}
+    assert session.study.trials[0].user_attrs["scores"] == [score]
+
+
+@needs_optuna
+def test_an_adaptive_search_chooses_by_the_deciding_metric() -> None:
+    found = adaptive_search(cv=3, epsilon=400.0).fit(X, Y)
+    assert found.best_params_["quality"] > 0.6
+    assert found.study_.best_value == pytest.approx(max(found.cv_results_["mean_test_right"]))
+    names = {f"split{place}_test_{name}" for place in range(3) for name in BOTH}
+    assert names < set(found.cv_results_)
+    assert adaptive_search(refit=False).fit(X, Y).cv_results_["rank_test_lost"].size == 6
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+ONE_ALONE = "Several are paid for by DPAdaptiveSearchCV, and by DPGridSearchCV with FullTable or"
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "message"),
+    [
+        ({"scoring": []}, ValueError, "must hold at least one metric; got list of length 0"),
+        ({"scoring": {}}, ValueError, "must hold at least one metric"),
+        (
+            {"scoring": ["accuracy", "accuracy"]},
+            ValueError,
+            "name each metric once; got 'accuracy'",
+        ),
+        ({"scoring": [accuracy(), "accuracy"]}, ValueError, "A dict gives them names of your own"),
+        ({"scoring": ["accuracy", "precise"]}, ValueError, "got a word that names no metric"),
+        ({"scoring": {"right": "accuracy", "area": "roc_auc"}}, ValueError, "got 'roc_auc'"),
+        ({"scoring": {"right": "accuracy", "own": max}}, TypeError, "BoundedScorer; got builtin"),
+        ({"scoring": {"right": "accuracy", "none": None}}, TypeError, "BoundedScorer; got None"),
+        ({"scoring": {1: "accuracy"}}, TypeError, "must name each metric by a str; got 1"),
+        ({"scoring": {"accuracy", "neg_brier_score"}}, TypeError, "got set"),
+        (
+            {"refit": True},
+            ValueError,
+            "refit must be 'right', 'lost', a callable or False .* True",
+        ),
+        ({"refit": "winner"}, ValueError, "the parameter refit must be set to a scorer key"),
+        ({"refit": "score"}, ValueError, "got 'score'"),
+        ({"scoring": {"proba": neg_brier_score()}, "refit": "proba"}, TypeError, "predict_proba"),
+        ({"strategy": "noisy_max"}, ValueError, ONE_ALONE),
+    ],
+)
+def test_bad_metrics_are_refused_before_data(more: Any, error: Any, message: str) -> None:
+    usual = {"scoring": BOTH, "refit": "right", "epsilon": 1.0}
+    search = DPGridSearchCV(Scripted(), GRID, **usual | more)
+    with pytest.raises(error, match=message):
+        search.plan(600, 3)
+    with pytest.raises(error, match=message):
+        search.privacy_profile(600, 3)
+
+
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DoublingThresholdSearchCV, DParetoSearchCV])
+def test_searches_that_do_not_pay_for_all_scores_say_which_do(kind: Any) -> None:
+    search = kind(Scripted(), GRID, scoring=["accuracy", LOST])
+    with pytest.raises(ValueError, match=ONE_ALONE):
+        search.privacy_profile(600, 3)
+
+
+def test_a_table_is_shown_wherever_several_metrics_are_asked_for() -> None:
+    # One metric is chosen by through a noisy maximum here, which shows no score.
+    one = DPGridSearchCV(DPLogisticRegression(solver="output"), {"C": [0.1, 1.0]})
+    assert one.plan(500, 3, compare=False).row.shows == "the winner"
+    both = clone(one).set_params(scoring=["accuracy", "neg_brier_score"], refit="accuracy")
+    assert both.plan(500, 3, compare=False).row.shows == "all scores"
+
+
+def test_weights_of_fits_do_not_weigh_scores_and_that_is_said() -> None:
+    search = grid_search()
+    with pytest.warns(UserWarning, match="The scoring right=accuracy, lost=lost does not support"):
+        search.fit(X, Y, sample_weight=np.ones(600))
+
+
+@needs_optuna
+def test_own_strategies_may_be_asked_for_a_callable_and_several_metrics() -> None:
+    assert FullTable.takes_callable
+    assert AdaptiveTrials.takes_callable
