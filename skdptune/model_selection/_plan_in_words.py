@@ -75,6 +75,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         plan.calibration_in_words,
         _suggestion_in_words(plan),
         f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else plan.strategy.advice(plan),
+        keeps=plan.strategy.keeps(plan),
         distribution=plan.strategy.run_counts(plan),
         uses=layout.uses,
     )
