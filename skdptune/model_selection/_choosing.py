@@ -18,12 +18,12 @@ from skdptune.model_selection._cost import expected_loss
 # What runs deviate by from what a final fit would do, in units of what their noise loses, and the
 # points of loss from which on that grows with the seventh power of the loss: beyond, candidates
 # that seem much better are so by standing noise.
-_DEVIATION_OF_LOSS, _LARGEST_OF_RULE, _POWER = 0.25, 6.0, 6
+_DEVIATION_OF_LOSS, _LARGEST_OF_RULE, _POWER = 0.4, 6.0, 6
 # Points lost by the noise of runs from which on no choice by their scores has gained anything.
 _LARGEST_LOSS = 4.5
 # Deviation of a score by the records that it is made of, times the root of their number: two
 # models disagree on few.
-_DEVIATION_OF_RECORDS = 0.18
+_DEVIATION_OF_RECORDS = 0.25
 # A gain that is found half of the time is at most this, in units of the range of a score, where
 # suggested values are searched: what they gained at most, of accuracy and of other scores.
 _LARGEST_GAIN, _LARGEST_GAIN_OF_LOSS = 0.08, 0.01
@@ -59,14 +59,14 @@ class TableOutlook:
     Runs have many times the noise of the final fit, and twice the noise lost up to
     ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 4.5 points
     by this or more, they prefer what stands the noise best. A score of a run deviates from that
-    of a final fit by 0.25 of the loss at most, as far as it prefers a candidate to the default;
+    of a final fit by 0.4 of the loss at most, as far as it prefers a candidate to the default;
     this holds for accuracy, log loss and squared error, each in units of its range.
 
     Examples
     --------
     >>> large = TableOutlook(30_000, 2.0, 20.0, 6000, 0.005, rivals=4)
     >>> round(large.loss, 1), round(large.deviation, 3), round(large.smallest_gain, 3)
-    (0.7, 0.006, 0.018)
+    (0.7, 0.007, 0.021)
     >>> large.reason_against
     ''
     >>> TableOutlook(1000, 1.0, 20.0, 200, 0.3).reason_against
@@ -523,7 +523,7 @@ def margin(rivals: int | Callable[[float], float]) -> float:
     >>> round(margin(1), 3), round(margin(10), 3)
     (1.645, 2.568)
     >>> round(margin(Poisson.from_mean(10).pgf), 3)
-    2.568
+    2.567
     """
     if not callable(rivals):
         return float(ndtri((1.0 - _ERROR) ** (1.0 / max(rivals, 1))))

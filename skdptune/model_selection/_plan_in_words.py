@@ -123,6 +123,8 @@ def _alternatives(plan: Plan) -> Iterator[PlanRow]:
         yield untuned
     if plan.asked is not None:
         fits = plan.strategy.number_of_fits(plan)[0] / max(plan.layout.folds, 1)
+        # One run of a random search is of the estimator as it is, which others add themselves.
+        fits -= 0 if plan.request.own is None else 1
         yield from _rows_of_others(plan, max(round(fits), 1))
     for name, strategy, changes in plan.strategy.variations(plan):
         try:
@@ -139,6 +141,7 @@ def _rows_of_others(plan: Plan, count: int) -> Iterator[PlanRow]:
         estimator=clone(own.estimator),
         cv=own.cv if plan.layout.folds == 0 else 0.2,
         refit="winner",
+        own=None,
         n_candidates=float(count),
     )
     others: list[Strategy] = [AdaptiveTrials(), FullTable(), NoisyMaximum(), RandomRuns()]

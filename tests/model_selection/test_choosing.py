@@ -140,7 +140,7 @@ CLEAR = {
 def test_four_doublings_on_forty_thousand_lose_one_point() -> None:
     outlook = TableOutlook(**CLEAR)
     assert outlook.loss == pytest.approx(1.0)
-    assert outlook.run_deviation == pytest.approx(math.hypot(0.0025, 0.18 / math.sqrt(8000)))
+    assert outlook.run_deviation == pytest.approx(math.hypot(0.004, 0.25 / math.sqrt(8000)))
     assert outlook.deviation == pytest.approx(math.hypot(outlook.run_deviation, 0.004))
     gain = margin(1) * math.sqrt(2.0) * outlook.deviation
     assert outlook.smallest_gain == pytest.approx(gain)
@@ -152,8 +152,8 @@ def test_a_tenth_of_the_budget_or_of_the_records_is_too_little(changes: dict[str
     outlook = TableOutlook(**{**CLEAR, **changes})
     assert outlook.loss == pytest.approx(10.0)
     assert outlook.reason_against == "runs with 16 times the noise may lose 10 points of accuracy"
-    # A quarter of the loss at the limit, and then by the seventh power.
-    assert outlook.run_deviation == pytest.approx(0.015 * (10.0 / 6.0) ** 7, rel=0.01)
+    # 0.4 of the loss at the limit, and then by the seventh power.
+    assert outlook.run_deviation == pytest.approx(0.024 * (10.0 / 6.0) ** 7, rel=0.01)
 
 
 def test_what_cannot_be_seen_speaks_against_a_search() -> None:
@@ -165,7 +165,7 @@ def test_what_cannot_be_seen_speaks_against_a_search() -> None:
     assert TableOutlook(**CLEAR, rivals=4).reason_against == ""
     # Of losses, gains are a smaller part of the range.
     loss = TableOutlook(**CLEAR, rivals=4, is_accuracy=False)
-    assert loss.reason_against.endswith("less than 1.6 % of the range of a score is found")
+    assert loss.reason_against.endswith("less than 2 % of the range of a score is found")
 
 
 @pytest.mark.parametrize("name", ["n_samples", "epsilon", "n_score"])
