@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import logsumexp
+from scipy.optimize import brentq
+from scipy.special import logsumexp, ndtri
 
 from skdptune.model_selection._cost import expected_loss
 
-# What runs deviate by from what a final fit would do, in units of what their noise loses.
-_DEVIATION_OF_LOSS = 0.4
+# What runs deviate by from what a final fit would do, in units of what their noise loses, and the
+# points of loss from which on that grows with the seventh power of the loss: beyond, candidates
+# that seem much better are so by standing noise.
+_DEVIATION_OF_LOSS, _LARGEST_OF_RULE, _POWER = 0.4, 6.0, 6
 # Points lost by the noise of runs from which on no choice by their scores has gained anything.
 _LARGEST_LOSS = 4.5
-# And from which on candidates that seem much better are so by standing noise: beyond, runs count
-# for so much less that the default is kept.
-_LARGEST_OF_RULE, _POWER = 3.0, 8
-# Deviation of a difference of two scores by the records that they are made of, times the root of
-# their number: models disagree on few.
+# Deviation of a score by the records that it is made of, times the root of their number: two
+# models disagree on few.
 _DEVIATION_OF_RECORDS = 0.25
-# Gains below this many deviations of a score are mostly not found.
-_FOUND = 3.0
+# A gain that is found half of the time is at most this, in units of the range of a score, where
+# suggested values are searched: what they gained at most, of accuracy and of other scores.
+_LARGEST_GAIN, _LARGEST_GAIN_OF_LOSS = 0.08, 0.01
 
 
 @dataclass(frozen=True)
 class TableOutlook:
-    """What decides whether a table of noisy scores can be expected to help.
+    """What decides whether noisy scores can be expected to help.
 
     Parameters
     ----------
@@ -44,6 +45,12 @@ class TableOutlook:
         Number of records that a score averages.
     score_noise : float, default=0.0
         Deviation of the noise on a score, in units of its range.
+    rivals : int or callable, default=1
+        As for `margin`.
+    is_accuracy : bool, default=True
+        Whether the score is a share of records. Other losses use little of their range.
+    is_narrow : bool, default=True
+        Whether it is a classification of at most 150 columns, of which more was measured.
 
     Notes
     -----
@@ -51,16 +58,17 @@ class TableOutlook:
 
     Runs have many times the noise of the final fit, and twice the noise lost up to
     ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 4.5 points
-    by this or more, they prefer what stands the noise best, and choosing by them lost accuracy
-    on most data. Below 3 points, their ranking deviates from that of final fits by about 0.4 of
-    the loss; above, the deviation grows with the ninth power of it, so that the default is kept:
-    from 3 to 4.5 points the rule found a tenth of what could be gained and lost up to 5 points.
+    by this or more, they prefer what stands the noise best. A score of a run deviates from that
+    of a final fit by 0.4 of the loss at most, as far as it prefers a candidate to the default;
+    this holds for accuracy, log loss and squared error, each in units of its range.
 
     Examples
     --------
-    >>> large = TableOutlook(30_000, 2.0, 20.0, 6000, 0.005)
-    >>> round(large.loss, 1), round(large.deviation, 3), large.reason_against
-    (0.7, 0.007, '')
+    >>> large = TableOutlook(30_000, 2.0, 20.0, 6000, 0.005, rivals=4)
+    >>> round(large.loss, 1), round(large.deviation, 3), round(large.smallest_gain, 3)
+    (0.7, 0.007, 0.021)
+    >>> large.reason_against
+    ''
     >>> TableOutlook(1000, 1.0, 20.0, 200, 0.3).reason_against
     'runs with 20 times the noise may lose 43 points of accuracy'
     """
@@ -70,6 +78,9 @@ class TableOutlook:
     noise_ratio: float
     n_score: int
     score_noise: float = 0.0
+    rivals: int | Callable[[float], float] = 1
+    is_accuracy: bool = True
+    is_narrow: bool = True
 
     @property
     def loss(self) -> float:
@@ -92,25 +103,36 @@ class TableOutlook:
 
     @property
     def smallest_gain(self) -> float:
-        """Gain over the default that is mostly found, in units of the range of a score."""
-        return _FOUND * self.deviation
+        """How much better than the default a score must be, in units of its range.
+
+        A candidate that is better by this is found half of the time.
+        """
+        # Theorem N6.
+        return margin(self.rivals) * math.sqrt(2.0) * self.deviation
 
     @property
     def reason_against(self) -> str:
-        """Why a table cannot be expected to help; empty if it can."""
-        return "" if self.loss < _LARGEST_LOSS else self._reason
-
-    @property
-    def reason_to_keep(self) -> str:
-        """Why the default is kept whatever the table says; empty if it is not."""
-        return "" if self.loss < _LARGEST_OF_RULE else self._reason
-
-    @property
-    def _reason(self) -> str:
+        """Why scores cannot be expected to help; empty if they can."""
+        if not self.loss < _LARGEST_LOSS:
+            return (
+                f"runs with {self.noise_ratio:.3g} times the noise may lose {self.loss:.0f} "
+                "points of accuracy"
+            )
+        is_usual = self.is_accuracy and self.is_narrow
+        limit = _LARGEST_GAIN if is_usual else _LARGEST_GAIN_OF_LOSS
+        if self.smallest_gain <= limit:
+            return ""
         return (
-            f"runs with {self.noise_ratio:.3g} times the noise may lose {self.loss:.0f} points of "
-            "accuracy"
+            f"a score deviates by {100.0 * self.deviation:.1f} %, so that no gain of less than "
+            f"{self.gain_in_words} is found"
         )
+
+    @property
+    def gain_in_words(self) -> str:
+        """The smallest gain, in words."""
+        gain = 100.0 * self.smallest_gain
+        unit = "points" if self.is_accuracy else "% of the range of a score"
+        return f"{gain:.2g} {unit}" if gain < 100.0 else f"100 {unit}"
 
 
 # Positive values that span more than this are spaced by their logarithms.
@@ -259,8 +281,6 @@ def correlations(apart: np.ndarray, length_scale: float) -> np.ndarray:
 _LENGTH_SCALES = (0.05, 0.15, 0.3)
 _SPREADS = (0.05, 0.1, 0.25, 0.5, 1.0)
 _DEFICITS = (0.0, 2.0, 4.0)
-# Another candidate must be better than the default by this, in deviations of their difference.
-_MARGIN = 0.25
 # Scores without noise count as noisy by this, in units of their spread.
 _LEAST_DEVIATION = 1e-4
 # And scores with more noise than this say nothing all the same.
@@ -291,6 +311,7 @@ def choose_from_table(
     default: int | None = None,
     *,
     run_deviation: float = 0.0,
+    n_rivals: int | None = None,
 ) -> TableChoice:
     """Return the candidate to fit, from noisy scores of all: the default unless one is better.
 
@@ -307,6 +328,8 @@ def choose_from_table(
     run_deviation : float, default=0.0
         What the scores deviate by beside that: `TableOutlook.run_deviation`, times the range of a
         score.
+    n_rivals : int, optional
+        How many other candidates there might have been; by default those that there are.
 
     Returns
     -------
@@ -315,15 +338,19 @@ def choose_from_table(
 
     Notes
     -----
-    Theorem N5: the choice is post-processing of what the table publishes.
+    Theorem N5: the choice is post-processing of what the table publishes. Theorem N6: the chance
+    that it is worse than the default is at most 5 %.
+
+    Only candidates may be chosen whose score is above the default's by `margin` deviations of the
+    difference. Which of them is chosen follows from all scores.
 
     Scores are those of a Gaussian process with the known noise. With a default, the process is of
     what candidates gain over it: 0 there, and elsewhere 0 or less on average, so that a table of
     nothing but noise returns the default. The default's own score has a flat prior, as the mean
     of all has where there is no default. Length scales, spreads and average deficits are averaged
     over by their marginal likelihoods, in closed form, so that nothing depends on a start or a
-    seed. Of all candidates whose posterior gain less a margin is above 0, the one is chosen where
-    that is largest; without a default, the one with the largest posterior mean.
+    seed. Of the candidates that may be chosen, the one with the largest posterior gain is, where
+    this is above 0; without a default, the one with the largest posterior mean of all.
     ``docs/benchmarks.md`` shows what this gains and loses.
 
     Examples
@@ -354,7 +381,12 @@ def choose_from_table(
         default,
     )
     found = _averaged(list(_posteriors(table)))
-    index = _chosen(found, default)
+    clear = None
+    if default is not None:
+        n_rivals = len(scores) - 1 if n_rivals is None else n_rivals
+        with np.errstate(invalid="ignore", over="ignore"):
+            clear = scores - scores[default] > margin(n_rivals) * np.hypot(noise, noise[default])
+    index = _chosen(found, clear, default)
     return TableChoice(index, centre + unit * found.mean, unit * found.std)
 
 
@@ -451,12 +483,81 @@ def _averaged(posteriors: list[_Posterior]) -> _Posterior:
     return _Posterior(*moments("mean", "std"), *moments("gain", "gain_std"), 0.0)
 
 
-def _chosen(found: _Posterior, default: int | None) -> int:
+def _chosen(found: _Posterior, clear: np.ndarray | None, default: int | None) -> int:
     """Return the place of the best; of equal ones the default, or else the first."""
-    if default is None:
+    if default is None or clear is None:
         # Rounded, so that equal candidates are equal.
         return int(np.argmax(found.mean.round(9)))
-    bound = found.gain - _MARGIN * found.gain_std
-    bound[default] = 0.0
-    best = int(np.argmax(bound.round(9)))
-    return best if bound[best].round(9) > 0.0 else default
+    # Theorem N6: whichever of these is chosen.
+    gain = np.where(clear, found.gain.round(9), 0.0)
+    gain[default] = 0.0
+    best = int(np.argmax(gain))
+    return best if gain[best] > 0.0 else default
+
+
+# The test ---------------------------------------------------------------------------------------
+
+# Chance that a candidate is chosen that is no better than the default.
+_ERROR = 0.05
+
+
+def margin(rivals: int | Callable[[float], float]) -> float:
+    """Return by how many deviations of a difference another candidate must score better.
+
+    Parameters
+    ----------
+    rivals : int or callable
+        Number of other candidates, or the probability generating function of a random number.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    Theorem N6.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import Poisson
+    >>> round(margin(1), 3), round(margin(10), 3)
+    (1.645, 2.568)
+    >>> round(margin(Poisson.from_mean(10).pgf), 3)
+    2.567
+    """
+    if not callable(rivals):
+        return float(ndtri((1.0 - _ERROR) ** (1.0 / max(rivals, 1))))
+    if rivals(0.5) >= 1.0 - _ERROR:
+        # Mostly there is none.
+        return 0.0
+    share = brentq(lambda x: float(rivals(x)) - (1.0 - _ERROR), 0.5, 1.0, xtol=1e-12)
+    return float(ndtri(share))
+
+
+def tail_factor(kind: str) -> float:
+    """Return by what the scale of noise counts more in a test than that of Gaussian noise.
+
+    Notes
+    -----
+    Theorem N6. Differences of Laplace noise have longer tails.
+    """
+    return 1.5 if kind == "laplace" else 1.0
+
+
+def kept_in_words(outlook: TableOutlook) -> str:
+    """Return when the estimator as it is is not kept."""
+    return (
+        "The estimator as it is is kept unless the score of another candidate is higher by "
+        f"{outlook.gain_in_words}: the chance that a worse one is chosen is at most 5 %."
+    )
+
+
+def advice_of(outlook: TableOutlook) -> str:
+    """Return that scores say little, where that is to be expected."""
+    if not outlook.reason_against:
+        return ""
+    return (
+        "The table cannot be expected to tell the candidates apart, since "
+        f"{outlook.reason_against}. With the estimator's own parameters among the candidates, "
+        "these are kept unless another is clearly better."
+    )

@@ -75,6 +75,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         plan.calibration_in_words,
         _suggestion_in_words(plan),
         f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else plan.strategy.advice(plan),
+        keeps=plan.strategy.keeps(plan),
         distribution=plan.strategy.run_counts(plan),
         uses=layout.uses,
         validation=plan.request.cv.in_words if layout.by_rule else "",
@@ -124,6 +125,8 @@ def _alternatives(plan: Plan) -> Iterator[PlanRow]:
         yield untuned
     if plan.asked is not None:
         fits = plan.strategy.number_of_fits(plan)[0] / max(plan.layout.folds, 1)
+        # One run of a random search is of the estimator as it is, which others add themselves.
+        fits -= 0 if plan.request.own is None else 1
         yield from _rows_of_others(plan, max(round(fits), 1))
     for name, strategy, changes in plan.strategy.variations(plan):
         try:
@@ -140,6 +143,7 @@ def _rows_of_others(plan: Plan, count: int) -> Iterator[PlanRow]:
         estimator=clone(own.estimator),
         cv=own.cv if plan.layout.folds == 0 else 0.2,
         refit="winner",
+        own=None,
         n_candidates=float(count),
     )
     others: list[Strategy] = [AdaptiveTrials(), FullTable(), NoisyMaximum(), RandomRuns()]

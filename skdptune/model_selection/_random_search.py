@@ -16,8 +16,9 @@ class DPRandomSearchCV(TuningSearch):
     """Randomized search with differential privacy: one (epsilon, delta) for tuning and training.
 
     A random number of candidates, drawn independently, are trained and scored privately; the
-    one of highest noisy score wins. By default they are trained on a small random part of the
-    data, and the winner on the rest, which costs hardly more than a single untuned fit.
+    one of highest noisy score wins, if it is clearly better than the estimator as it is. By
+    default they are trained on a small random part of the data with much noise, and what wins on
+    all records with nearly all of the budget.
 
     Use it by default.
 
@@ -31,9 +32,7 @@ class DPRandomSearchCV(TuningSearch):
 
         {no_space}
 
-        A third of the draws are then the estimator as it is. That it is among the candidates is
-        not certain, as their number is random: with 10 of them on average, the chance is 90 %.
-        `plan` states it.
+        A third of the draws are then the estimator as it is.
     n_iter : float, default=10
         Mean number of candidates. Other than in scikit-learn the number itself is random and
         stays secret: that is what makes the search cheap.
@@ -59,11 +58,13 @@ class DPRandomSearchCV(TuningSearch):
     best_params_ : dict
         Its parameters.
     best_score_ : float
-        The winning run's noisy score.
+        Its run's noisy score.
     cv_results_ : dict
-        The one row that was paid for: the winner's.
+        The two rows that were paid for: the estimator as it is, and the winner of the draws. The
+        latter is returned only if it scores so much better that the chance of a mistake is at
+        most 5 %. Without `try_own_values` of `RandomRuns`, the winner's row alone.
     best_index_ : int
-        Its row, 0.
+        The row of what is returned.
     {common_attributes}
 
     See Also
@@ -76,7 +77,8 @@ class DPRandomSearchCV(TuningSearch):
     -----
     Neighbours differ by adding or removing one record. The selection costs what the envelope bound
     gives for one run (fit and noisy score) and for the distribution of the number of runs; the
-    tuning records are a Poisson sample (Koskela and Kulkarni 2023, variants 1 and 2). The number
+    tuning records are a Poisson sample (Koskela and Kulkarni 2023, variants 1 and 2). One more
+    run, of the estimator as it is, is paid for and shown (Theorem F14). The number
     of runs is secret: it is shown nowhere, and how long a fit took must not be published either.
 
     Examples

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import uniform
+from sklearn.pipeline import Pipeline
 
 from skdptune.accounting import Binomial, Poisson
 from skdptune.model_selection import DPRandomSearchCV
@@ -18,6 +19,7 @@ X, Y = table(400)
 def search(**more: object) -> DPRandomSearchCV:
     values = {"quality": uniform()}
     usual = {"random_state": 0, "tuning_fraction": None, "n_iter_distribution": "geometric"}
+    usual |= {"try_own_values": False}
     return flat(DPRandomSearchCV, Scripted(delta=DELTA), values, **{**usual, **more})
 
 
@@ -28,6 +30,30 @@ def test_no_run_gives_the_worst_score_and_an_untried_candidate() -> None:
     assert found.best_estimator_.quality == found.best_params_["quality"]
     winner = search(n_iter_distribution=Poisson(1e-6)).fit(X, Y)
     assert winner.cv_results_["params"] == [winner.best_params_]
+
+
+def test_where_no_run_was_made_the_estimator_as_it_is_is_kept() -> None:
+    found = search(n_iter_distribution=Poisson(1e-6), try_own_values=True).fit(X, Y)
+    assert found.best_params_ == {"quality": 0.5}
+    assert found.best_index_ == 0
+    assert found.cv_results_["mean_test_score"][1] == 0.0
+
+
+def test_one_more_run_is_planned_and_shown() -> None:
+    """Theorem F14."""
+    made = search(n_iter=3, try_own_values=True)
+    plan = made.plan(400, 3)
+    assert plan.row.expected_fits == pytest.approx(4)
+    assert "and one run of the estimator as it is" in str(plan.report)
+    assert "is kept unless the score of another candidate is higher by" in str(plan)
+    made.fit(X, Y)
+    assert [row["quality"] for row in made.cv_results_["params"]][0] == 0.5
+    assert len(made.cv_results_["params"]) == 2
+    assert made.best_params_ == made.cv_results_["params"][made.best_index_]
+    # What the estimator itself cannot be has no run.
+    model = Scripted(delta=DELTA)
+    steps = DPRandomSearchCV(Pipeline([("m", model)]), {"m": [model]}, epsilon=1.0, delta=DELTA)
+    assert "one run of" not in str(steps.plan(400, 3, compare=False).report)
 
 
 def test_fixed_number_of_runs_is_made() -> None:

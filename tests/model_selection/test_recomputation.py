@@ -294,7 +294,9 @@ def descent(**more):
 
 
 def random_search(estimator=None, space=None, **more):
-    more = {"epsilon": 1.0, "delta": DELTA, "tuning_fraction": None} | more
+    """Return a search of the candidates alone, as the papers have it."""
+    alone = {"tuning_fraction": None, "try_own_values": False}
+    more = {"epsilon": 1.0, "delta": DELTA} | alone | more
     return flat(DPRandomSearchCV, estimator or model(), space or SPACE, **more)
 
 
@@ -446,6 +448,52 @@ def test_tuning_on_a_part_without_a_final_fit():
             (0.5, selected(score, distribution)),
         ],
     )
+
+
+class TestOneMoreRun:
+    """Theorem F14: a selection, and one run of the estimator as it is, on the same split."""
+
+    DISTRIBUTION = Geometric.from_mean(8)
+
+    def both(self, run):
+        return composed(selected(run, self.DISTRIBUTION), run)
+
+    def planned(self, **more):
+        given = {"n_iter_distribution": self.DISTRIBUTION, "try_own_values": True, "cv": 0.2}
+        return planned(random_search(**given | more))
+
+    def test_without_a_final_fit(self):
+        plan = self.planned(refit="winner")
+        fit, score = noisy(plan.row.noise), score_of(plan, 400)
+        assert_agrees(plan, [(0.8, self.both(fit)), (0.2, self.both(score))])
+
+    @pytest.mark.parametrize("variant", ["auto", 1])
+    def test_runs_have_more_noise_beside_a_final_fit(self, variant):
+        plan = self.planned(tuning_fraction=0.2, variant=variant)
+        fit, run, score = noisy(plan.row.noise), noisy(4.0 * plan.row.noise), score_of(plan, 400)
+        on_part = self.both(run)
+        cases = [
+            (
+                0.8,
+                composed(subsampled(on_part, 0.25), fit)
+                if variant == "auto"
+                else disjoint(on_part, fit, 0.25),
+            ),
+            (0.2, composed(self.both(score), fit)),
+        ]
+        assert_agrees(plan, cases)
+
+    def test_with_folds(self):
+        plan = self.planned(cv=3, refit=True)
+        fit, run, score = noisy(plan.row.noise), noisy(20.0 * plan.row.noise), score_of(plan, N)
+        assert_agrees(plan, [(1.0, composed(self.both(composed(run, run, score)), fit))])
+
+    @pytest.mark.parametrize(("n_samples", "epsilon"), [(331, 0.5), (2000, 4.0), (20_000, 1.0)])
+    def test_the_final_fit_has_nearly_all_of_epsilon(self, n_samples, epsilon):
+        search = random_search(try_own_values=True, tuning_fraction="auto", epsilon=epsilon)
+        untuned = model(epsilon=epsilon, delta=DELTA).noise_level(n_samples, 2)
+        found = search.plan(n_samples, 2, compare=False).row
+        assert untuned < found.effective_noise < 1.05 * untuned
 
 
 def test_descents_with_their_own_noise_report_what_they_cost():
@@ -632,7 +680,9 @@ def test_a_pure_search_keeps_within_its_pure_total():
         epsilon=3.0,
         delta=0.0,
         n_iter=1000,
-        strategy=RandomRuns(n_iter_distribution="geometric", tuning_fraction=None),
+        strategy=RandomRuns(
+            n_iter_distribution="geometric", tuning_fraction=None, try_own_values=False
+        ),
     )
     plan = search.plan(N, 2, public_validation=True, compare=False)
     # Liu and Talwar (2019): three times a run's epsilon, approached by many runs.

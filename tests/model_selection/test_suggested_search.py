@@ -16,7 +16,12 @@ from skdptune.accounting import Poisson
 from skdptune.base import NoProfileError
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    RandomRuns,
+)
 from skdptune.preprocessing import RowNormClipper, make_private_pipeline
 from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
@@ -120,6 +125,9 @@ def test_a_delta_at_which_fits_have_no_epsilon_is_planned() -> None:
     model = make_private_pipeline(DPLogisticRegression(), {"x": (0, 1)})
     plan = DPRandomSearchCV(model, epsilon=1.0, delta=0.5).plan(8000, 1)
     assert plan.row.name == "one fit, untuned"
+    alone = RandomRuns(try_own_values=False)
+    plan = DPRandomSearchCV(model, epsilon=1.0, delta=0.5, strategy=alone).plan(8000, 1)
+    assert plan.row.name == "one fit, untuned"
     assert "may lose 100.0 points" in str(plan)
 
 
@@ -165,7 +173,9 @@ def test_without_a_model_to_return_the_search_is_made() -> None:
 
 
 def test_chance_of_the_default_is_that_of_the_number_of_runs() -> None:
-    plan = search(n_iter_distribution="poisson", n_iter=6).plan(MANY, 3, compare=False)
+    draws = {"n_iter_distribution": "poisson", "n_iter": 6}
+    assert "always tried" in search(**draws).plan(MANY, 3, compare=False).suggestion
+    plan = search(**draws, try_own_values=False).plan(MANY, 3, compare=False)
     assert f"tried with chance {1.0 - np.exp(-2.0):.2g}" in plan.suggestion
     grid = search(DPGridSearchCV, refit=False).plan(MANY, 3, compare=False)
     assert "is always tried" in grid.suggestion

@@ -41,6 +41,53 @@ def search(estimator: Any = None, **more: Any) -> DPRandomSearchCV:
     return flat(DPRandomSearchCV, estimator or Scripted(), {"quality": [0.2, 0.8]}, **settings)
 
 
+def of_kind(kind: str, own: float, values: list[float], seed: int, **more: Any) -> Any:
+    """Return a fitted search beside an estimator that is right on this share of records."""
+    kinds = {"random": DPRandomSearchCV, "adaptive": DPAdaptiveSearchCV}
+    if kind == "compose":
+        values, more = [own, *values], {"strategy": "compose", **more}
+    if kind == "adaptive":
+        more = {"sampler": "random", "n_trials": 4, **more}
+    made = flat(
+        kinds.get(kind, DPGridSearchCV), Scripted(own, delta=DELTA), {"quality": values},
+        epsilon=4.0, delta=DELTA, random_state=seed, **more,
+    )  # fmt: skip
+    return made.fit(*table(8000))
+
+
+@pytest.mark.parametrize(
+    "kind", ["random", "table", "compose", *(["adaptive"] if HAS_OPTUNA else [])]
+)
+class TestKeepsTheDefault:
+    """Theorem N6: whole searches return what is worse than the estimator as it is rarely."""
+
+    def test_what_is_no_better_is_not_returned(self, kind: str) -> None:
+        found = [of_kind(kind, 0.7, [0.7 - 1e-9, 0.69], seed).best_params_ for seed in range(12)]
+        # With a chance of 5 % for each, more than three are seen once in 500 times.
+        assert sum(params["quality"] != 0.7 for params in found) <= 3
+
+    def test_what_is_much_better_is_returned(self, kind: str) -> None:
+        found = of_kind(kind, 0.6, [0.8, 0.59], 0)
+        assert found.best_params_ == {"quality": 0.8}
+        assert {"quality": 0.6} in list(found.cv_results_["params"])
+
+    def test_without_a_default_the_largest_score_decides(self, kind: str) -> None:
+        off = {} if kind == "compose" else {"try_own_values": False}
+        if kind in ("table", "adaptive"):
+            off["choose_by"] = "max"
+        found = of_kind(kind, 0.6, [0.601] * 2, 0, **off)
+        assert (found.best_params_ == {"quality": 0.6}) == (kind == "compose")
+
+
+def test_choices_by_partitions_are_not_compared() -> None:
+    """Theorem N6: where no score is published, no chance is stated."""
+    plan = DPGridSearchCV(
+        Scripted(delta=DELTA), {"quality": [0.2, 0.8]}, epsilon=1.0, delta=DELTA,
+        strategy="noisy_max",
+    ).plan(2000, 3, compare=False)  # fmt: skip
+    assert "the chance that it is worse is not known" in str(plan)
+
+
 def test_ties_are_broken_without_the_data() -> None:
     # On public data scores are exact: the last three candidates are as good as each other.
     listed = [{"quality": [0.1], "mark": ["a"]}, {"quality": [0.7], "mark": ["b", "c", "d"]}]
@@ -120,8 +167,11 @@ def test_estimators_are_asked_to_set_what_is_searched_alone(selection: str) -> N
         DPGridSearchCV, Demanding(), grid, delta=DELTA, random_state=0, strategy=selection, **more
     )
     assert found.fit(X, Y).best_estimator_.quality in grid["quality"]
-    drawn = DPRandomSearchCV(Demanding(), grid, delta=DELTA, random_state=0).fit(X, Y)
+    alone = {"delta": DELTA, "random_state": 0, "try_own_values": False}
+    drawn = flat(DPRandomSearchCV, Demanding(), grid, **alone).fit(X, Y)
     assert drawn.best_estimator_.quality in grid["quality"]
+    drawn = DPRandomSearchCV(Demanding(), grid, delta=DELTA, random_state=0).fit(X, Y)
+    assert drawn.cv_results_["params"][0] == {"quality": 0.0}
 
 
 class Knows(Scripted):

@@ -33,7 +33,8 @@ class Way:
         return flat(self.kind, estimator, values, **{**FAST, **self.settings, **more})
 
 
-_SMALL = {"n_iter": 3, "n_iter_distribution": "geometric"}
+# The drawn candidates alone.
+_SMALL = {"n_iter": 3, "n_iter_distribution": "geometric", "try_own_values": False}
 # The listed candidates alone.
 _TABLE = {"strategy": "table", "try_own_values": False}
 WAYS = {
@@ -41,6 +42,9 @@ WAYS = {
     "random-refit": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "refit": True}),
     "random-part": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": 0.2}),
     "random-part-2": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": 0.2, "variant": 2}),
+    "random-own": Way(
+        DPRandomSearchCV, {**_SMALL, "tuning_fraction": 0.2, "try_own_values": True}
+    ),
     "random-folds": Way(
         DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "cv": 3, "refit": True}
     ),

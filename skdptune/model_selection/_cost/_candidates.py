@@ -79,6 +79,11 @@ class Candidates:
         made.suggestion = suggestion
         return made
 
+    def beside(self, own: Mapping[str, Any]) -> Candidates:
+        """Return the candidates and one that comes first."""
+        space = {name: [value] for name, value in own.items()}
+        return Candidates([space, *self.spaces], name=self.name, drawn=self.drawn)
+
     @property
     def default(self) -> dict[str, Any] | None:
         """The estimator's own values of suggested parameters; None where the user chose."""

@@ -84,11 +84,16 @@ class ExpectedGain:
         return math.hypot(0.5 / math.sqrt(self.n_score), self.score_noise)
 
     @property
+    def noise_reason(self) -> str:
+        """Why the noise of what the search costs speaks against it; empty if it does not."""
+        if self.loss <= (_LARGEST_LOSS_OF_FEW if self.is_narrow else _LARGEST_LOSS):
+            return ""
+        return f"the noise of its costs may lose {self.loss:.1f} points of accuracy"
+
+    @property
     def reason_against(self) -> str:
         """Why the search cannot be expected to help; empty if it can."""
-        reasons = []
-        if not self.loss <= (_LARGEST_LOSS_OF_FEW if self.is_narrow else _LARGEST_LOSS):
-            reasons.append(f"the noise of its costs may lose {self.loss:.1f} points of accuracy")
+        reasons = [self.noise_reason] if self.noise_reason else []
         limit = _LARGEST_DEVIATION_OF_FEW if self.is_narrow else _LARGEST_DEVIATION
         if not self.deviation <= limit:
             reasons.append(f"a score deviates by {100.0 * self.deviation:.1f} %")

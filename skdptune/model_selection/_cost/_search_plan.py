@@ -131,6 +131,8 @@ class SearchPlan:
         The space that the estimator suggests, in words, where the user gives none.
     advice : str
         What is to be expected of a search of that space, where that is nothing.
+    keeps : str
+        When another candidate than the estimator as it is is returned, in words.
     findings : CheckReport
         What `skdptune.check` finds: issues and tips, each with a code.
     distribution : RunCountDistribution or None
@@ -168,6 +170,7 @@ class SearchPlan:
     calibration: str = ""
     suggestion: str = ""
     advice: str = ""
+    keeps: str = ""
     findings: CheckReport = field(default_factory=CheckReport)
     distribution: RunCountDistribution | None = None
     uses: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
@@ -201,6 +204,7 @@ class SearchPlan:
             self._metrics_in_words,
             self.calibration,
             self.suggestion,
+            self.keeps,
             self.advice,
         )
         return [each for each in words if each]

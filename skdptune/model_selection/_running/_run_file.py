@@ -142,7 +142,8 @@ class RunFile:
         if not self._keeps_all:
             best = max(one.score for one in self.results.values())
             for place, one in self.results.items():
-                if one.model is not None and one.score < best:
+                # The first may be returned whatever its score is.
+                if place > 0 and one.model is not None and one.score < best:
                     self.results[place] = replace(one, model=None)
         self._write()
 

@@ -12,9 +12,15 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
-from skdptune.model_selection._choosing import TableChoice, TableOutlook, choose_from_table, encode
+from skdptune.model_selection._choosing import (
+    TableChoice,
+    advice_of,
+    choose_from_table,
+    encode,
+    kept_in_words,
+    tail_factor,
+)
 from skdptune.model_selection._cost import (
-    Candidates,
     Cost,
     CostModel,
     CurveSetting,
@@ -41,11 +47,6 @@ from skdptune.model_selection._strategies._strategy import (
     check_total,
 )
 
-_SAYS_LITTLE = "The table cannot be expected to tell the candidates apart"
-_KEEP_OWN = (
-    "With the estimator's own parameters among the candidates, these are kept unless another is "
-    "clearly better."
-)
 _LARGEST_LIMIT = 100.0
 # Noise of a table's fits beside their records, over that of the final fit: with more noise than
 # this they say little of the candidates.
@@ -147,12 +148,46 @@ class ScoreTable(Strategy):
         scale = noise.ratio * layout.sensitivity(plan.request.scorer, n_score)
         return scale if noise.kind == "gaussian" else scale * float(np.sqrt(2.0))
 
+    def _posterior(
+        self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> TableChoice:
+        """Return what the scores say of all candidates, and which to fit."""
+        # Theorem N5: the choice follows from noisy scores and public numbers.
+        plan, scorer, own = run.plan, run.scorer, run.plan.candidates.default
+        outlook = self.outlook(plan, None if run.public is None else run.public.n_samples)
+        unit = scorer.upper - scorer.lower
+        return choose_from_table(
+            encode(candidates),
+            np.array([result.score for result in results]),
+            outlook.score_noise * unit,
+            own_place(plan.request.estimator, candidates)
+            if own is None or own not in candidates
+            else candidates.index(own),
+            run_deviation=outlook.run_deviation * unit,
+            n_rivals=self.rivals(plan),
+        )
+
+    def rivals(self, plan: Plan) -> int:
+        """Return how many candidates the estimator as it is is compared with."""
+        return plan.model.n_runs - 1
+
+    def score_deviation(self, plan: Plan) -> float:
+        """Return the deviation of the noise on a mean score, in units of its range."""
+        scorer, noise = plan.request.scorer, plan.cost.score_noise
+        deviation = self.deviation_of_mean(plan) / (scorer.upper - scorer.lower)
+        return deviation * tail_factor(noise.kind)
+
+    def deviation_of_mean(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on the mean over splits."""
+        return self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
+
 
 @with_shared_text(SHARED_TEXT)
 class Composition(ScoreTable):
     """Give each candidate's fit the same noise, and publish all scores; any model may be kept.
 
-    A strategy of `DPGridSearchCV`: each candidate costs as much as a whole fit.
+    A strategy of `DPGridSearchCV`: each candidate costs as much as a whole fit. The largest score
+    wins; where the estimator's own values are listed, they are kept unless it is clearly larger.
 
     Parameters
     ----------
@@ -210,6 +245,15 @@ class Composition(ScoreTable):
         model = replace(model, score_epsilon=self.score_epsilon)
         return model, model.within(request.epsilon)
 
+    def best(
+        self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> tuple[int, float, float | None]:
+        """Return the winner's place: the estimator as it is, if listed, unless one is better."""
+        if own_place(run.plan.request.estimator, candidates) is None:
+            return super().best(run, candidates, results)
+        best = self._posterior(run, candidates, results).index
+        return best, results[best].score, None
+
 
 @with_shared_text(SHARED_TEXT)
 class FullTable(ScoreTable):
@@ -233,9 +277,8 @@ class FullTable(ScoreTable):
         back to. Not where `refit` is a callable.
     choose_by : {"posterior", "max"}, default="posterior"
         The posterior mean of a Gaussian process over the parameters, that knows the noise of the
-        scores and falls back to the estimator's own values where the noise hides which is better;
-        or the largest score. Without a space the largest score decides either way, since all
-        suggested values are safe ones.
+        scores, and the estimator's own values unless a candidate scores so much better that the
+        chance of a mistake is at most 5 % (Theorem N6); or the largest score.
     score_epsilon : float, optional
         What a candidate's score may cost at `delta`; by several metrics, its scores together.
     {storage_of_runs}
@@ -318,14 +361,7 @@ class FullTable(ScoreTable):
     def plan(self, request: PlanRequest) -> Plan:
         """Return the plan with the estimator's own values in the first row, where that can be."""
         tries_own = self.try_own_values and not callable(request.refit)
-        with_own = _with_own(request) if tries_own else request
-        if with_own is request:
-            return super().plan(request)
-        try:
-            return super().plan(with_own)
-        except ValueError:
-            # Some estimators cannot be fitted with their own values.
-            return super().plan(request)
+        return self.plan_with_own(request, _with_own(request) if tries_own else request)
 
     def plan_if_it_helps(self, request: PlanRequest) -> Plan | None:
         """Return the plan if the table can tell the candidates apart, by public numbers."""
@@ -392,43 +428,10 @@ class FullTable(ScoreTable):
     def best(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> tuple[int, float, float | None]:
-        best, score, deviation = super().best(run, candidates, results)
         if self.choose_by != "posterior":
-            return best, score, deviation
+            return super().best(run, candidates, results)
         found = self._posterior(run, candidates, results)
-        # What estimators suggest is near their own values, and safe: there the largest score
-        # gains more, and loses nothing (docs/defaults.md).
-        best = found.index if run.plan.candidates.suggestion is None else best
-        return best, float(found.mean[best]), float(found.std[best])
-
-    def _posterior(
-        self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
-    ) -> TableChoice:
-        """Return what the scores say of all candidates, and which to fit."""
-        # Theorem N5: the choice follows from noisy scores and public numbers.
-        plan, scorer, own = run.plan, run.scorer, run.plan.candidates.default
-        outlook = self.outlook(plan, None if run.public is None else run.public.n_samples)
-        return choose_from_table(
-            encode(candidates),
-            np.array([result.score for result in results]),
-            self.deviation_of_mean(plan),
-            own_place(plan.request.estimator, candidates)
-            if own is None or own not in candidates
-            else candidates.index(own),
-            run_deviation=outlook.run_deviation * (scorer.upper - scorer.lower),
-        )
-
-    def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
-        """Return what the plan's scores can be expected to show."""
-        layout, scorer = plan.layout, plan.request.scorer
-        return TableOutlook(
-            layout.n_samples,
-            plan.epsilon_in_all,
-            (plan.model.fit_noise or 1.0) / layout.train_share,
-            # How many public records there are is not known before `fit`.
-            plan.n_score if n_score is None else n_score,
-            self.deviation_of_mean(plan) / (scorer.upper - scorer.lower),
-        )
+        return found.index, float(found.mean[found.index]), float(found.std[found.index])
 
     def reason_against(self, plan: Plan, noise_ratio: float) -> str:
         """Return why the table cannot be expected to help; empty if it can."""
@@ -436,14 +439,14 @@ class FullTable(ScoreTable):
 
     def advice(self, plan: Plan) -> str:
         """Return that the table says little, where that is to be expected."""
-        outlook, is_given = self.outlook(plan), plan.candidates.suggestion is None
-        # What is suggested is chosen from by the largest score.
-        reason = outlook.reason_to_keep if is_given else outlook.reason_against
-        return f"{_SAYS_LITTLE}, since {reason}. {_KEEP_OWN}" if reason else ""
+        return advice_of(self.outlook(plan))
 
-    def deviation_of_mean(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the mean over splits."""
-        return self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
+    def keeps(self, plan: Plan) -> str:
+        """Return when the estimator as it is is not kept."""
+        keeps_own = self.choose_by == "posterior" and self.try_own_values
+        if not keeps_own or callable(plan.request.refit) or not self.rivals(plan):
+            return ""
+        return kept_in_words(self.outlook(plan))
 
 
 # The cost of all candidates ---------------------------------------------------------------------
@@ -610,9 +613,7 @@ def _with_own(request: PlanRequest) -> PlanRequest:
     own = own_values(request.estimator, sorted({name for each in listed for name in each}))
     if own is None:
         return request
-    own_space = {name: [value] for name, value in own.items()}
-    spaces = Candidates([own_space, *candidates.spaces], name=candidates.name, drawn=False)
-    return replace(request, candidates=spaces)
+    return replace(request, candidates=candidates.beside(own))
 
 
 def own_values(estimator: Any, names: Sequence[str]) -> dict[str, Any] | None:

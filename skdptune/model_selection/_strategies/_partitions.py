@@ -57,6 +57,10 @@ from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanReq
 _LEAST_NOISE = 0.05
 # Of a total: rounding must not exceed it.
 _NEARLY_ALL = 1.0 - 1e-9
+_NOT_COMPARED = (
+    "No score is published by which the winner could be compared with the estimator as it is: the "
+    "chance that it is worse is not known. A full table or a random search states it."
+)
 # Share of a fit's epsilon that choosing its parameters may cost.
 _CHOICE_SHARE = 0.25
 
@@ -189,6 +193,10 @@ class PartitionStrategy(Strategy):
         # Of one-sided exponential noise; a comparison with a threshold has more.
         partitions = partitions_of(plan)
         return 2.0 * partitions.sensitivity / partitions.epsilon
+
+    def keeps(self, plan: Plan) -> str:
+        """Return that the winner is not compared with the estimator as it is."""
+        return _NOT_COMPARED
 
     # Running ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,12 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._shared import BOUNDS, check_distribution
+from skdptune.mechanisms import noise_for_budget
+from skdptune.model_selection._choosing import advice_of, kept_in_words, margin, tail_factor
 from skdptune.model_selection._cost import DEFAULT_SHARE, Cost, CostModel, Layout, split_of
 from skdptune.model_selection._docstrings import SHARED_TEXT
-from skdptune.model_selection._running import generator_of, spawned
+from skdptune.model_selection._running import Result, generator_of, spawned
+from skdptune.model_selection._strategies._full_table import factor_of_rates, own_values
 from skdptune.model_selection._strategies._running_search import RunningSearch
 from skdptune.model_selection._strategies._strategy import (
     Choice,
@@ -41,6 +45,12 @@ _MOST_RUNS = 1e9
 # Distributions whose totals differ by less than this share cost the same.
 _TIE = 1e-2
 _RARELY = 0.05
+# Where the estimator's own values are tried and a final fit follows: noise of runs over that of
+# the final fit, at least and by their share of the records; what a score costs of a fit's epsilon.
+_NOISE_OF_RUNS, _NOISE_BY_SHARE = 1.5, 20.0
+_SCORE_SHARES, _SCORE_NOISE = (0.03, 0.1), 0.5
+# Then few records are tuned on, too: their final fit has all records, and nearly all of epsilon.
+_FEW, _FEWEST, _SHARE_OF_FEW = 1000, 100, 0.2
 
 
 @with_shared_text(SHARED_TEXT)
@@ -66,8 +76,9 @@ class RandomRuns(Strategy):
         Chance of each record to be used for tuning. "auto" takes the least of 5 and 10 % that
         leaves 1,000 records, by the public number of records, else 20 % if that leaves 200, else
         None. None tunes on all records that are not held out for validation.
-    variant : {1, 2}, default=1
+    variant : {"auto", 1, 2}, default="auto"
         With a `tuning_fraction`: the final fit leaves out the tuning records (1), or uses all (2).
+        "auto" is 2 where the estimator's own values are tried, else 1.
     extrapolate : {"auto", "linear"}, None or callable, default="auto"
         How a candidate's parameters are changed for runs on fewer records than the final fit
         has. Batches keep their share of the records. "linear" is the rule of the subsampling
@@ -75,6 +86,11 @@ class RandomRuns(Strategy):
         that of Adam stays. "auto" shrinks it by the root of that, which did better (see the
         benchmarks). A callable ``rule(params, n_tune, n_final)`` returns further parameters
         for the runs.
+    try_own_values : bool, default=True
+        Whether the estimator as it is is fitted and scored once beside the candidates, and
+        returned unless the winner scores so much better that the chance of a mistake is at most
+        5 % (Theorem N6). This run is published and paid for: it is a row of ``cv_results_``. Where
+        a final fit follows, runs have more noise than that, so that it has hardly more.
     warm_start : bool, default=False
         Whether the final fit starts from the winning run's model, for estimators that can.
     storage : str or path-like, optional
@@ -94,7 +110,7 @@ class RandomRuns(Strategy):
 
     Notes
     -----
-    Theorem F1, Theorem F13.
+    Theorem F1, Theorem F13, Theorem F14, Theorem N6.
 
     Examples
     --------
@@ -121,8 +137,9 @@ class RandomRuns(Strategy):
         at_least: tuple[int, float] | None = None,
         bound: str = "envelope",
         tuning_fraction: Any = "auto",
-        variant: int = 1,
+        variant: Any = "auto",
         extrapolate: Any = "auto",
+        try_own_values: bool = True,
         warm_start: bool = False,
         score_epsilon: float | None = None,
         storage: Any = None,
@@ -136,6 +153,7 @@ class RandomRuns(Strategy):
         self.tuning_fraction = tuning_fraction
         self.variant = variant
         self.extrapolate = extrapolate
+        self.try_own_values = try_own_values
         self.warm_start = warm_start
         self.score_epsilon = score_epsilon
         self.storage = storage
@@ -156,6 +174,7 @@ class RandomRuns(Strategy):
             raise ValueError(
                 f"extrapolate must be 'auto', 'linear', None or a callable; got {shown(rule)}."
             )
+        check_flag(self.try_own_values, name="try_own_values")
         check_flag(self.warm_start, name="warm_start")
         if self.warm_start and _names_of_start(search.estimator) is None:
             raise TypeError(
@@ -167,7 +186,14 @@ class RandomRuns(Strategy):
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
         """Return the share of the records for candidates' fits, and the variant of the rest."""
-        return self.tuning_fraction, self.variant
+        variant, share = self.variant, self.tuning_fraction
+        if variant == "auto":
+            variant = 1 if request.own is None else 2
+        is_auto = isinstance(share, str) and not request.replaces and request.own is not None
+        if is_auto and _FEWEST <= request.n_samples < _FEW and request.refit is not False:
+            validation = 0.0 if request.is_public else split_of(request.cv)[0]
+            share = _SHARE_OF_FEW * (1.0 - validation)
+        return share, variant
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
         """Return the cost by the cheapest distribution, and that within the budget."""
@@ -179,7 +205,18 @@ class RandomRuns(Strategy):
             distributions = steady or distributions
         models = [self._model(one, request, layout) for one in distributions]
         model = models[0] if len(models) == 1 else _best_of(models, request.epsilon)
+        if request.own is not None:
+            model = _with_own_run(model, request.epsilon)
         return model, model.within(request.epsilon)
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Return the plan, with a run of the estimator as it is where that can be."""
+        own = request.candidates.default
+        if own is None:
+            names = sorted({name for space in request.candidates for name in space})
+            own = own_values(request.estimator, names)
+        tries_own = self.try_own_values and own is not None
+        return self.plan_with_own(request, replace(request, own=own) if tries_own else request)
 
     def _model(
         self, distribution: RunCountDistribution, request: PlanRequest, layout: Layout
@@ -204,7 +241,9 @@ class RandomRuns(Strategy):
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
         distribution, folds = distribution_of(plan.model), max(plan.layout.folds, 1)
-        return distribution.mean * folds, float(runs_at_most(distribution, 0.99) * folds)
+        beside = 0 if plan.request.own is None else 1
+        most = float((runs_at_most(distribution, 0.99) + beside) * folds)
+        return (distribution.mean + beside) * folds, most
 
     def in_words(self, plan: Plan) -> str:
         """Return the distribution of the number of runs."""
@@ -221,8 +260,35 @@ class RandomRuns(Strategy):
 
     def own_in_words(self, plan: Plan) -> str:
         """Return how a search of a suggested space treats the estimator as it is."""
+        if plan.request.own is not None:
+            return "is a third of the draws, and always tried"
         never = float(distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
         return f"is a third of the draws, and tried with chance {1.0 - never:.2g}"
+
+    def rivals(self, plan: Plan) -> Any:
+        """Return the probability generating function of the number of candidates."""
+        return distribution_of(plan.model).pgf
+
+    def score_deviation(self, plan: Plan) -> float:
+        """Return the deviation of the noise on a score, in units of its range."""
+        kind = plan.cost.score_noise.kind
+        scale = plan.score_deviation() * (math.sqrt(2.0) if kind == "laplace" else 1.0)
+        return scale * tail_factor(kind)
+
+    def reason_against(self, plan: Plan, noise_ratio: float) -> str:
+        """Return why a search cannot be expected to help, by public numbers; empty if it can."""
+        if plan.request.own is None:
+            return super().reason_against(plan, noise_ratio)
+        reasons = (self.gain(plan, noise_ratio).noise_reason, self.outlook(plan).reason_against)
+        return ", and ".join(reason for reason in reasons if reason)
+
+    def advice(self, plan: Plan) -> str:
+        """Return that scores say little, where that is to be expected."""
+        return "" if plan.request.own is None else advice_of(self.outlook(plan))
+
+    def keeps(self, plan: Plan) -> str:
+        """Return how much better than the estimator as it is the winner must score."""
+        return "" if plan.request.own is None else kept_in_words(self.outlook(plan))
 
     def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
         """Iterate over the same search in the other ways of the subsampling paper."""
@@ -236,8 +302,9 @@ class RandomRuns(Strategy):
             other.set_params(n_iter_distribution=distribution, **changes)
             return other
 
-        if layout.tuning is not None and self.variant != 2:
-            yield "variant 2", changed(variant=2), {}
+        if layout.tuning is not None:
+            other = 3 - layout.variant
+            yield f"variant {other}", changed(variant=other), {}
         if layout.tuning is not None:
             yield "tuning on all records", changed(tuning_fraction=None), on_all
         yield "Rényi bound of the subsampling paper", changed(bound="rdp"), {}
@@ -248,30 +315,45 @@ class RandomRuns(Strategy):
     # Run and choose ---------------------------------------------------------------------------
 
     def choose(self, run: RunningSearch) -> Choice:
-        """Fit and score a random number of random candidates; the highest score wins."""
-        draw, candidates = run.streams.draw, run.plan.candidates
+        """Fit and score a random number of candidates; the best wins if it is clearly better."""
+        draw, candidates, own = run.streams.draw, run.plan.candidates, run.plan.request.own
         count = int(distribution_of(run.plan.model).sample(generator_of(draw)))
         seeds = spawned(draw, 1)[0]
         drawn = candidates.draw_each(spawned(seeds, max(count, 1)))
-        if count == 0:
-            # No run: a candidate that nobody tried, and the worst score.
-            worst = run.scorer.lower
-            untried = candidates.default or drawn[0]
-            return Choice(untried, worst, None, [{"params": untried, "score": worst}])
-        results = run.fit_and_score(drawn)
-        best = run.highest(results)
+        first = [] if own is None else [own]
+        tried = [*first, *drawn[:count]]
+        made = run.fit_and_score(tried) if tried else []
+        beside, results = made[: len(first)], made[len(first) :]
+        # No run: a candidate that nobody tried, and the worst score.
+        params = candidates.default or drawn[0]
+        winner = Result(None, run.scorer.lower, math.nan, None)
+        if results:
+            best = run.highest(results)
+            params, winner = drawn[best], results[best]
+        pairs = list(zip([*first, params], [*beside, winner], strict=True))
+        rows = [{"params": each, "score": result.score} for each, result in pairs]
+        index = len(rows) - 1
+        if beside and not (results and self._is_clear(run, winner.score - beside[0].score)):
+            index = 0
         details = {}
         if run.keeps_all:
             details = {
                 "n_runs": count,
-                "params": drawn,
+                "params": drawn[:count],
                 "scores": np.array([result.score for result in results]),
                 "seconds": [result.seconds for result in results],
                 "errors": [result.error for result in results],
             }
-        winner = results[best]
-        row = {"params": drawn[best], "score": winner.score}
-        return Choice(drawn[best], winner.score, winner.model, [row], diagnostics=details)
+        params, chosen = pairs[index]
+        return Choice(params, chosen.score, chosen.model, rows, index, diagnostics=details)
+
+    def _is_clear(self, run: RunningSearch, gain: float) -> bool:
+        """Return whether the winner is better than the estimator as it is, by both scores."""
+        # Theorem N6: of a random number of candidates.
+        n_score = None if run.public is None else run.public.n_samples
+        outlook, scorer = self.outlook(run.plan, n_score), run.scorer
+        deviation = math.sqrt(2.0) * outlook.deviation * (scorer.upper - scorer.lower)
+        return gain > margin(outlook.rivals) * deviation
 
     # Refit ------------------------------------------------------------------------------------
 
@@ -404,6 +486,32 @@ def distribution_of(model: CostModel) -> RunCountDistribution:
     """Return the distribution of the number of runs that a plan has chosen."""
     found: RunCountDistribution = model.solved
     return found
+
+
+def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
+    """Return the cost model of a selection, and of one more run whose score is published."""
+    selected = model.select
+
+    # Theorem F14: one run more, of the same records.
+    def select(run: PrivacyProfile) -> PrivacyProfile:
+        return selected(run) + run
+
+    note = f"{model.note}, and one run of the estimator as it is"
+    layout = model.layout
+    found = replace(model, select=select, note=note)
+    if epsilon is None or not layout.final:
+        return found
+    fit_noise = max(_NOISE_OF_RUNS, _NOISE_BY_SHARE * (layout.tuning or 1.0))
+    found = replace(found, fit_noise=fit_noise, score_noise=_score_noise(epsilon, model))
+    return replace(found, rate_factor=factor_of_rates(found, epsilon))
+
+
+def _score_noise(epsilon: float, model: CostModel) -> float:
+    """Return the noise of a score over that of a fit: half of what chance makes of a score."""
+    unit, _ = noise_for_budget(epsilon, model.delta)
+    share = unit / (_SCORE_NOISE * math.sqrt(model.layout.n_score))
+    low, high = _SCORE_SHARES
+    return 1.0 / min(max(share, low), high)
 
 
 def _is_erratic(distribution: RunCountDistribution) -> bool:

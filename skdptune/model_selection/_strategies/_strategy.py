@@ -17,6 +17,7 @@ from skdptune._validation import check_flag, check_kind, check_option, check_rea
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
 from skdptune.base._shared import RESERVED_PARAMETERS, is_set_by_budget
 from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._choosing import TableOutlook
 from skdptune.model_selection._cost import (
     FEW_COLUMNS,
     BudgetSetting,
@@ -67,6 +68,8 @@ class PlanRequest:
         The space as the user gave it; None where it is suggested.
     is_multimetric : bool
         Whether the metrics have names, under which their scores are to be shown.
+    own : dict or None
+        The estimator's own values, where they are tried beside candidates that are drawn.
     """
 
     estimator: Any
@@ -84,6 +87,7 @@ class PlanRequest:
     is_random: bool = False
     given: Any = None
     is_multimetric: bool = False
+    own: dict[str, Any] | None = None
 
     @property
     def scorer(self) -> BoundedScorer:
@@ -126,7 +130,8 @@ class PlanRequest:
 
     def fit_costs(self, extrapolate: Any) -> FitCosts:
         """Return the costs of the candidates' fits."""
-        return FitCosts(self.estimator, self.candidates, extrapolate, self.classes, self.is_pure)
+        candidates = self.candidates if self.own is None else self.candidates.beside(self.own)
+        return FitCosts(self.estimator, candidates, extrapolate, self.classes, self.is_pure)
 
 
 @dataclass(frozen=True)
@@ -425,6 +430,16 @@ class Strategy(BaseStrategy, ABC):
         model.check(cost)
         return Plan(self, request, model, cost, model.components(cost))
 
+    def plan_with_own(self, request: PlanRequest, with_own: PlanRequest) -> Plan:
+        """Return the plan with the estimator's own values if that can be, else without."""
+        if with_own is not request:
+            try:
+                return Strategy.plan(self, with_own)
+            except ValueError:
+                # Some estimators cannot be fitted with their own values.
+                pass
+        return Strategy.plan(self, request)
+
     def in_words(self, plan: Plan) -> str:
         """Return the distribution of the number of runs in words, empty if it is fixed."""
         return ""
@@ -453,14 +468,36 @@ class Strategy(BaseStrategy, ABC):
             noise_ratio,
             plan.n_score,
             self.score_deviation(plan),
-            is_classifier(plan.request.estimator)
-            and layout.n_features is not None
-            and layout.n_features <= FEW_COLUMNS,
+            self.is_narrow(plan),
         )
+
+    def is_narrow(self, plan: Plan) -> bool:
+        """Return whether it is a classification of few columns."""
+        n_features = plan.layout.n_features
+        few = n_features is not None and n_features <= FEW_COLUMNS
+        return few and is_classifier(plan.request.estimator)
 
     def score_deviation(self, plan: Plan) -> float:
         """Return the deviation of the noise on a score, in units of its range."""
         return plan.score_deviation()
+
+    def rivals(self, plan: Plan) -> Any:
+        """Return how many candidates the estimator as it is is compared with; see `margin`."""
+        return len(plan.candidates.grid()) - 1
+
+    def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
+        """Return what the plan's scores can be expected to show."""
+        return TableOutlook(
+            plan.layout.n_samples,
+            plan.epsilon_in_all,
+            (plan.model.fit_noise or 1.0) / plan.layout.train_share,
+            # How many public records there are is not known before `fit`.
+            plan.n_score if n_score is None else n_score,
+            self.score_deviation(plan),
+            self.rivals(plan),
+            plan.request.scorer.name.endswith("accuracy"),
+            self.is_narrow(plan),
+        )
 
     def reason_against(self, plan: Plan, noise_ratio: float) -> str:
         """Return why a search cannot be expected to help, by public numbers; empty if it can."""
@@ -468,6 +505,10 @@ class Strategy(BaseStrategy, ABC):
 
     def advice(self, plan: Plan) -> str:
         """Return what else a plan says of the search that is made."""
+        return ""
+
+    def keeps(self, plan: Plan) -> str:
+        """Return when another candidate than the estimator as it is is returned."""
         return ""
 
     def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
