@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import available_if
 
 from skdptune._docstrings import with_shared_text
-from skdptune._formatting import shown, shown_names, shown_number
+from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.base._shared import declared_labels, labels_in, own_parameters, read_targets
 from skdptune.calibration._histogram import COARSE, ScoreHistogram, edges_for
@@ -234,7 +234,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
             return False
         raise ValueError(
             f"n_samples must be at least {_LEAST_RECORDS * scale:,.0f} for a score histogram at "
-            f"epsilon={shown_number(self.epsilon)}, of which it has share={self.share:g}; got "
+            f"epsilon={shown(self.epsilon)}, of which it has share={self.share:g}; got "
             f"{n_samples:,}. Areas would be wrong by more than 0.04. Give more epsilon or a "
             "larger share; insist=True releases it all the same."
         )

@@ -104,6 +104,7 @@ class ReleasePlan:
 class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
     """What private estimators with one more release share; a subclass brings the release."""
 
+    delta: float | None  # type: ignore[assignment]
     _release_name: ClassVar[str]
     # For `make_private_pipeline`, which tells the model what a schema knows.
     _model_prefix = "estimator__"

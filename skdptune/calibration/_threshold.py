@@ -44,6 +44,9 @@ class PrivateThreshold(PrivateScoreCurves):
         From which probability of the positive label on it is predicted, or from which decision.
     best_score_ : float
         The recall, the precision, or the mean cost of a record, as the histogram has it.
+    best_score_std_ : float
+        Its standard deviation: of the noise, and of sampling (not for "cost"). Where it is too
+        large, as with few records of a label, give a larger `share`.
     {shared_attributes}
 
     See Also
@@ -129,10 +132,11 @@ class PrivateThreshold(PrivateScoreCurves):
     def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
         super()._release(X, y, scale, generator)
         choose = {"recall": self._for_recall, "precision": self._for_precision}
-        score, self.best_score_ = choose.get(self.metric, self._for_cost)()
+        found = choose.get(self.metric, self._for_cost)()
+        score, self.best_score_, self.best_score_std_ = found
         self.best_threshold_ = float(self._thresholds(score))
 
-    def _for_recall(self) -> tuple[float, float]:
+    def _for_recall(self) -> tuple[float, float, float]:
         """Return the highest score above which the wanted share of positive records lies."""
         recall = self.histogram_.above()[1]
         # Of several edges with one recall the highest: interpolation needs growing numbers.
@@ -140,23 +144,28 @@ class PrivateThreshold(PrivateScoreCurves):
         edges = self.histogram_.edges[::-1][places]
         score = float(np.interp(float(self.at_least or 0.0), recall, edges))
         if score <= self.histogram_.edges[0]:
-            return -np.inf, 1.0
-        return score, self.histogram_.share_above(1, score)
+            return -np.inf, 1.0, 0.0
+        spread = self.histogram_.above_std(1)[::-1]
+        recall_there = self.histogram_.share_above(1, score)
+        return score, recall_there, float(np.interp(score, self.histogram_.edges, spread))
 
-    def _for_precision(self) -> tuple[float, float]:
-        precision, _, is_known = self.histogram_.precision_above()
-        reaches = np.flatnonzero(is_known & (precision >= self.at_least))
+    def _for_precision(self) -> tuple[float, float, float]:
+        precision, spread, is_known = self.histogram_.precision_above()
+        reaches = np.flatnonzero(is_known & (precision >= float(self.at_least or 0.0)))
         place = np.where(is_known, precision, -1.0).argmax() if not reaches.size else reaches[-1]
-        return self._at_edge(int(place)), float(precision[place])
+        return self._at_edge(int(place)), float(precision[place]), float(spread[place])
 
-    def _for_cost(self) -> tuple[float, float]:
+    def _for_cost(self) -> tuple[float, float, float]:
         false_positive, false_negative = (float(cost) for cost in self.costs or (1.0, 1.0))
         negative, positive = self.histogram_.sizes
         above = self.histogram_.above()
         costs = false_positive * negative * above[0] + false_negative * positive * (1.0 - above[1])
         costs = costs / (negative + positive)
         place = int(costs.argmin())
-        return self._at_edge(place), float(costs[place])
+        n_below = self.histogram_.n_bins - place
+        squares = place * false_positive**2 + n_below * false_negative**2
+        spread = self.histogram_.scale * squares**0.5 / (negative + positive)
+        return self._at_edge(place), float(costs[place]), float(spread)
 
     def _at_edge(self, place: int) -> float:
         """Return an edge, counted from above; the ends are beyond all scores."""

@@ -140,7 +140,8 @@ class ScoreCurvesDisplay:
                 1, len(kinds), figsize=(width, SIZE[1]), layout="constrained"
             )
             axes = list(self.ax_)
-        self.lines_, self.bands_ = [], []
+        self.lines_: list[Any] = []
+        self.bands_: list[Any] = []
         for place, (each, own) in enumerate(zip(kinds, axes, strict=True)):
             self._draw(each, own, band, is_first=place == 0)
         return self

@@ -29,7 +29,9 @@ def test_wanted_recall_is_that_of_new_records(model: Any, wanted: float) -> None
     found = fitted(clone(model), at_least=wanted)
     assert found.best_score_ == pytest.approx(wanted, abs=0.01)
     told = found.predict(X[TEST])
-    assert (told[Y[TEST] == "ill"] == "ill").mean() == pytest.approx(wanted, abs=0.06)
+    recall = (told[Y[TEST] == "ill"] == "ill").mean()
+    assert recall == pytest.approx(wanted, abs=0.06)
+    assert abs(recall - wanted) < 3.0 * found.best_score_std_ < 0.15
 
 
 def test_wanted_precision_is_that_of_new_records() -> None:
@@ -49,7 +51,8 @@ def test_least_cost_is_found() -> None:
         return float((false + 10.0 * missed).mean())
 
     mine = cost(found.predict(X[TEST]) == "ill")
-    assert mine == pytest.approx(found.best_score_, abs=0.05)
+    assert mine == pytest.approx(found.best_score_, abs=5.0 * found.best_score_std_)
+    assert 0.0 < found.best_score_std_ < 0.02
     chances = found.predict_proba(X[TEST])[:, 0]
     best = min(cost(chances >= limit) for limit in np.linspace(0.0, 1.0, 101))
     assert mine <= 1.15 * best
