@@ -10,6 +10,7 @@ from scipy import special
 from sklearn.base import ClassifierMixin, is_classifier
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown, shown_names
@@ -210,8 +211,9 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
 
     def _check_labels(self, labels: NDArray[Any]) -> None:
         if labels.size != 2:
+            got = "one class" if labels.size == 1 else f"{labels.size} classes"
             raise ValueError(
-                f"estimator must have two classes; got {labels.size} labels. Only binary "
+                f"estimator must have two classes; got {got}. Only binary "
                 "classification is supported: fit one model against the rest for each class."
             )
         if self.pos_label is not None and self.pos_label not in labels.tolist():
@@ -236,7 +238,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
             f"n_samples must be at least {_LEAST_RECORDS * scale:,.0f} for a score histogram at "
             f"epsilon={shown(self.epsilon)}, of which it has share={self.share:g}; got "
             f"{n_samples:,}. Areas would be wrong by more than 0.04. Give more epsilon or a "
-            "larger share; insist=True releases it all the same."
+            "larger share; insist=True releases it anyway."
         )
 
     def _note(self, plan: ReleasePlan) -> str:
@@ -404,22 +406,32 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.asarray(self._fitted("predict")(X))
+        return np.asarray(self._method("predict")(X))
 
     @_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, of the classifier."""
-        return np.asarray(self._fitted("predict_proba")(X))
+        return np.asarray(self._method("predict_proba")(X))
 
     @_has("predict_log_proba")
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of `predict_proba`."""
-        return np.asarray(self._fitted("predict_log_proba")(X))
+        return np.asarray(self._method("predict_log_proba")(X))
 
     @_has("decision_function")
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the decisions of the classifier."""
-        return np.asarray(self._fitted("decision_function")(X))
+        return np.asarray(self._method("decision_function")(X))
+
+    def _method(self, name: str) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, name)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of the classifier, for two classes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
 def _counts(cells: NDArray[np.intp], labels: NDArray[np.intp], n_cells: int) -> Any:

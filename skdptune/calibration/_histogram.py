@@ -18,7 +18,7 @@ from sklearn.utils import Bunch
 Floats = NDArray[np.float64]
 # Of the bands of whole histograms.
 CONFIDENCE = 0.95
-# A sum of counts below so many standard deviations of its noise says nothing of a share in it.
+# In a smaller sum, in standard deviations of its noise, shares are not shown.
 _LEAST_DEVIATIONS = 3.0
 
 

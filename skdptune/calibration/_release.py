@@ -62,7 +62,7 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator, gaussian_profile, noise_for_budget
 
 _ALONE = (
-    "this budget pays for the release alone: what the frozen model cost comes on top, and is in "
+    "this budget pays only for the release: what the frozen model cost comes on top, and is in "
     "its own report"
 )
 _NOT_LAST = Refusal(
@@ -74,7 +74,7 @@ _NOT_LAST = Refusal(
 )
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
-# A prediction for a record alone differs from that among others by rounding, which is less.
+# Predictions with and without other records differ by rounding, which is less.
 _ROUNDING = 1e-3
 
 
@@ -132,7 +132,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def cost_parameters(self) -> frozenset[str]:
-        """Names of the parameters on which the cost depends, beside those of the estimator."""
+        """Names of the parameters that set the cost; those of the estimator are its own."""
         return frozenset({"estimator", "epsilon", "delta", "share"})
 
     @property
@@ -141,7 +141,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         return neighbouring_of(self.estimator)
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, the release included, from public numbers alone.
+        """Return what a fit costs, the release included, from public numbers only.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return what a fit's report will assume, from parameters and public sizes.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         return float(budget_owners(self)[0].delta or 0.0)
 
     def _is_precise(self, scale: float, n_samples: int) -> bool:
-        """Return whether so many records are enough for the noise; may refuse if not."""
+        """Return whether there are enough records for the noise; may refuse if not."""
         return True
 
     def _plan(self, n_samples: int, n_features: int | None) -> ReleasePlan:
@@ -288,6 +288,9 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         # An interrupted fit leaves no release, and none of before.
         self.__dict__.pop("privacy_", None)
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         plan = self._plan(self._public_size(number_of_samples(X)), number_of_features(X))
         self._check_targets(y)
         generator = fit_generator(self.random_state)
@@ -332,7 +335,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         )
 
     def _note(self, plan: ReleasePlan) -> str:
-        """Return public words on the release, for the report."""
+        """Return a public remark on the release, for the report."""
         return ""
 
     # For scikit-learn ---------------------------------------------------------------------
@@ -382,15 +385,15 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
 def values_of_records(
     model: Any, X: Any, value_of: Callable[[Any], NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], Callable[[int], float]]:
-    """Return a number for each record, and how to compute it for the record alone.
+    """Return a number for each record, and a function that computes one without the others.
 
     Parameters
     ----------
     model : estimator
-        Fitted; it treats each record by itself, up to rounding.
+        Fitted; predictions depend on other records by rounding only.
     X : array-like
     value_of : callable
-        From records to their numbers. A record on which it fails alone has NaN.
+        From records to their numbers. A record for which it fails has NaN.
 
     Notes
     -----
@@ -426,8 +429,8 @@ def cells_of(
 ) -> NDArray[np.intp]:
     """Return the place of each number among inner edges, -1 for NaN.
 
-    A number near an edge is computed again for its record alone, so that rounding, which may
-    depend on other records, decides no cell.
+    A number near an edge is computed again without the other records, so that their influence on
+    rounding decides no cell.
 
     Notes
     -----

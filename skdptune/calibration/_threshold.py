@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
@@ -183,7 +184,7 @@ class PrivateThreshold(PrivateScoreCurves):
         -------
         ndarray of shape (n_samples,)
         """
-        self._fitted("predict")
+        check_is_fitted(self)
         is_positive = self._responses(X) >= self.best_threshold_
         negative = self.classes_[self.classes_ != self._positive][0]
         return np.where(is_positive, self._positive, negative).astype(self.classes_.dtype)

@@ -62,8 +62,8 @@ class ScoreCurvesDisplay:
 
     Notes
     -----
-    The bands are those of each point by itself. They know the noise and the sampling, and not that
-    the records were those of the fit, whose scores are somewhat too good. The histogram was paid
+    Each point has its own band, of noise and sampling. Bands do not know that scores of records in
+    the fit are somewhat too good. The histogram was paid
     for, for neighbours as its report says.
 
     Examples
@@ -118,7 +118,7 @@ class ScoreCurvesDisplay:
         Parameters
         ----------
         kind : {"roc", "precision_recall", "reliability"} or sequence of these
-            By default all that there are: without probabilities there is no reliability.
+            By default all. Reliability needs probabilities.
         ax : matplotlib Axes, optional
             To draw one kind on; by default new ones.
         band : bool, default=True

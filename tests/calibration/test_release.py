@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, privacy_of
@@ -23,7 +26,7 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
-from tests.testing.estimators import Right
+from tests.base.nasty_records import FIT_TAKES_ANY_RECORD
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 3))
@@ -190,16 +193,6 @@ def test_fits_with_a_record_that_no_step_reads_end() -> None:
 # Refusals -------------------------------------------------------------------------------------
 
 
-class Watched(Right):
-    """A private classifier that notes that it was fitted."""
-
-    n_fits = 0
-
-    def fit(self, X: Any, y: Any) -> Any:
-        type(self).n_fits += 1
-        return super().fit(X, y)
-
-
 def test_too_few_records_for_the_noise_are_refused_before_they_are_read() -> None:
     ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=1e-4)
     model = PrivateScoreCurves(DPLogisticRegression(), epsilon=0.5, ledger=ledger)
@@ -234,7 +227,7 @@ def test_wrong_parameters_are_refused(settings: dict[str, Any], message: str) ->
     given = {"estimator": DPLogisticRegression(), "epsilon": 1.0} | settings
     with pytest.raises((ValueError, NoProfileError), match=message):
         PrivateScoreCurves(**given).fit(X, Y)
-    with pytest.raises(ValueError, match="must have two classes; got 3 labels"):
+    with pytest.raises(ValueError, match="must have two classes; got 3 classes"):
         PrivateScoreCurves(DPLogisticRegression(), epsilon=1.0).fit(X, np.arange(6000) % 3)
 
 
@@ -288,6 +281,23 @@ def test_what_a_fit_is_given_is_passed_on() -> None:
         inner = model.estimator.set_fit_request(coef_init=True)
         routed = PrivateScoreCurves(inner, epsilon=4.0).fit(X, Y, coef_init=start)
     assert routed.estimator_.coef_[0, 0] == pytest.approx(2.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", [PrivateScoreCurves, PrivateThreshold])
+def test_scikit_learn_takes_it_for_a_classifier(kind: Any) -> None:
+    of_threshold: dict[str, Any] = {} if kind is PrivateScoreCurves else {"at_least": 0.5}
+    expected = dict(FIT_TAKES_ANY_RECORD)
+    if of_threshold:
+        expected["check_classifiers_train"] = "labels follow from the chosen threshold"
+    model = kind(DPLogisticRegression(), epsilon=1.0, insist=True, **of_threshold)
+    with warnings.catch_warnings():
+        # The checks fit a few dozen records, for which delta is too large.
+        warnings.simplefilter("ignore")
+        results = check_estimator(model, expected_failed_checks=expected, on_fail=None)
+    assert [each["check_name"] for each in results if each["status"] == "failed"] == []
+    assert sum(each["status"] == "passed" for each in results) >= 40
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_methods_are_those_of_the_classifier() -> None:
