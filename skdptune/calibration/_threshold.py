@@ -47,7 +47,7 @@ class PrivateThreshold(PrivateScoreCurves):
         The recall, the precision, or the mean cost of a record, as the histogram has it.
     best_score_std_ : float
         Its standard deviation: of the noise, and of sampling (not for "cost"). Where it is too
-        large, as with few records of a label, give a larger `share`.
+        large, as with few records of a label, give a larger `share`, such as 0.2.
     {shared_attributes}
 
     See Also
