@@ -139,13 +139,12 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
     >>> X = rng.normal(size=(20_000, 3))
     >>> y = X[:, 0] + rng.normal(size=20_000) > 1
     >>> model = PrivateScoreCurves(DPLogisticRegression(), epsilon=1.0, random_state=0).fit(X, y)
-    >>> round(model.roc_auc_, 2), model.roc_auc_std_ < 0.02
-    (0.84, True)
-    >>> print(model.privacy_)  # doctest: +ELLIPSIS
-    PrivateScoreCurves: ε = 1.000 at δ = 1e-5, spent ...
-    ├─ DPLogisticRegression  ε = 0.98...
-    └─ score histogram     ε = 0.1...
-    ...
+    >>> bool(abs(model.roc_auc_ - 0.85) < 2 * model.roc_auc_std_ < 0.05)
+    True
+    >>> [part.name for part in model.privacy_.parts]
+    ['DPLogisticRegression', 'score histogram']
+    >>> model.privacy_.epsilon
+    1.0
     """
 
     _release_name = "score histogram"

@@ -64,13 +64,14 @@ class PrivateThreshold(PrivateScoreCurves):
     >>> from skdptune.calibration import PrivateThreshold
     >>> from skdptune.linear_model import DPLogisticRegression
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(50_000, 3))
-    >>> y = np.where(X[:, 0] + rng.normal(size=50_000) > 2.5, "ill", "well")
+    >>> X = rng.normal(size=(20_000, 3))
+    >>> y = np.where(X[:, 0] + rng.normal(size=20_000) > 1.5, "ill", "well")
     >>> model = PrivateThreshold(
-    ...     DPLogisticRegression(), at_least=0.8, pos_label="ill", epsilon=1.0, random_state=0
+    ...     DPLogisticRegression(), at_least=0.8, pos_label="ill", epsilon=2.0, random_state=0
     ... )
-    >>> round(float((model.fit(X, y).predict(X)[y == "ill"] == "ill").mean()), 1)
-    0.8
+    >>> found = (model.fit(X, y).predict(X)[y == "ill"] == "ill").mean()
+    >>> bool(abs(found - 0.8) < 2 * model.best_score_std_ < 0.1)
+    True
     """
 
     def __init__(
