@@ -37,6 +37,8 @@ __all__ = [
     "PTRLinearRegression",
     "ParetoFront",
     "PrivacyLedger",
+    "PrivateScoreCurves",
+    "PrivateThreshold",
     "RandomRuns",
     "RowNormClipper",
     "TableEncoder",
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from skdptune import accounting as accounting
     from skdptune import audit as audit
     from skdptune import base as base
+    from skdptune import calibration as calibration
     from skdptune import checks as checks
     from skdptune import ensemble as ensemble
     from skdptune import inspection as inspection
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
+    from skdptune.calibration import PrivateScoreCurves, PrivateThreshold
     from skdptune.checks import check
     from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
     from skdptune.ledger import PrivacyLedger, config_context, get_config, set_config
@@ -109,6 +113,7 @@ else:
         "accounting": (),
         "audit": (),
         "base": (),
+        "calibration": ("PrivateScoreCurves", "PrivateThreshold"),
         "checks": ("check",),
         "ensemble": ("DPExplainableBoostingClassifier", "DPExplainableBoostingRegressor"),
         "inspection": (),

@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 
 from skdptune.accounting import Binomial, PrivacyProfile
+from skdptune.calibration import PrivateScoreCurves, PrivateThreshold
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
@@ -710,6 +712,36 @@ def _of_last_record(model: Any, y: Any, share: float) -> Case:
     return Case(draw, claim)
 
 
+# Histograms of scores ------------------------------------------------------------------
+
+
+def curves() -> dict[str, Case]:
+    # Of no weight, so that scores are 0: in the upper of two bins.
+    frozen = FrozenEstimator(DPLogisticRegression(**NORMAL).fit(WITHOUT, LABELS))
+    return {
+        kind.__name__: _of_count(
+            kind(frozen, epsilon=8.0, delta=DELTA, n_bins=2, insist=True, n_public=4, **more)
+        )
+        for kind, more in ((PrivateScoreCurves, {}), (PrivateThreshold, {"at_least": 0.5}))
+    }
+
+
+def _of_count(model: Any) -> Case:
+    """Return the audit of the count that the last record is in, or is not."""
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        n = 4 if present else 3
+        fitted = model.set_params(random_state=seed_of(rng)).fit(WITHOUT[:n], LABELS[:n])
+        return float(fitted.histogram_.counts[1, 1])
+
+    def claim() -> PrivacyProfile:
+        # All but the tenth of the squared shift that is for the range.
+        profile = model.fit(WITHOUT, LABELS).privacy_.profile
+        return _of_share(profile, math.sqrt(0.9), DELTA)
+
+    return Case(draw, claim)
+
+
 # Nets -----------------------------------------------------------------------------------
 
 
@@ -751,7 +783,7 @@ def nets() -> dict[str, Case]:
 
 def cases() -> dict[str, Case]:
     """Return all audits by name."""
-    found = classifiers() | regressions() | boosting() | scalers() | searches()
+    found = classifiers() | regressions() | boosting() | curves() | scalers() | searches()
     if HAS_OPTUNA:
         found["DPAdaptiveSearchCV, table"] = adaptive_case()
     if HAS_PARETO:

@@ -45,6 +45,11 @@ ESTIMATORS = {
         {"bounds": (-3, 3), "target_bound": 1.0, "max_rounds": 2},
         TARGETS,
     ),
+    "PrivateScoreCurves": ({"estimator": INNER, "epsilon": 1.0, "insist": True}, LABELS),
+    "PrivateThreshold": (
+        {"estimator": INNER, "epsilon": 1.0, "at_least": 0.5, "insist": True},
+        LABELS,
+    ),
     "DPMinMaxScaler": ({"bounds": (-3, 3)}, None),
     "DPStandardScaler": ({"bounds": (-3, 3)}, None),
 }

@@ -11,6 +11,7 @@ from skdptune.inspection._grid_scores import GridScoresDisplay
 from skdptune.inspection._ledger_display import LedgerDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
 from skdptune.inspection._privacy_profile import PrivacyProfileDisplay, TradeOffDisplay
+from skdptune.inspection._score_curves import ScoreCurvesDisplay
 from skdptune.inspection._search_plan import SearchPlanDisplay, TuningCostDisplay
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "LedgerDisplay",
     "ParetoFrontDisplay",
     "PrivacyProfileDisplay",
+    "ScoreCurvesDisplay",
     "SearchPlanDisplay",
     "TradeOffDisplay",
     "TuningCostDisplay",

@@ -45,10 +45,11 @@ classes : sequence, optional
     is public; "objective", "output" and "psgd" then accept two labels only.
 class_weight : mapping of class to float, optional
     Weights of classes, by which the losses of their records are multiplied; classes that are not
-    named weigh 1. They must be public numbers, not counted in the data. Unlike in scikit-learn,
-    they are divided by the largest, so that no record's influence grows and the cost stays: for
-    the model of scikit-learn, multiply `C` by the largest. "preconditioned", "sgd" and "adam"
-    multiply clipped gradients.
+    named weigh 1. For a rare class take `skdptune.calibration.PrivateThreshold` instead. Weights
+    must be public numbers, not counted in the data. Unlike in scikit-learn, they are divided by
+    the largest, so that no record's influence grows and the cost stays: for the model of
+    scikit-learn, multiply `C` by the largest. "preconditioned", "sgd" and "adam" multiply
+    clipped gradients.
 fit_intercept : bool, default=True
     Whether there is an intercept.
 epochs : float or "max", optional

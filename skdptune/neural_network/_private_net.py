@@ -81,7 +81,8 @@ ledger : PrivacyLedger, optional
 class_weight : mapping of class to float, optional
     Weights of classes, by which the clipped gradients of their records are multiplied; classes
     that are not named weigh 1. They must be public numbers, not counted in the data. They are
-    divided by the largest, so that no record's influence grows and the cost stays.""",
+    divided by the largest, so that no record's influence grows and the cost stays. For a rare
+    class take `skdptune.calibration.PrivateThreshold` instead.""",
     "components": """\
 **components
     Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.""",

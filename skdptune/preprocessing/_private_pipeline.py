@@ -154,9 +154,11 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
     if not has_cost(estimator):
         raise no_profile(estimator)
     known = {"target_bound": None} if known is None else known
-    own = own_parameters(estimator)
+    # Of what is around a model, the parameters of the model.
+    prefix = getattr(type(estimator), "_model_prefix", "")
+    own = own_parameters(getattr(estimator, prefix.removesuffix("__")) if prefix else estimator)
     is_open = {name for name, value in own.items() if value is None}
     if "target_bound" in is_open - set(known) and not hasattr(estimator, "_has_optional_bound"):
         has_labels = "classes" in known
         raise ValueError(_LABELS_FOR_NUMBERS if has_labels else _NO_BOUND)
-    return {name: value for name, value in known.items() if name in is_open}
+    return {f"{prefix}{name}": value for name, value in known.items() if name in is_open}

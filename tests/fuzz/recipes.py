@@ -40,7 +40,8 @@ from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 Values = dict[str, list[Any]]
 
 FOLDERS = [
-    *("accounting", "audit", "base", "ensemble", "inspection", "ledger", "linear_model"),
+    *("accounting", "audit", "base", "calibration", "ensemble", "inspection", "ledger"),
+    "linear_model",
     *("mechanisms", "checks", "metrics", "model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 ]
@@ -129,6 +130,22 @@ def regressions() -> Values:
         "alpha": [None, 1.0, 1e-6],
         "data_norm": [1.0, 2.0, None],
         "target_bound": [1.0, 3.0],
+        "random_state": SEEDS,
+        "n_public": [None, 20],
+    }
+
+
+def curves() -> Values:
+    return {
+        "estimator": [linear_model.DPLogisticRegression(solver="output", classes=[0, 1])],
+        "epsilon": EPSILONS,
+        "delta": [None, 1e-5],
+        "metric": ["recall", "precision"],
+        "at_least": [0.5, 1.0],
+        "share": [0.03, 0.5],
+        "n_bins": [None, 5],
+        "pos_label": [None, 0],
+        "insist": [True],
         "random_state": SEEDS,
         "n_public": [None, 20],
     }
@@ -612,7 +629,12 @@ def _given(name: str, thing: Any) -> Values:
         return SPECIAL[name]()
     folder = "accounting" if name.startswith("PrivacyProfile") else thing.__module__.split(".")[1]
     if is_estimator(thing):
-        kinds = {"ensemble": boosting, "linear_model": regressions, "neural_network": nets}
+        kinds = {
+            "calibration": curves,
+            "ensemble": boosting,
+            "linear_model": regressions,
+            "neural_network": nets,
+        }
         return kinds.get(folder, others)()
     if thing is ThresholdRound or folder == "mechanisms":
         return mechanisms()

@@ -1,0 +1,440 @@
+"""ROC and precision-recall curves, confusion and reliability of a private classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import ClassifierMixin, is_classifier
+from sklearn.utils import Bunch
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune._docstrings import with_shared_text
+from skdptune._formatting import shown, shown_names
+from skdptune._validation import check_flag, check_integer, check_real
+from skdptune.base._shared import declared_labels, labels_in, own_parameters, read_targets
+from skdptune.calibration._histogram import COARSE, ScoreHistogram, edges_for
+from skdptune.calibration._release import (
+    PrivateRelease,
+    ReleasePlan,
+    cells_of,
+    values_of_records,
+)
+from skdptune.ledger import PrivacyLedger
+from skdptune.mechanisms import gaussian_release
+
+# Share of the release's squared shift that pays for the range of the scores.
+_RANGE_SHARE = 0.1
+# Records for each standard deviation of noise below which areas are wrong by more than .04.
+_LEAST_RECORDS = 230.0
+
+SCORES_TEXT = {
+    "shared_parameters": """\
+estimator : estimator
+    A private binary classifier with ``predict_proba`` or ``decision_function``; its ``epsilon``
+    and ``delta`` are set so that the total is met. Or a `FrozenEstimator` of a fitted model: then
+    only the histogram is paid for here. A pipeline holds this object as its last step.
+epsilon : float
+    Privacy budget of the classifier and the histogram together; infinite for no noise.
+delta : float, optional
+    The other number of the budget; positive, and far below 1 over the number of records. None
+    stands for that of the estimator.""",
+    "more_parameters": """\
+share : float, default=0.03
+    Share of the budget (of its squared shift, see Notes) that pays for the histogram.
+n_bins : int, optional
+    Number of bins of scores. None stands for 10 to 24: more where the noise is small beside the
+    number of records of the rarer label, as the coarse release of the range has it.
+pos_label : object, optional
+    The label of which curves and thresholds are; by default the last of ``classes_``.
+insist : bool, default=False
+    Whether a histogram is released that has too few records for its noise. ``privacy_`` then
+    says so. Searches insist in fits on a part of the records.
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs, and
+    seeds the estimator as well.
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it where it fits on a
+    random subset of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    "shared_attributes": """\
+estimator_ : estimator
+    The fitted classifier.
+classes_ : ndarray of shape (2,)
+    The labels.
+histogram_ : ScoreHistogram
+    The released counts: ``edges`` of the bins of scores, ``counts`` of the negative and the
+    positive label, ``scale`` of the noise of each. Scores are logits of ``predict_proba``, or
+    decisions where there is no such method.
+privacy_ : PrivacyReport
+    What the fit cost, as a tree of the classifier and the histogram.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, where they had any.""",
+    "notes": """\
+Theorem Q1, Theorem Q2.
+
+Neighbours differ by adding or removing one record, unless the estimator's differ otherwise. A
+record is in one cell of the histogram (bin of its score, label), so that it moves one count by 1.
+Two Gaussian releases are made of the scores: a coarse one that finds the range of the bins, with a
+tenth of the squared shift, and the histogram. Curves, areas, thresholds and bands follow from
+these counts, and cost nothing more.
+
+The counts are those of the training records. Scores of records that a model was fitted to are
+somewhat too good; under differential privacy this is bounded: a rate exceeds that of records left
+out by at most the delta of the fit at an epsilon of 0, in expectation, and the area by twice as
+much. A record that the classifier cannot predict, or with a label that is none of ``classes_``, is
+counted nowhere.
+
+A histogram of fewer than 230 records for each standard deviation of its noise is refused: about
+5,000 at an epsilon of 1 with the default share. Areas would be wrong by more than 0.04.""",
+}
+
+
+def _has(name: str) -> Any:
+    def check(self: Any) -> bool:
+        return hasattr(getattr(self, "estimator_", self.estimator), name)
+
+    return available_if(check)
+
+
+@with_shared_text(SCORES_TEXT)
+class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
+    """ROC and precision-recall curves of a private classifier, at 3 % of its budget.
+
+    One fit trains the classifier and releases a noisy histogram of its scores by label, within
+    one budget. The curves, the area under the ROC curve, confusion matrices and the reliability
+    of probabilities are computed from the histogram.
+
+    Parameters
+    ----------
+    {shared_parameters}
+    {more_parameters}
+
+    Attributes
+    ----------
+    {shared_attributes}
+
+    See Also
+    --------
+    PrivateThreshold : Chooses the threshold from the same histogram.
+    skdptune.inspection.ScoreCurvesDisplay : Draws the curves.
+
+    Notes
+    -----
+    {notes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.calibration import PrivateScoreCurves
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 3))
+    >>> y = X[:, 0] + rng.normal(size=20_000) > 1
+    >>> model = PrivateScoreCurves(DPLogisticRegression(), epsilon=1.0, random_state=0).fit(X, y)
+    >>> bool(abs(model.roc_auc_ - 0.85) < 2 * model.roc_auc_std_ < 0.05)
+    True
+    >>> [part.name for part in model.privacy_.parts]
+    ['DPLogisticRegression', 'score histogram']
+    >>> model.privacy_.epsilon
+    1.0
+    """
+
+    _release_name = "score histogram"
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        share: float = 0.03,
+        n_bins: int | None = None,
+        pos_label: Any = None,
+        insist: bool = False,
+        random_state: int | None = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            epsilon=epsilon,
+            delta=delta,
+            share=share,
+            random_state=random_state,
+            n_public=n_public,
+            ledger=ledger,
+        )
+        self.n_bins = n_bins
+        self.pos_label = pos_label
+        self.insist = insist
+
+    # Before data ----------------------------------------------------------------------------
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        """Return parameters with which a fit on fewer records resembles the final fit.
+
+        Parameters
+        ----------
+        n_tune, n_final : int
+            Numbers of records.
+
+        Returns
+        -------
+        dict
+            That the histogram is released: it is not what candidates are chosen by.
+        """
+        check_integer(n_tune, name="n_tune", lower=1)
+        check_integer(n_final, name="n_final", lower=1)
+        return {"insist": True}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.n_bins is not None:
+            check_integer(self.n_bins, name="n_bins", lower=2, upper=1000)
+        check_flag(self.insist, name="insist")
+        if not is_classifier(self.estimator):
+            raise TypeError(
+                f"estimator must be a classifier; got {type(self.estimator).__name__}."
+            )
+        labels = declared_labels(self.estimator)
+        if labels is not None:
+            self._check_labels(np.unique(np.asarray(labels)))
+
+    def _check_labels(self, labels: NDArray[Any]) -> None:
+        if labels.size != 2:
+            got = "one class" if labels.size == 1 else f"{labels.size} classes"
+            raise ValueError(
+                f"estimator must have two classes; got {got}. Only binary "
+                "classification is supported: fit one model against the rest for each class."
+            )
+        if self.pos_label is not None and self.pos_label not in labels.tolist():
+            raise ValueError(
+                f"pos_label must be one of {shown_names(labels.tolist())}; got "
+                f"{shown(self.pos_label)}."
+            )
+
+    def _check_targets(self, y: Any) -> None:
+        # Which labels there are is public where none are declared, here or in a schema.
+        own = own_parameters(self.estimator)
+        if own.get("classes", ()) is None and own.get("schema") is None:
+            targets, _ = read_targets(y, "any", None)
+            self._check_labels(labels_in(targets))
+
+    def _is_precise(self, scale: float, n_samples: int) -> bool:
+        if n_samples >= _LEAST_RECORDS * scale:
+            return True
+        if self.insist:
+            return False
+        raise ValueError(
+            f"n_samples must be at least {_LEAST_RECORDS * scale:,.0f} for a score histogram at "
+            f"epsilon={shown(self.epsilon)}, of which it has share={self.share:g}; got "
+            f"{n_samples:,}. Areas would be wrong by more than 0.04. Give more epsilon or a "
+            "larger share; insist=True releases it anyway."
+        )
+
+    def _note(self, plan: ReleasePlan) -> str:
+        return "" if plan.is_precise else "insisted upon: areas may be wrong by more than 0.04"
+
+    # The release ----------------------------------------------------------------------------
+
+    def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
+        self._check_labels(self.estimator_.classes_)
+        targets, improper = read_targets(y, "labels", self.estimator_.classes_)
+        labels = np.where(targets == self._positive, 1, 0)
+        labels[improper] = -1
+        scores, alone = values_of_records(self.estimator_, X, self._scores)
+        if scores.size != labels.size:
+            raise ValueError(
+                f"y must be as long as X; got {labels.size} targets for {scores.size} records: "
+                "inconsistent numbers of samples."
+            )
+        # Theorem Q1: two Gaussian releases of squared shifts in this proportion.
+        coarse = scale * _RANGE_SHARE**-0.5
+        fine = scale * (1.0 - _RANGE_SHARE) ** -0.5
+        counts = _counts(cells_of(scores, alone, COARSE), labels, COARSE.size + 1)
+        counts = gaussian_release(counts, 1.0, coarse, generator)
+        edges = edges_for(counts, coarse, self.n_bins)
+        counts = _counts(cells_of(scores, alone, edges[1:-1]), labels, edges.size - 1)
+        counts = gaussian_release(counts, 1.0, fine, generator)
+        self.histogram_ = ScoreHistogram(edges, counts, fine)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels."""
+        labels: NDArray[Any] = self._fitted("classes_")
+        return labels
+
+    @property
+    def _positive(self) -> Any:
+        return self.classes_[1] if self.pos_label is None else self.pos_label
+
+    def _responses(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of the positive label, or the decision for it."""
+        place = int(self.classes_[1] == self._positive)
+        if self._has_probabilities():
+            return np.asarray(self.estimator_.predict_proba(X)[:, place], dtype=np.float64)
+        decisions = np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
+        return decisions if place else -decisions
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores that the histogram counts."""
+        found = self._responses(X)
+        return np.asarray(special.logit(found)) if self._has_probabilities() else found
+
+    def _has_probabilities(self) -> bool:
+        return hasattr(self.estimator_, "predict_proba")
+
+    def _thresholds(self, scores: Any) -> Any:
+        """Return scores as thresholds of what users see: probabilities, or decisions."""
+        return special.expit(scores) if self._has_probabilities() else scores
+
+    # Curves ---------------------------------------------------------------------------------
+
+    @property
+    def roc_curve_(self) -> Bunch:
+        """False and true positive rates above each of the ``thresholds``, falling.
+
+        With deviations of noise and sampling, ``fpr_std`` and ``tpr_std``.
+        """
+        fpr, tpr = self.histogram_.above()
+        return Bunch(
+            fpr=fpr,
+            tpr=tpr,
+            thresholds=self._edges_downwards(),
+            fpr_std=self.histogram_.above_std(0),
+            tpr_std=self.histogram_.above_std(1),
+        )
+
+    @property
+    def precision_recall_curve_(self) -> Bunch:
+        """Precision and recall above each of the ``thresholds``, falling, where noise leaves any.
+
+        With deviations of noise and sampling, ``precision_std`` and ``recall_std``.
+        """
+        precision, spread, is_known = self.histogram_.precision_above()
+        return Bunch(
+            precision=precision[is_known],
+            recall=self.histogram_.above()[1][is_known],
+            thresholds=self._edges_downwards()[is_known],
+            precision_std=spread[is_known],
+            recall_std=self.histogram_.above_std(1)[is_known],
+        )
+
+    def _edges_downwards(self) -> NDArray[np.float64]:
+        inner = self.histogram_.edges[-2:0:-1]
+        ends = np.concatenate([[np.inf], inner, [-np.inf]])
+        found = np.asarray(self._thresholds(ends))
+        # As in scikit-learn: no score is so high.
+        found[0] = np.inf
+        return found
+
+    @property
+    def roc_auc_(self) -> float:
+        """Area under the ROC curve."""
+        return self.histogram_.auc()
+
+    @property
+    def roc_auc_std_(self) -> float:
+        """Standard deviation of `roc_auc_`: noise, sampling of the records, and bins."""
+        return self.histogram_.auc_std()
+
+    @property
+    def roc_auc_band_(self) -> tuple[float, float]:
+        """Least and largest area of this histogram of these records, of 95 % of all releases."""
+        return self.histogram_.auc_band()
+
+    @property
+    def reliability_(self) -> Bunch:
+        """Share of positive records, ``prob_true``, by predicted probability, ``prob_pred``.
+
+        With deviations ``prob_true_std`` and noisy numbers of records ``n_records``; bins that
+        hold no more records than noise are left out.
+        """
+        if not self._has_probabilities():
+            raise AttributeError(
+                f"{type(self.estimator_).__name__} has no predict_proba, whose reliability it is."
+            )
+        return self.histogram_.reliability()
+
+    def confusion(self, threshold: float | None = None) -> NDArray[np.float64]:
+        """Return the noisy confusion matrix at a threshold.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            Of the probability of the positive label, or of its decision where there are no
+            probabilities; by default the one that `predict` uses.
+
+        Returns
+        -------
+        ndarray of shape (2, 2)
+            Numbers of records, not whole: rows are true labels, columns predicted ones, in the
+            order of ``classes_``. Between the edges of bins they are interpolated.
+        """
+        if threshold is None:
+            threshold = self._default_threshold()
+        limit = check_real(threshold, name="threshold")
+        if self._has_probabilities():
+            limit = float(special.logit(check_real(limit, name="threshold", lower=0.0, upper=1.0)))
+        above = np.array([self.histogram_.share_above(label, limit) for label in (0, 1)])
+        matrix = np.stack([1.0 - above, above], axis=1) * self.histogram_.sizes[:, None]
+        is_last = bool(self._positive == self.classes_[1])
+        return matrix if is_last else matrix[::-1, ::-1]
+
+    def _default_threshold(self) -> float:
+        return 0.5 if self._has_probabilities() else 0.0
+
+    # Using ----------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the labels that the classifier predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._method("predict")(X))
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, of the classifier."""
+        return np.asarray(self._method("predict_proba")(X))
+
+    @_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of `predict_proba`."""
+        return np.asarray(self._method("predict_log_proba")(X))
+
+    @_has("decision_function")
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the decisions of the classifier."""
+        return np.asarray(self._method("decision_function")(X))
+
+    def _method(self, name: str) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, name)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of the classifier, for two classes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _counts(cells: NDArray[np.intp], labels: NDArray[np.intp], n_cells: int) -> Any:
+    """Return the numbers of records of each label in each cell; -1 is none."""
+    is_counted = (cells >= 0) & (labels >= 0)
+    places = labels[is_counted] * n_cells + cells[is_counted]
+    return np.bincount(places, minlength=2 * n_cells).reshape(2, n_cells).astype(np.float64)

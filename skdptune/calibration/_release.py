@@ -1,0 +1,445 @@
+"""A private estimator and one more release on its training records, within one budget.
+
+A subclass says which cells the records are counted in. Here is the rest: the noise of the counts
+and the budget of the fit that together meet the total, the path of a record to its cell, and the
+report.
+
+**Guarantee.** A record's cell follows from that record and from what was released before
+(Theorem Q1). The whole costs the composition of the fit and of the counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import validate_data
+
+from skdptune._compat import (
+    number_of_features,
+    number_of_samples,
+    routing_is_enabled,
+    safe_indexing,
+)
+from skdptune._formatting import shown
+from skdptune._validation import check_integer, check_real
+from skdptune.accounting import PrivacyProfile, PrivacyReport, calibrate
+from skdptune.base import NoProfileError, PrivateEstimatorMixin
+from skdptune.base._shared import (
+    ADD_OR_REMOVE,
+    HOLDERS,
+    PUBLIC_SIZE,
+    SEEDED,
+    Budget,
+    Refusal,
+    as_table,
+    assumptions_of,
+    budget_owners,
+    by_halves,
+    cost_of,
+    finite_rows,
+    named_like,
+    neighbouring_of,
+    no_profile,
+    once,
+    reads_numbers,
+    report_of,
+    set_budget,
+    set_public_size,
+    set_seeds,
+    without_noise,
+)
+from skdptune.ledger import PrivacyLedger
+from skdptune.mechanisms import fit_generator, gaussian_profile, noise_for_budget
+
+_ALONE = (
+    "this budget pays only for the release: what the frozen model cost comes on top, and is in "
+    "its own report"
+)
+_NOT_LAST = Refusal(
+    "a composition or a search inside",
+    "a fit could not tell records that no step can take",
+    "Put it around the last step, such as make_pipeline(scaler, PrivateScoreCurves(model, ...)), "
+    "and the search around the pipeline. What is fitted already goes into a FrozenEstimator.",
+    demand="estimator must be a single model",
+)
+# Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
+_ROUNDED = 1.0 + 1e-12
+# Predictions with and without other records differ by rounding, which is less.
+_ROUNDING = 1e-3
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """What a fit with a release does, from public numbers.
+
+    Attributes
+    ----------
+    estimator : estimator
+        A copy, with its part of the budget.
+    scale : float
+        Standard deviation of the noise of the whole release, in units of a sensitivity of 1.
+    release, profile : PrivacyProfile
+        What the release costs, and all of it.
+    is_precise : bool
+        Whether there are enough records for the noise.
+    """
+
+    estimator: Any
+    scale: float
+    release: PrivacyProfile
+    profile: PrivacyProfile
+    is_precise: bool
+
+
+class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
+    """What private estimators with one more release share; a subclass brings the release."""
+
+    delta: float | None  # type: ignore[assignment]
+    _release_name: ClassVar[str]
+    # For `make_private_pipeline`, which tells the model what a schema knows.
+    _model_prefix = "estimator__"
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        share: float = 0.03,
+        random_state: int | None = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.share = share
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
+
+    # The cost, before data ----------------------------------------------------------------
+
+    @property
+    def cost_parameters(self) -> frozenset[str]:
+        """Names of the parameters that set the cost; those of the estimator are its own."""
+        return frozenset({"estimator", "epsilon", "delta", "share"})
+
+    @property
+    def neighbouring(self) -> str:  # type: ignore[override]
+        """How neighbouring data sets differ, in the words of reports: as for the estimator."""
+        return neighbouring_of(self.estimator)
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what a fit costs, the release included, from public numbers only.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of columns; the estimator may need it.
+
+        Returns
+        -------
+        PrivacyProfile
+
+        Notes
+        -----
+        Theorem Q1.
+        """
+        size = check_integer(n_samples, name="n_samples", lower=1)
+        return self._plan(self._public_size(size), n_features).profile
+
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what a fit's report will assume, from parameters and public sizes.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        tuple of str
+        """
+        # Theorem F11: the report carries the assumptions of its parts.
+        inner = assumptions_of(self.estimator, n_samples, n_features)
+        return once((*inner, *self._own_assumptions()))
+
+    def _own_assumptions(self) -> tuple[str, ...]:
+        return (PUBLIC_SIZE, _ALONE) if self._is_frozen() else (PUBLIC_SIZE,)
+
+    def _is_frozen(self) -> bool:
+        return isinstance(self.estimator, FrozenEstimator)
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters, before any data are read."""
+        model = self.estimator
+        if not hasattr(model, "get_params") or isinstance(model, type):
+            raise no_profile(model)
+        if isinstance(model, HOLDERS) or getattr(type(model), "_is_private_search", False):
+            raise NoProfileError(_NOT_LAST)
+        _, delta = self._checked_budget()
+        self._public_size(1)
+        if delta == 0.0:
+            raise ValueError(
+                "delta must be positive, since normal noise is never pure; got 0. None stands for "
+                "that of the estimator: give another one here."
+            )
+        check_real(
+            self.share, name="share", lower=0.0, upper=1.0, lower_open=True, upper_open=True
+        )
+
+    def _checked_delta(self) -> float:
+        if self.delta is not None:
+            return super()._checked_delta()
+        # As searches take it: that of the estimator.
+        return float(budget_owners(self)[0].delta or 0.0)
+
+    def _is_precise(self, scale: float, n_samples: int) -> bool:
+        """Return whether there are enough records for the noise; may refuse if not."""
+        return True
+
+    def _plan(self, n_samples: int, n_features: int | None) -> ReleasePlan:
+        """Return budget and noise of both parts.
+
+        Notes
+        -----
+        Theorem Q1.
+        """
+        self._check_parameters()
+        epsilon, delta = self._checked_budget()
+        noise, whole = noise_for_budget(epsilon, delta)
+        sensitivity = 1.0 if self.neighbouring == ADD_OR_REMOVE else math.sqrt(2.0)
+        model = clone(self.estimator)
+        if self.n_public is not None:
+            set_public_size(model, n_samples)
+        # The squared shift of a Gaussian release is one over its squared noise.
+        scale = noise * sensitivity * _ROUNDED * (1.0 if self._is_frozen() else self.share**-0.5)
+        is_precise = self._is_precise(scale, n_samples)
+        if self._is_frozen():
+            # Of a frozen model nothing is read; refuses one that is not fitted.
+            cost_of(model, n_samples, n_features)
+            return ReleasePlan(model, scale, whole, whole, is_precise)
+        release = gaussian_profile(sensitivity, scale)
+        if not budget_owners(model):
+            raise ValueError(
+                "estimator must have an epsilon, which is set so that the total is met; got "
+                f"{shown(self.estimator)}. Set its epsilon, and noise_multiplier=None."
+            )
+        if math.isinf(epsilon):
+            model = without_noise(model, n_samples, n_features)
+            return ReleasePlan(model, scale, whole, whole, is_precise)
+
+        def composed(budget: float) -> PrivacyProfile:
+            # Theorem P4: the release may look at what the fit has shown.
+            set_budget(model, Budget(budget, delta))
+            return cost_of(model, n_samples, n_features) + release
+
+        guess = epsilon * math.sqrt(1.0 - self.share)
+        found = calibrate(
+            composed,
+            epsilon,
+            delta,
+            parameter="budget",
+            lower=1e-3 * guess,
+            upper=epsilon,
+            guess=0.99 * guess,
+        )
+        set_budget(model, Budget(found.value, delta))
+        return ReleasePlan(model, scale, release, found.profile, is_precise)
+
+    # Fitting ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Fit the estimator privately, then release what this class adds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As the estimator takes it. A record that the fitted estimator cannot predict, or whose
+            target is improper, is counted nowhere.
+        y : array-like of shape (n_samples,)
+            Targets.
+        **params
+            For the estimator's ``fit``, by metadata routing where it is enabled.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if routing_is_enabled():
+            params = dict(process_routing(self, "fit", **params).estimator.fit)
+        # An interrupted fit leaves no release, and none of before.
+        self.__dict__.pop("privacy_", None)
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        plan = self._plan(self._public_size(number_of_samples(X)), number_of_features(X))
+        self._check_targets(y)
+        generator = fit_generator(self.random_state)
+        if self.random_state is not None:
+            inner, own = np.random.SeedSequence(self.random_state).spawn(2)
+            set_seeds(plan.estimator, inner)
+            generator = np.random.default_rng(own)
+        self.estimator_ = plan.estimator.fit(X, y, **params)
+        self._release(X, y, plan.scale, generator)
+        self.privacy_ = self._report(plan)
+        return self
+
+    def _check_targets(self, y: Any) -> None:
+        """Refuse targets of which the release makes nothing, whichever they are."""
+
+    def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
+        """Release what is counted of the records."""
+        raise NotImplementedError
+
+    def _report(self, plan: ReleasePlan) -> PrivacyReport:
+        epsilon, delta = self._checked_budget()
+        part = PrivacyReport(
+            plan.release,
+            delta,
+            name=self._release_name,
+            note=self._note(plan),
+            neighbouring=self.neighbouring,
+        )
+        inner = report_of(self.estimator_, None)
+        # Theorem F11: what a part assumes is said with the part.
+        stated = () if self._is_frozen() else inner.assumptions
+        seeded = (SEEDED,) if self.random_state is not None else ()
+        assumed = once((*inner.assumptions, *self._own_assumptions(), *seeded))
+        return PrivacyReport(
+            plan.profile,
+            delta,
+            epsilon=epsilon if plan.profile.epsilon(delta) <= epsilon < math.inf else None,
+            name=type(self).__name__,
+            parts=(part,) if self._is_frozen() else (inner, part),
+            assumptions=tuple(one for one in assumed if one not in stated),
+            neighbouring=self.neighbouring,
+        )
+
+    def _note(self, plan: ReleasePlan) -> str:
+        """Return a public remark on the release, for the report."""
+        return ""
+
+    # For scikit-learn ---------------------------------------------------------------------
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return int(self._fitted("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, where they had any."""
+        names: NDArray[Any] = self._fitted("feature_names_in_")
+        return names
+
+    def _fitted(self, name: str) -> Any:
+        if "estimator_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name} before its fit.")
+        return getattr(self.estimator_, name)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata go: to the fit of the estimator."""
+        return MetadataRouter(owner=type(self).__name__).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return "privacy_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of the estimator."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        for name in (
+            *("estimator_type", "target_tags", "classifier_tags", "regressor_tags"),
+            *("input_tags", "non_deterministic"),
+        ):
+            setattr(tags, name, deepcopy(getattr(inner, name)))
+        return tags
+
+
+# The path of one record to its cell --------------------------------------------------------
+
+
+def values_of_records(
+    model: Any, X: Any, value_of: Callable[[Any], NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], Callable[[int], float]]:
+    """Return a number for each record, and a function that computes one without the others.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; predictions depend on other records by rounding only.
+    X : array-like
+    value_of : callable
+        From records to their numbers. A record for which it fails has NaN.
+
+    Notes
+    -----
+    Theorem Q1, Theorem R5.
+    """
+    X = as_table(X)
+    validate_data(model, X, reset=False, skip_check_array=True)
+    size = number_of_samples(X)
+    improper = np.zeros(size, dtype=bool)
+    rows = X
+    held = model.estimator if isinstance(model, FrozenEstimator) else model
+    if reads_numbers(getattr(held, "best_estimator_", held)):
+        numbers, improper = finite_rows(X)
+        rows = named_like(X, numbers)
+    if not size:
+        return np.zeros(0), lambda place: math.nan
+    # Warnings would tell of the data.
+    with np.errstate(all="ignore"):
+        parts = by_halves(value_of, rows, lambda record: np.array([math.nan]))
+    values = np.concatenate([found for _, found in parts])
+    values[improper] = math.nan
+
+    def alone(place: int) -> float:
+        with np.errstate(all="ignore"):
+            record = safe_indexing(rows, np.array([place]))
+            return float(by_halves(value_of, record, lambda one: np.array([math.nan]))[0][1][0])
+
+    return values, alone
+
+
+def cells_of(
+    values: NDArray[np.float64], alone: Callable[[int], float], edges: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """Return the place of each number among inner edges, -1 for NaN.
+
+    A number near an edge is computed again without the other records, so that their influence on
+    rounding decides no cell.
+
+    Notes
+    -----
+    Theorem Q1.
+    """
+    values = values.copy()
+    above = np.clip(np.searchsorted(edges, values), 1, edges.size - 1)
+    distance = np.minimum(np.abs(values - edges[above - 1]), np.abs(values - edges[above]))
+    for place in np.flatnonzero(distance < _ROUNDING):
+        values[place] = alone(int(place))
+    cells = np.searchsorted(edges, values, side="right").astype(np.intp)
+    return np.where(np.isnan(values), -1, cells)
