@@ -35,6 +35,8 @@ __all__ = [
     "PTRLinearRegression",
     "ParetoFront",
     "PrivacyLedger",
+    "PrivateConformalClassifier",
+    "PrivateConformalRegressor",
     "RandomRuns",
     "RowNormClipper",
     "TableEncoder",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from skdptune import accounting as accounting
     from skdptune import audit as audit
     from skdptune import base as base
+    from skdptune import calibration as calibration
     from skdptune import checks as checks
     from skdptune import ensemble as ensemble
     from skdptune import inspection as inspection
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
+    from skdptune.calibration import PrivateConformalClassifier, PrivateConformalRegressor
     from skdptune.checks import check
     from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
     from skdptune.ledger import PrivacyLedger, config_context, get_config, set_config
@@ -105,6 +109,7 @@ else:
         "accounting": (),
         "audit": (),
         "base": (),
+        "calibration": ("PrivateConformalClassifier", "PrivateConformalRegressor"),
         "checks": ("check",),
         "ensemble": ("DPExplainableBoostingClassifier", "DPExplainableBoostingRegressor"),
         "inspection": (),

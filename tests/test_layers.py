@@ -47,6 +47,7 @@ LAYERS = (
     "linear_model",
     "ensemble",
     "neural_network",
+    "calibration",
     "checks",
     "model_selection",
     "testing",

@@ -158,4 +158,17 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
     if "target_bound" in is_open - set(known):
         has_labels = "classes" in known
         raise ValueError(_LABELS_FOR_NUMBERS if has_labels else _NO_BOUND)
-    return {name: value for name, value in known.items() if name in is_open}
+    told = {name: value for name, value in known.items() if name in is_open}
+    is_search = getattr(type(estimator), "_is_private_search", False)
+    return told if is_search else told | _told_inside(own.get("estimator"), known)
+
+
+def _told_inside(model: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """Return what a model inside the estimator leaves open, such as one that intervals are for."""
+    if isinstance(model, _COMPOSITIONS) or not has_cost(model):
+        return {}
+    return {
+        f"estimator__{name}": known[name]
+        for name, value in own_parameters(model).items()
+        if value is None and known.get(name) is not None
+    }
