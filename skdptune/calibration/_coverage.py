@@ -7,6 +7,7 @@ the new one is at most a quantile of level ``q`` of ``m`` scores with a chance o
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -57,6 +58,7 @@ def expected_loss(level: float, epsilon: float, steps: int) -> float:
     return min(1.0001 * float(loss.max()), math.log1p(steps)) / sharpness
 
 
+@functools.lru_cache(maxsize=256)
 def quantile_level(
     coverage: float, n_samples: int, fraction: float, epsilon: float, steps: int
 ) -> float | None:

@@ -13,6 +13,7 @@ with those of the fit. Of the quantile more is asked by what its noise may lose 
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -68,6 +69,7 @@ from skdptune.base._shared import (
     set_budget,
     set_public_size,
     set_seeds,
+    suggested_space,
     validate_rows,
     zeroed,
 )
@@ -81,6 +83,9 @@ from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed
 
 _SLACK = 1e-9
+# Of epsilon, that the fit may have: the largest with which both parts cost no more than all of it.
+_SHARES = (1.0, 0.9999, 0.999)
+_LARGEST_DELTA = 1.0 - 1e-9
 
 TEXT = {
     "budget": """\
@@ -139,8 +144,14 @@ class ConformalPlan:
     ----------
     estimator : estimator
         With its budget and its public size set.
-    fit, quantile, total : PrivacyProfile
-        Costs of both parts, and of them together.
+    n_fitted : int
+        Public constant for the number of records of its fit.
+    quantile : PrivacyProfile
+        What the quantile costs.
+    epsilon : float
+        Of the quantile.
+    total : PrivacyProfile
+        What both cost together.
     fraction : float
         Chance with which a record is held out.
     level : float or None
@@ -150,8 +161,9 @@ class ConformalPlan:
     """
 
     estimator: Any
-    fit: PrivacyProfile
+    n_fitted: int
     quantile: PrivacyProfile
+    epsilon: float
     total: PrivacyProfile
     fraction: float
     level: float | None
@@ -241,6 +253,25 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     def _assumptions(self) -> tuple[str, ...]:
         return (PUBLIC_SIZE,)
 
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[Any]]:
+        """Return the values of the estimator's parameters that are worth searching.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            As for `privacy_profile`.
+
+        Returns
+        -------
+        dict of lists
+            Empty where the estimator suggests nothing.
+        """
+        plan = self._plan(n_samples, n_features)
+        found = suggested_space(plan.estimator, plan.n_fitted, n_features)
+        return {f"estimator__{name}": values for name, values in found.items()}
+
     def _fraction(self, size: int) -> float:
         """Return the chance with which a record is held out."""
         if self.calibration_fraction is not None:
@@ -260,19 +291,25 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         expected = _expected_size(size, 1.0 - fraction)
         set_public_size(inner, expected)
         check_secret_size(inner, expected, n_features)
-        # Theorem I1: whoever is held out is not fitted to.
-        _share_budget(inner, Budget(epsilon, delta / (1.0 - fraction)), expected, n_features)
-        fit, quantile = cost_of(inner, expected, n_features), quantile_profile(epsilon)
-        total = search_on_split(fit, quantile, validation_fraction=fraction)
-        spent = total.epsilon(delta)
-        if spent > epsilon * (1.0 + _SLACK):
+        # The grid of a mixture takes a little, so that the quantile's curve ends before epsilon.
+        of_quantile = _SHARES[-1] * epsilon
+        quantile = quantile_profile(of_quantile)
+        for share in _SHARES:
+            # Theorem I1: whoever is held out is not fitted to.
+            whole = Budget(share * epsilon, min(delta / (1.0 - fraction), _LARGEST_DELTA))
+            _share_budget(inner, whole, expected, n_features)
+            fit = cost_of(inner, expected, n_features)
+            total = _together(fit, quantile, fraction)
+            if total.epsilon(delta) <= epsilon:
+                break
+        else:
             raise ValueError(
-                f"epsilon must be at least what the estimator costs by its own noise, {spent:.4g} "
-                f"at delta={delta:g}; got {epsilon:g}."
+                "epsilon must be at least what the estimator costs by its own noise, "
+                f"{total.epsilon(delta):.4g} at delta={delta:g}; got {epsilon:g}."
             )
-        steps = grid_steps(size * fraction, epsilon)
-        level = quantile_level(self.coverage, size, fraction, epsilon, steps)
-        return ConformalPlan(inner, fit, quantile, total, fraction, level, steps)
+        steps = grid_steps(size * fraction, of_quantile)
+        level = quantile_level(self.coverage, size, fraction, of_quantile, steps)
+        return ConformalPlan(inner, expected, quantile, of_quantile, total, fraction, level, steps)
 
     def _told(self, inner: Any, labels: list[Any] | None) -> Any:
         """Return the estimator with what this one knows and it leaves open."""
@@ -342,7 +379,8 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         self.__dict__.pop("privacy_", None)
         rows, targets, improper, labels = self._read(X, y)
         n_samples = targets.shape[0]
-        plan = self._plan(n_samples, number_of_features(X), labels)
+        # A random part of the data may be empty.
+        plan = self._plan(max(n_samples, 1), number_of_features(X), labels)
         self._warn_of_large_delta(self._public_size(n_samples))
         if plan.level is None:
             self._warn_of_few_records(self._public_size(n_samples))
@@ -486,6 +524,12 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
             tags.classifier_tags = inner.classifier_tags or tags.classifier_tags
             tags.non_deterministic = inner.non_deterministic or self.random_state is None
         return tags
+
+
+@functools.lru_cache(maxsize=64)
+def _together(fit: PrivacyProfile, quantile: PrivacyProfile, fraction: float) -> PrivacyProfile:
+    """Return what both parts cost together, by Theorem T3."""
+    return search_on_split(fit, quantile, validation_fraction=fraction)
 
 
 def _reads_numbers(estimator: Any) -> bool:

@@ -40,8 +40,8 @@ from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 Values = dict[str, list[Any]]
 
 FOLDERS = [
-    *("accounting", "audit", "base", "ensemble", "inspection", "ledger", "linear_model"),
-    *("mechanisms", "checks", "metrics", "model_selection", "preprocessing"),
+    *("accounting", "audit", "base", "calibration", "ensemble", "inspection", "ledger"),
+    *("linear_model", "mechanisms", "checks", "metrics", "model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 ]
 # What has no constructor or call of its own, or calls nothing but others of this list.

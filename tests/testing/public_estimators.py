@@ -10,6 +10,7 @@ import inspect
 from importlib.util import find_spec
 from typing import Any
 
+from skdptune.calibration import PrivateConformalClassifier, PrivateConformalRegressor
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
@@ -45,7 +46,7 @@ HAS_NETS = HAS["torch"] and HAS["skorch"] and HAS["opacus"]
 HAS_OPTUNA = HAS["optuna"]
 HAS_PARETO = HAS["optuna"] and HAS["moocore"]
 FOLDERS = (
-    *("ensemble", "linear_model", "model_selection", "preprocessing"),
+    *("calibration", "ensemble", "linear_model", "model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 )
 
@@ -83,6 +84,8 @@ ESTIMATORS = [
     PTRLinearRegression(target_bound=1.0),
     DPExplainableBoostingClassifier(bounds=BOUNDS, max_rounds=5, max_bins=8),
     DPExplainableBoostingRegressor(bounds=BOUNDS, target_bound=1.0, max_rounds=5, max_bins=8),
+    PrivateConformalClassifier(DPLogisticRegression(solver="output", data_norm=2.0), epsilon=2.0),
+    PrivateConformalRegressor(AdaSSPLinearRegression(target_bound=1.0), coverage=0.5),
     BoundedScaler(bounds=BOUNDS),
     DPMinMaxScaler(bounds=BOUNDS),
     DPStandardScaler(bounds=BOUNDS),
