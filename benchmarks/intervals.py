@@ -1,4 +1,4 @@
-"""Coverage and width of private intervals and sets, beside split conformal without privacy.
+"""Coverage and width of private intervals and sets, and of split conformal without privacy.
 
     python benchmarks/intervals.py [--data airfoil adult] [--epsilons 1] [--coverages 0.9]
         [--seeds 20] [--fraction 0.2]

@@ -1,4 +1,4 @@
-"""The level at which a private quantile of held-out scores covers as many records as is stated.
+"""The level of a private quantile of held-out scores with which a stated coverage holds.
 
 **Guarantee.** Given the model, the held-out scores and that of a new record are exchangeable. So
 the new one is at most a quantile of level ``q`` of ``m`` scores with a chance of at least
@@ -13,7 +13,7 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-# Held-out records with which coverage hardly exceeds the claim, at an epsilon of 1 and above.
+# Held-out records with which coverage exceeds the claim by less than 1 %, if epsilon is 1 or more.
 _ENOUGH_HELD_OUT = 2000.0
 _LEAST_FRACTION, _LARGEST_FRACTION = 0.1, 0.5
 # Steps of the grid of scores.
@@ -54,7 +54,7 @@ def expected_loss(level: float, epsilon: float, steps: int) -> float:
     # How far all points may lie, and what is gained if some lie farther.
     reach = np.maximum(log_steps + np.log(others) - log_mass - np.log1p(mass), 0.0)
     loss = reach * mass / (1.0 + mass) + 2.0 * (growth + np.expm1(-growth)) / rest
-    # Between the points it is hardly larger.
+    # Between two points the function exceeds both by less than a share of 1e-4.
     return min(1.0001 * float(loss.max()), math.log1p(steps)) / sharpness
 
 
@@ -62,7 +62,7 @@ def expected_loss(level: float, epsilon: float, steps: int) -> float:
 def quantile_level(
     coverage: float, n_samples: int, fraction: float, epsilon: float, steps: int
 ) -> float | None:
-    """Return the level of a private quantile that covers as many records as is stated.
+    """Return the level of a private quantile with which the stated coverage holds.
 
     Parameters
     ----------

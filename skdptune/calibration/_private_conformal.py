@@ -1,8 +1,8 @@
 """Intervals and sets of labels around private models, with a stated coverage.
 
-**Setting.** Each record is held out with a public chance, by a coin of its own. The model is
-fitted to the others. A private quantile of the held-out records' scores is the half width of
-intervals, or the threshold of sets.
+**Setting.** Each record is held out with a public chance, independently of all others. The
+model is fitted to the others. A private quantile of the held-out records' scores is the half width
+of intervals, or the threshold of sets.
 
 **Cost.** A record is in one of the two parts, so the cost is a mixture of theirs (Theorem I1).
 
@@ -127,9 +127,12 @@ Neighbours differ by adding or removing one record. A record is either fitted to
 each part may use the whole epsilon, and the fit a little more than the whole delta.
 
 Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
-with those of the fit. It is not a statement about groups of records, nor about one fit. The level
-that is asked of the quantile lies above `coverage` by what its noise may lose in the worst case,
-so more records than claimed are covered, by about ``8 / epsilon`` of those held out.""",
+with those of the fit. It is not a statement about groups of records, nor about one fit. Nothing
+but the quantile may have seen the records held out: a search, or a step that learns, such as
+`DPStandardScaler`, belongs inside. Around this estimator they make the coverage approximate.
+
+The level that is asked of the quantile lies above `coverage` by what its noise may lose in the
+worst case. So more records than claimed are covered, by some ``8 / epsilon`` of those held out.""",
 }
 
 
@@ -138,7 +141,7 @@ so more records than claimed are covered, by about ``8 / epsilon`` of those held
 
 @dataclass(frozen=True)
 class ConformalPlan:
-    """What a fit does, from parameters and public sizes alone.
+    """What a fit does. It follows from parameters and public sizes.
 
     Attributes
     ----------
@@ -209,7 +212,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         return frozenset({"estimator", "epsilon", "delta", "calibration_fraction", "n_public"})
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, from the parameters and public sizes alone.
+        """Return what a fit costs, from the parameters and public sizes.
 
         Parameters
         ----------
@@ -231,7 +234,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return what a fit's report will assume, from parameters and public sizes.
 
         Parameters
         ----------
@@ -390,7 +393,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         model = _fitted(plan.estimator, rows, targets, np.flatnonzero(~is_held), fits)
         held = np.flatnonzero(is_held)
         scores = self._scores(model, rows, targets, held)
-        # Theorem R5: an improper record has the worst score, by itself.
+        # Theorem R5: an improper record has the worst score, and changes no other.
         scores = np.where(improper[held] | np.isnan(scores), 1.0, scores)
         self._publish(model, plan, self._released(scores, plan, noise), labels)
         return self
@@ -433,7 +436,10 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         return None
 
     def _scores(self, model: Any, rows: Any, targets: Any, held: NDArray[Any]) -> NDArray[Any]:
-        """Return the scores of the records held out, in [0, 1] or NaN; each by itself."""
+        """Return the scores of the records held out, in [0, 1] or NaN.
+
+        No record changes another one's.
+        """
 
         def scores_of(records: NDArray[Any]) -> NDArray[Any]:
             return self._score(model, safe_indexing(rows, records), targets[records])
@@ -533,7 +539,7 @@ def _together(fit: PrivacyProfile, quantile: PrivacyProfile, fraction: float) ->
 
 
 def _reads_numbers(estimator: Any) -> bool:
-    """Return whether rows become numbers here; a search has a door of its own."""
+    """Return whether rows become numbers here; a search reads rows itself."""
     return not getattr(type(estimator), "_is_private_search", False) and reads_numbers(estimator)
 
 

@@ -1,4 +1,4 @@
-"""Models that predict what they are told, so that intervals are tested and not what is fitted."""
+"""Models that predict the first column, so that intervals are tested and not what is fitted."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def covered(bag: np.ndarray, steps: int, level: float, epsilon: float) -> float:
 
 
 def stated(n_held: int, steps: int, level: float, epsilon: float) -> float:
-    """Return the coverage that is stated of a quantile of so many scores."""
+    """Return the coverage that is stated of a quantile of `n_held` scores."""
     return (level * n_held - expected_loss(level, epsilon, steps)) / (n_held + 1)
 
 

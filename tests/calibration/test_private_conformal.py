@@ -42,7 +42,7 @@ SCHEMA = {"age": (0, 100), "sector": ["farm", "office"], "active": [True, False]
 
 
 def people(n_samples: int = 2000) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a table with words, truth values and gaps, and targets."""
+    """Return a table with categories, truth values and missing values, and its targets."""
     rng = np.random.default_rng(1)
     table = pd.DataFrame(
         {
@@ -85,7 +85,7 @@ def test_fit_and_quantile_cost_a_mixture(epsilon, delta, fraction) -> None:
     for at in (1e-9, delta, 1e-3):
         assert found.epsilon(at) == pytest.approx(wanted.epsilon(at), rel=1e-9)
     assert 0.999 * epsilon < found.epsilon(delta) <= epsilon
-    # The parts alone would be refused what they have here.
+    # The fit has a larger delta than it could have without the quantile.
     assert parts[1].epsilon(delta) > epsilon
 
 
