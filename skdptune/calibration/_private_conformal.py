@@ -132,7 +132,7 @@ but the quantile may have seen the records held out: a search, or a step that le
 `DPStandardScaler`, belongs inside. Around this estimator they make the coverage approximate.
 
 The level that is asked of the quantile lies above `coverage` by what its noise may lose in the
-worst case. So more records than claimed are covered, by some ``8 / epsilon`` of those held out.""",
+worst case. So coverage exceeds the claim, by some ``8 / epsilon`` over the number held out.""",
 }
 
 

@@ -29,7 +29,7 @@ def private_quantile(
     epsilon: float,
     random_state: RandomState = None,
     *,
-    steps: int = STEPS,
+    steps: int | None = None,
 ) -> float:
     """Return a private quantile of values in a known range.
 
@@ -45,8 +45,8 @@ def private_quantile(
         Budget, greater than 0; infinite for no privacy.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws from the operating system's entropy; a seed repeats.
-    steps : int, default=2**20
-        Public number of steps into which the range is cut, at most 2^20. Fewer points make a
+    steps : int, optional
+        Public number of steps into which the range is cut, 2^20 by default and at most. Fewer points make a
         rank that is far off less likely, and the answer coarser.
 
     Returns
@@ -86,14 +86,14 @@ def private_quantile(
     share = check_real(quantile, name="quantile", lower=0.0, upper=1.0)
     low, high = _checked_range(lower, upper)
     budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
-    check_integer(steps, name="steps", lower=1, upper=STEPS)
+    size = STEPS if steps is None else check_integer(steps, name="steps", lower=1, upper=STEPS)
     generator = as_generator(random_state)
-    starts, utilities = ranked_runs(_on_grid(values, low, high, steps), share, steps)
-    lengths = np.diff(starts, append=steps + 1)
+    starts, utilities = ranked_runs(_on_grid(values, low, high, size), share, size)
+    lengths = np.diff(starts, append=size + 1)
     sensitivity = max(share, 1.0 - share) + ROUNDING
     run = _drawn(utilities, lengths, budget / (2.0 * sensitivity), generator)
     point = int(starts[run]) + random_below(int(lengths[run]), generator)
-    place = point / steps
+    place = point / size
     return float(low * (1.0 - place) + high * place)
 
 
@@ -130,7 +130,7 @@ def ranked_runs(
     return starts, -np.maximum(np.maximum(below - target, target - up_to), 0.0)
 
 
-def _on_grid(values: ArrayLike, low: float, high: float, steps: int = STEPS) -> NDArray[np.int64]:
+def _on_grid(values: ArrayLike, low: float, high: float, steps: int) -> NDArray[np.int64]:
     array = check_private_numbers(values, name="values")
     if array.ndim != 1:
         raise ValueError(f"values must be one-dimensional; got {array.ndim} dimensions.")
