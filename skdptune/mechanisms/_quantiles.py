@@ -46,8 +46,8 @@ def private_quantile(
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws from the operating system's entropy; a seed repeats.
     steps : int, optional
-        Public number of steps into which the range is cut, 2^20 by default and at most. Fewer points make a
-        rank that is far off less likely, and the answer coarser.
+        Public number of steps into which the range is cut, 2^20 by default and at most. Fewer
+        points make a rank that is far off less likely, and the answer coarser.
 
     Returns
     -------
