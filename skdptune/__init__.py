@@ -37,6 +37,8 @@ __all__ = [
     "PTRLinearRegression",
     "ParetoFront",
     "PrivacyLedger",
+    "PrivateConformalClassifier",
+    "PrivateConformalRegressor",
     "PrivateScoreCurves",
     "PrivateThreshold",
     "RandomRuns",
@@ -66,7 +68,12 @@ if TYPE_CHECKING:
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
-    from skdptune.calibration import PrivateScoreCurves, PrivateThreshold
+    from skdptune.calibration import (
+        PrivateConformalClassifier,
+        PrivateConformalRegressor,
+        PrivateScoreCurves,
+        PrivateThreshold,
+    )
     from skdptune.checks import check
     from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
     from skdptune.ledger import PrivacyLedger, config_context, get_config, set_config
@@ -113,7 +120,12 @@ else:
         "accounting": (),
         "audit": (),
         "base": (),
-        "calibration": ("PrivateScoreCurves", "PrivateThreshold"),
+        "calibration": (
+            "PrivateConformalClassifier",
+            "PrivateConformalRegressor",
+            "PrivateScoreCurves",
+            "PrivateThreshold",
+        ),
         "checks": ("check",),
         "ensemble": ("DPExplainableBoostingClassifier", "DPExplainableBoostingRegressor"),
         "inspection": (),

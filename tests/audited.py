@@ -19,7 +19,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
 from skdptune.accounting import Binomial, PrivacyProfile
-from skdptune.calibration import PrivateScoreCurves, PrivateThreshold
+from skdptune.calibration import (
+    PrivateConformalClassifier,
+    PrivateConformalRegressor,
+    PrivateScoreCurves,
+    PrivateThreshold,
+)
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
@@ -330,6 +335,65 @@ def medians_case() -> Case:
 
     attained = 2.0 * math.log((1.0 + math.exp(share)) / 2.0)
     return Case(draw, lambda: PrivacyProfile.pure(attained), **COUNTED)
+
+
+# Intervals and sets ---------------------------------------------------------------------
+
+
+def conformal() -> dict[str, Case]:
+    """Return the audits of the quantiles of intervals and sets.
+
+    Nearly all records are held out. Models without an intercept predict 0, or even chances, of
+    rows of zeros. Three records have one score; the fourth has a larger one, and changes the
+    chance of a quantile above the middle of the grid.
+    """
+    settings = {
+        "epsilon": 2.0,
+        "coverage": 0.5,
+        "calibration_fraction": 0.99,
+        "n_public": 200,
+    }
+    ridge = AdaSSPLinearRegression(target_bound=1.0, fit_intercept=False)
+    logistic = DPLogisticRegression(solver="output", fit_intercept=False)
+    # A residual of 2^-5 of the range lies in the middle of the grid; 7 is no label.
+    models = {
+        PrivateConformalRegressor: (ridge, [0.0, 0.0, 0.0, 2.0**-4], {}, True),
+        PrivateConformalClassifier: (logistic, [0, 0, 1, 7], {"classes": [0, 1]}, False),
+    }
+    return {
+        kind.__name__: quantile_case(kind(inner, **settings, **more), np.array(y), is_low)
+        for kind, (inner, y, more, is_low) in models.items()
+    }
+
+
+def quantile_case(model: Any, y: Any, is_low: bool) -> Case:
+    """Return the audit of one quantile; the three others' score is the lowest, or the middle."""
+    plan = model._plan(200, 1)
+    steps, middle = plan.steps, np.rint(plan.steps / 2)
+    X = np.zeros((4, 1))
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        size = 4 if present else 3
+        fitted = model.set_params(random_state=seed_of(rng)).fit(X[:size], y[:size])
+        return float(fitted.quantile_ * steps > middle + 1.0)
+
+    others = np.full(3, 0.0 if is_low else middle)
+    scores = np.append(others, middle if is_low else steps)
+    # Above the middle, without the fourth record and with it.
+    chances = [chance_above(each, middle, plan) for each in (others, scores)]
+    ratios = [math.log(chances[0] / chances[1]), math.log1p(-chances[0]) - math.log1p(-chances[1])]
+    attained = max(map(abs, ratios))
+    return Case(draw, lambda: PrivacyProfile.pure(attained), **COUNTED)
+
+
+def chance_above(scores: np.ndarray, point: float, plan: Any) -> float:
+    """Return the chance of a quantile above a point of the grid, counted point by point."""
+    points, target = np.arange(plan.steps + 1), plan.level * scores.size
+    below = (scores[:, None] < points).sum(axis=0)
+    up_to = (scores[:, None] <= points).sum(axis=0)
+    utility = -np.maximum(np.maximum(below - target, target - up_to), 0.0)
+    weights = np.exp(plan.epsilon / (2.0 * max(plan.level, 1.0 - plan.level)) * utility)
+    return float(weights[points > point].sum() / weights.sum())
 
 
 # Searches -------------------------------------------------------------------------------
@@ -783,7 +847,8 @@ def nets() -> dict[str, Case]:
 
 def cases() -> dict[str, Case]:
     """Return all audits by name."""
-    found = classifiers() | regressions() | boosting() | curves() | scalers() | searches()
+    found = classifiers() | regressions() | boosting() | curves() | scalers() | conformal()
+    found |= searches()
     if HAS_OPTUNA:
         found["DPAdaptiveSearchCV, table"] = adaptive_case()
     if HAS_PARETO:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.linear_model import DPLogisticRegression
+from skdptune.linear_model import AdaSSPLinearRegression, DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
 from tests.flat import flat
 from tests.fuzz.recipes import FOLDERS
@@ -28,6 +28,7 @@ DELTAS = (0.0, 1e-9, 1e-5, 1e-2)
 
 REGRESSION = {"data_norm": 2.0, "target_bound": 1.0}
 INNER = DPLogisticRegression(solver="output", classes=[0, 1], data_norm=2.0)
+RIDGE = AdaSSPLinearRegression(**REGRESSION)
 GRID = {"C": [0.01, 1.0]}
 # Parameters of each, and what it is fitted to.
 ESTIMATORS = {
@@ -43,6 +44,11 @@ ESTIMATORS = {
     "DPExplainableBoostingClassifier": ({"bounds": (-3, 3), "max_rounds": 2}, LABELS),
     "DPExplainableBoostingRegressor": (
         {"bounds": (-3, 3), "target_bound": 1.0, "max_rounds": 2},
+        TARGETS,
+    ),
+    "PrivateConformalClassifier": ({"estimator": INNER, "coverage": 0.5, "epsilon": 4.0}, LABELS),
+    "PrivateConformalRegressor": (
+        {"estimator": RIDGE, "coverage": 0.5, "epsilon": 4.0},
         TARGETS,
     ),
     "PrivateScoreCurves": ({"estimator": INNER, "epsilon": 1.0, "insist": True}, LABELS),

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._formatting import shown
-from skdptune._validation import check_private_numbers, check_real
+from skdptune._validation import check_integer, check_private_numbers, check_real
 from skdptune.accounting import PrivacyProfile, exponential_mechanism
 from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import RandomState, as_generator, open_uniforms, random_below
 
-# The range is divided into this many steps; a quantile is one of their end points.
+# The range is divided into this many steps unless fewer are asked for; a quantile is one of their
+# end points.
 STEPS = 2**20
 # Amount that rounding adds to the sensitivity of a computed rank, for up to 2^27 values
 # (Theorem R1).
@@ -28,6 +29,8 @@ def private_quantile(
     upper: float,
     epsilon: float,
     random_state: RandomState = None,
+    *,
+    steps: int | None = None,
 ) -> float:
     """Return a private quantile of values in a known range.
 
@@ -44,11 +47,14 @@ def private_quantile(
         Budget, greater than 0; infinite for no privacy.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None uses the operating system's entropy; a seed makes the result reproducible.
+    steps : int, optional
+        Public number of steps into which the range is divided, 2^20 by default and at most. With
+        fewer points, a rank that is far off is less likely, and the answer is coarser.
 
     Returns
     -------
     float
-        One of 2^20 + 1 equidistant points of the range.
+        One of ``steps + 1`` equidistant points of the range.
 
     See Also
     --------
@@ -83,13 +89,14 @@ def private_quantile(
     share = check_real(quantile, name="quantile", lower=0.0, upper=1.0)
     low, high = _checked_range(lower, upper)
     budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
+    size = STEPS if steps is None else check_integer(steps, name="steps", lower=1, upper=STEPS)
     generator = as_generator(random_state)
-    starts, utilities = ranked_runs(_on_grid(values, low, high), share)
-    lengths = np.diff(starts, append=STEPS + 1)
+    starts, utilities = ranked_runs(_on_grid(values, low, high, size), share, size)
+    lengths = np.diff(starts, append=size + 1)
     sensitivity = max(share, 1.0 - share) + ROUNDING
     run = _drawn(utilities, lengths, budget / (2.0 * sensitivity), generator)
     point = int(starts[run]) + random_below(int(lengths[run]), generator)
-    place = point / STEPS
+    place = point / size
     return float(low * (1.0 - place) + high * place)
 
 
@@ -126,12 +133,12 @@ def ranked_runs(
     return starts, -np.maximum(np.maximum(below - target, target - up_to), 0.0)
 
 
-def _on_grid(values: ArrayLike, low: float, high: float) -> NDArray[np.int64]:
+def _on_grid(values: ArrayLike, low: float, high: float, steps: int) -> NDArray[np.int64]:
     array = check_private_numbers(values, name="values")
     if array.ndim != 1:
         raise ValueError(f"values must be one-dimensional; got {array.ndim} dimensions.")
     clipped = np.clip(np.where(np.isnan(array), low, array), low, high)
-    return np.rint((clipped - low) / (high - low) * STEPS).astype(np.int64)
+    return np.rint((clipped - low) / (high - low) * steps).astype(np.int64)
 
 
 def _checked_range(lower: float, upper: float) -> tuple[float, float]:

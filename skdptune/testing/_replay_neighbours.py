@@ -162,10 +162,16 @@ class Setting:
     def _private_parts(self) -> Iterator[dict[str, Any]]:
         """Iterate over the parameters of all parts that have a cost."""
         for _, part in nested_estimators(self.sized):
-            if hasattr(part, "privacy_profile"):
-                cost = profile_of(part, self.n_samples, self.n_features)
-                if cost != PrivacyProfile.pure(0.0):
-                    yield own_parameters(part)
+            if hasattr(part, "privacy_profile") and self._has_cost(part):
+                yield own_parameters(part)
+
+    def _has_cost(self, part: Any) -> bool:
+        try:
+            cost = profile_of(part, self.n_samples, self.n_features)
+        except ValueError:
+            # A model inside another one may be told by it what it leaves open.
+            return True
+        return cost != PrivacyProfile.pure(0.0)
 
 
 def make_setting(estimator: Any, data: Neighbours, n_repeats: int) -> Setting:

@@ -41,8 +41,7 @@ Values = dict[str, list[Any]]
 
 FOLDERS = [
     *("accounting", "audit", "base", "calibration", "ensemble", "inspection", "ledger"),
-    "linear_model",
-    *("mechanisms", "checks", "metrics", "model_selection", "preprocessing"),
+    *("linear_model", "mechanisms", "checks", "metrics", "model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 ]
 # What has no constructor or call of its own, or calls nothing but others of this list.

@@ -89,14 +89,10 @@ def test_exact_distribution_on_all_small_data_sets_is_within_its_cost(share, eps
 
 
 @pytest.mark.parametrize("state", [np.random.default_rng(0), None])
-def test_draws_follow_the_exact_distribution(monkeypatch, state) -> None:
-    monkeypatch.setattr(module, "STEPS", STEPS)
-    monkeypatch.setattr(
-        module, "ranked_runs", lambda points, share: ranked_runs(points, share, STEPS)
-    )
+def test_draws_follow_the_exact_distribution(state) -> None:
     values = np.array([0.9, 1.0, 3.1, 7.0, math.nan])
     wanted = special.softmax(1.5 / 1.4 * utilities((0, 1, 1, 3, 4), 0.3))
-    draws = [private_quantile(values, 0.3, 0.0, 4.0, 1.5, state) for _ in range(6000)]
+    draws = [private_quantile(values, 0.3, 0.0, 4.0, 1.5, state, steps=STEPS) for _ in range(6000)]
     counts = np.bincount(np.array(draws).astype(int), minlength=STEPS + 1)
     assert stats.chisquare(counts, 6000 * wanted).pvalue > 1e-6
 

@@ -10,7 +10,12 @@ import inspect
 from importlib.util import find_spec
 from typing import Any
 
-from skdptune.calibration import PrivateScoreCurves, PrivateThreshold
+from skdptune.calibration import (
+    PrivateConformalClassifier,
+    PrivateConformalRegressor,
+    PrivateScoreCurves,
+    PrivateThreshold,
+)
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
@@ -86,6 +91,8 @@ ESTIMATORS = [
     DPExplainableBoostingRegressor(bounds=BOUNDS, target_bound=1.0, max_rounds=5, max_bins=8),
     PrivateScoreCurves(DPLogisticRegression(), epsilon=1.0, insist=True),
     PrivateThreshold(DPLogisticRegression(), epsilon=1.0, at_least=0.5, insist=True),
+    PrivateConformalClassifier(DPLogisticRegression(solver="output", data_norm=2.0), epsilon=2.0),
+    PrivateConformalRegressor(AdaSSPLinearRegression(target_bound=1.0), coverage=0.5),
     BoundedScaler(bounds=BOUNDS),
     DPMinMaxScaler(bounds=BOUNDS),
     DPStandardScaler(bounds=BOUNDS),

@@ -1,0 +1,593 @@
+"""Intervals and sets of labels around private models, with a stated coverage.
+
+**Setting.** Each record is held out with a public chance, independently of all others. The
+model is fitted to the others. A private quantile of the held-out records' scores is the half width
+of intervals, or the threshold of sets.
+
+**Cost.** A record is in one of the two parts, so the cost is a mixture of theirs (Theorem I1).
+
+**Coverage.** It holds on average over data, coins and noise, for records that are exchangeable
+with those of the fit. Of the quantile more is asked by what its noise may lose (Theorem I2).
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    clone,
+    is_classifier,
+    is_regressor,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune._compat import number_of_features, number_of_samples, safe_indexing
+from skdptune._formatting import shown
+from skdptune._secure_random import secure_generator
+from skdptune._validation import check_integer, check_real
+from skdptune.accounting import (
+    PrivacyProfile,
+    PrivacyReport,
+    calibrate,
+    search_on_split,
+)
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import (
+    PUBLIC_SIZE,
+    REPLACE,
+    Budget,
+    as_table,
+    assumptions_of,
+    budget_owners,
+    by_halves,
+    check_secret_size,
+    check_target_type,
+    cost_of,
+    first_step,
+    forget_seeds,
+    has_cost,
+    named_like,
+    neighbouring_of,
+    no_profile,
+    once,
+    own_seeds,
+    paid_for,
+    read_targets,
+    reads_numbers,
+    report_of,
+    set_budget,
+    set_public_size,
+    set_seeds,
+    suggested_space,
+    validate_rows,
+    zeroed,
+)
+from skdptune.calibration._coverage import (
+    grid_steps,
+    held_out_fraction,
+    quantile_level,
+    records_needed,
+)
+from skdptune.mechanisms import private_quantile, quantile_profile
+from skdptune.mechanisms._shared import check_seed
+
+_SLACK = 1e-9
+# Of epsilon, that the fit may have: the largest with which both parts cost no more than all of it.
+_SHARES = (1.0, 0.9999, 0.999)
+_LARGEST_DELTA = 1.0 - 1e-9
+
+TEXT = {
+    "budget": """\
+epsilon : float, default=1.0
+    Privacy budget of the fit and the quantile together; infinite for no noise.
+delta : float, default=1e-5
+    The other number of the budget, far below 1 over the number of records.
+coverage : float, default=0.9
+    Share of new records that are to be covered, in (0, 1).
+calibration_fraction : float, optional
+    Chance with which a record is held out, in (0, 1). None follows a rule from public numbers:
+    about 2,000 records (more where epsilon is below 1), at least a tenth, at most a half.""",
+    "randomness_and_size": """\
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it where it fits on a
+    random subset of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    "shared_attributes": """\
+estimator_ : estimator
+    The model, fitted to the records that were not held out.
+coverage_ : float
+    The stated coverage: that asked for, or 1.0 where every answer is the whole range.
+quantile_ : float
+    The released quantile of scores, rounded up.
+privacy_ : PrivacyReport
+    What fit and quantile cost together.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, where they had any.""",
+    "notes": """\
+Theorem I1, Theorem I2.
+
+Neighbours differ by adding or removing one record. A record is either fitted to or held out, so
+each part may use the whole epsilon, and the fit a little more than the whole delta.
+
+Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
+with those of the fit. It is not a statement about groups of records, nor about one fit. Nothing
+but the quantile may have seen the records held out: a search, or a step that learns, such as
+`DPStandardScaler`, belongs inside. Around this estimator they make the coverage approximate.
+
+The level that is asked of the quantile lies above `coverage` by what its noise may lose in the
+worst case. So coverage exceeds the claim, by some ``8 / epsilon`` over the number held out.""",
+}
+
+
+# What a fit does, and what it costs --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ConformalPlan:
+    """What a fit does. It follows from parameters and public sizes.
+
+    Attributes
+    ----------
+    estimator : estimator
+        With its budget and its public size set.
+    n_fitted : int
+        Public constant for the number of records of its fit.
+    quantile : PrivacyProfile
+        What the quantile costs.
+    epsilon : float
+        Of the quantile.
+    total : PrivacyProfile
+        What both cost together.
+    fraction : float
+        Chance with which a record is held out.
+    level : float or None
+        Of the quantile; None where every answer is the whole range.
+    steps : int
+        Of the grid of scores.
+    """
+
+    estimator: Any
+    n_fitted: int
+    quantile: PrivacyProfile
+    epsilon: float
+    total: PrivacyProfile
+    fraction: float
+    level: float | None
+    steps: int
+
+
+def _foreign_step(estimator: Any) -> Any:
+    """Return a step before the model that some record may make fail; None without any."""
+    while isinstance(estimator, Pipeline):
+        for _, step in estimator.steps[:-1]:
+            is_ours = type(step).__module__.startswith("skdptune.")
+            if not (is_ours or step is None or isinstance(step, str)):
+                return step
+        estimator = estimator.steps[-1][1]
+    return None
+
+
+class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
+    """What intervals and sets around private models share: parameters, cost, fit.
+
+    A subclass has scores of records, and says how far they reach.
+    """
+
+    # Word for the estimator, the method that scores need, and what a quantile is of.
+    _kind: ClassVar[str]
+    _response: ClassVar[str]
+    _scored: ClassVar[str]
+    # Where the parameters of the model are that a schema knows.
+    _model_prefix: ClassVar[str] = "estimator__"
+
+    estimator: Any
+    coverage: float
+    calibration_fraction: float | None
+
+    # The cost, before data ------------------------------------------------------------------
+
+    @property
+    def neighbouring(self) -> str:  # type: ignore[override]
+        """How neighbours differ: as for the estimator."""
+        return neighbouring_of(self.estimator)
+
+    @property
+    def cost_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends."""
+        return frozenset({"estimator", "epsilon", "delta", "calibration_fraction", "n_public"})
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what a fit costs, from the parameters and public sizes.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of columns, where the estimator's cost needs it.
+
+        Returns
+        -------
+        PrivacyProfile
+
+        Notes
+        -----
+        Theorem I1.
+        """
+        return self._plan(n_samples, n_features).total
+
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what a fit's report will assume, from parameters and public sizes.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        tuple of str
+        """
+        size = self._public_size(n_samples)
+        fitted = _expected_size(size, 1.0 - self._fraction(size))
+        inner = assumptions_of(self._told(clone(self.estimator), None), fitted, n_features)
+        # Theorem F11: the report carries the assumptions of its parts.
+        return once((*self._assumptions(), *inner))
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return (PUBLIC_SIZE,)
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[Any]]:
+        """Return the values of the estimator's parameters that are worth searching.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            As for `privacy_profile`.
+
+        Returns
+        -------
+        dict of lists
+            Empty where the estimator suggests nothing.
+        """
+        plan = self._plan(n_samples, n_features)
+        found = suggested_space(plan.estimator, plan.n_fitted, n_features)
+        return {f"estimator__{name}": values for name, values in found.items()}
+
+    def _fraction(self, size: int) -> float:
+        """Return the chance with which a record is held out."""
+        if self.calibration_fraction is not None:
+            return self.calibration_fraction
+        return held_out_fraction(size, self._checked_budget()[0])
+
+    def _plan(
+        self, n_samples: int, n_features: int | None, labels: list[Any] | None = None
+    ) -> ConformalPlan:
+        """Return the plan of a fit, or raise where the estimator cannot be held to the budget."""
+        self._check_parameters()
+        check_integer(n_samples, name="n_samples", lower=1)
+        epsilon, delta = self._checked_budget()
+        size = self._public_size(n_samples)
+        fraction = self._fraction(size)
+        inner = self._told(clone(self.estimator), labels)
+        expected = _expected_size(size, 1.0 - fraction)
+        set_public_size(inner, expected)
+        check_secret_size(inner, expected, n_features)
+        # The grid of a mixture takes a little, so that the quantile's curve ends before epsilon.
+        of_quantile = _SHARES[-1] * epsilon
+        quantile = quantile_profile(of_quantile)
+        for share in _SHARES:
+            # Theorem I1: whoever is held out is not fitted to.
+            whole = Budget(share * epsilon, min(delta / (1.0 - fraction), _LARGEST_DELTA))
+            _share_budget(inner, whole, expected, n_features)
+            fit = cost_of(inner, expected, n_features)
+            total = _together(fit, quantile, fraction)
+            if total.epsilon(delta) <= epsilon:
+                break
+        else:
+            raise ValueError(
+                "epsilon must be at least what the estimator costs by its own noise, "
+                f"{total.epsilon(delta):.4g} at delta={delta:g}; got {epsilon:g}."
+            )
+        steps = grid_steps(size * fraction, of_quantile)
+        level = quantile_level(self.coverage, size, fraction, of_quantile, steps)
+        return ConformalPlan(inner, expected, quantile, of_quantile, total, fraction, level, steps)
+
+    def _told(self, inner: Any, labels: list[Any] | None) -> Any:
+        """Return the estimator with what this one knows and it leaves open."""
+        return inner
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters, before any data are read."""
+        self._checked_budget()
+        check_real(
+            self.coverage, name="coverage", lower=0.0, upper=1.0, lower_open=True, upper_open=True
+        )
+        if self.calibration_fraction is not None:
+            check_real(
+                self.calibration_fraction,
+                name="calibration_fraction",
+                lower=0.0,
+                upper=1.0,
+                lower_open=True,
+                upper_open=True,
+            )
+        self._public_size(1)
+        check_seed(self.random_state)
+        self._check_estimator()
+
+    def _check_estimator(self) -> None:
+        estimator = self.estimator
+        if not has_cost(estimator):
+            raise no_profile(estimator)
+        is_right = is_classifier if self._kind == "classifier" else is_regressor
+        if not is_right(estimator) or not hasattr(estimator, self._response):
+            raise TypeError(
+                f"estimator must be a private {self._kind} with {self._response}; got "
+                f"{shown(estimator)}."
+            )
+        step = _foreign_step(estimator)
+        if step is not None:
+            raise TypeError(
+                "estimator must be a model, or a pipeline of steps that take any record, such as "
+                f"make_private_pipeline makes; got one with {shown(step)}. Put that step before: "
+                f"make_pipeline(step, {type(self).__name__}(model))."
+            )
+        if neighbouring_of(estimator) == REPLACE:
+            raise TypeError(
+                "estimator must have a guarantee about adding or removing a record, since records "
+                f"are held out by chance; got {shown(estimator)}, whose guarantee is about "
+                "replacing one."
+            )
+
+    # Fitting ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to most records, and release a quantile of the others' scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            What the estimator takes. A record that it cannot take counts as one with the worst
+            score where it is held out: it cannot make the fit fail.
+        y : array-like of shape (n_samples,)
+            Targets, or labels.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self.__dict__.pop("privacy_", None)
+        rows, targets, improper, labels = self._read(X, y)
+        n_samples = targets.shape[0]
+        # A random part of the data may be empty.
+        plan = self._plan(max(n_samples, 1), number_of_features(X), labels)
+        self._warn_of_large_delta(self._public_size(n_samples))
+        if plan.level is None:
+            self._warn_of_few_records(self._public_size(n_samples))
+        coins, fits, noise = _streams(self.random_state)
+        # Theorem I1: each record's place is its own coin's matter.
+        is_held = _generator(coins).random(n_samples) < plan.fraction
+        model = _fitted(plan.estimator, rows, targets, np.flatnonzero(~is_held), fits)
+        held = np.flatnonzero(is_held)
+        scores = self._scores(model, rows, targets, held)
+        # Theorem R5: an improper record has the worst score, and changes no other.
+        scores = np.where(improper[held] | np.isnan(scores), 1.0, scores)
+        self._publish(model, plan, self._released(scores, plan, noise), labels)
+        return self
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[np.bool_], Any]:
+        """Return rows, targets, which records are improper, and the public labels if any."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        labels = self._labels(y)
+        check_target_type(y, labels, is_classifier=labels is not None)
+        least = 1 if self.n_public is None else 0
+        if _reads_numbers(self.estimator):
+            takes = get_tags(self.estimator).input_tags
+            rows, improper = validate_rows(
+                self,
+                X,
+                accept_sparse=takes.sparse,
+                allow_nd=takes.three_d_array,
+                min_samples=least,
+            )
+        else:
+            rows = as_table(X)
+            improper = np.zeros(number_of_samples(rows), dtype=bool)
+        check_consistent_length(rows, y)
+        kind = "numbers" if labels is None else "labels"
+        targets, improper = read_targets(y, kind, labels, improper)
+        if targets.ndim != 1:
+            raise ValueError(
+                f"y should be a 1d array: y must have one target per record; got shape "
+                f"{targets.shape}."
+            )
+        if _reads_numbers(self.estimator):
+            rows = named_like(X, zeroed(rows, improper))
+        return rows, targets, improper, labels
+
+    def _labels(self, y: Any) -> list[Any] | None:
+        """Return the public labels; None for targets that are numbers."""
+        return None
+
+    def _scores(self, model: Any, rows: Any, targets: Any, held: NDArray[Any]) -> NDArray[Any]:
+        """Return the scores of the records held out, in [0, 1] or NaN.
+
+        No record changes another one's.
+        """
+
+        def scores_of(records: NDArray[Any]) -> NDArray[Any]:
+            return self._score(model, safe_indexing(rows, records), targets[records])
+
+        def worst(records: NDArray[Any]) -> NDArray[Any]:
+            return np.ones(records.size)
+
+        # What overflows or warns would tell of the data.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parts = by_halves(scores_of, held, worst) if held.size else []
+        return np.concatenate([np.zeros(0), *(scores for _, scores in parts)])
+
+    def _score(self, model: Any, rows: Any, targets: Any) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _released(self, scores: NDArray[Any], plan: ConformalPlan, noise: Stream) -> float:
+        """Return the noisy quantile of scores, rounded up, in [0, 1]."""
+        if plan.level is None:
+            return 1.0
+        epsilon, random = self._checked_budget()[0], _generator(noise)
+        found = private_quantile(scores, plan.level, 0.0, 1.0, epsilon, random, steps=plan.steps)
+        # Theorem I2: scores were rounded to the nearest point.
+        return min(found + (0.5 + _SLACK) / plan.steps, 1.0)
+
+    def _publish(self, model: Any, plan: ConformalPlan, quantile: float, labels: Any) -> None:
+        self.estimator_ = model
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        self.quantile_ = quantile
+        self.coverage_ = self.coverage if plan.level is not None else 1.0
+        note = f"coverage {self.coverage_:g}, {plan.fraction:.3g} of the records"
+        quantile_part = PrivacyReport(
+            plan.quantile, 0.0, name=f"quantile of {self._scored}", note=note
+        )
+        report = self._make_report(plan.total, self._assumptions())
+        self.privacy_ = PrivacyReport(
+            report.profile,
+            report.delta,
+            epsilon=report.epsilon,
+            name=report.name,
+            parts=(report_of(model, None), quantile_part),
+            assumptions=report.assumptions,
+            neighbouring=report.neighbouring,
+            bound="mixture",
+        )
+
+    def _warn_of_few_records(self, size: int) -> None:
+        enough = records_needed(self.coverage, self._checked_budget()[0], self._fraction(size))
+        warnings.warn(
+            f"coverage={self.coverage:g} cannot be stated for {size} records at "
+            f"epsilon={self.epsilon:g}, so that every answer is the whole range. It takes about "
+            f"{enough} records, a larger epsilon or less coverage.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+    # Using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:
+        """Return the model's predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of the estimator, for scikit-learn."""
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = copy.deepcopy(get_tags(self.estimator))
+            first = first_step(self.estimator)
+            tags.input_tags = inner.input_tags if first is None else get_tags(first).input_tags
+            tags.regressor_tags = inner.regressor_tags or tags.regressor_tags
+            tags.classifier_tags = inner.classifier_tags or tags.classifier_tags
+            tags.non_deterministic = inner.non_deterministic or self.random_state is None
+        return tags
+
+
+@functools.lru_cache(maxsize=64)
+def _together(fit: PrivacyProfile, quantile: PrivacyProfile, fraction: float) -> PrivacyProfile:
+    """Return what both parts cost together, by Theorem T3."""
+    return search_on_split(fit, quantile, validation_fraction=fraction)
+
+
+def _reads_numbers(estimator: Any) -> bool:
+    """Return whether rows become numbers here; a search reads rows itself."""
+    return not getattr(type(estimator), "_is_private_search", False) and reads_numbers(estimator)
+
+
+def _expected_size(size: int, fraction: float) -> int:
+    """Return the public constant for the number of records of a random part (Theorem F3)."""
+    return max(1, round(size * fraction))
+
+
+def _share_budget(inner: Any, budget: Budget, size: int, n_features: int | None) -> None:
+    """Set the budget of an estimator, shared out among its private steps."""
+    owners = budget_owners(inner)
+    if len(owners) < 2 or math.isinf(budget.epsilon):
+        set_budget(inner, budget)
+        return
+    each = sum(owner.delta != 0.0 for owner in owners) or 1
+
+    def cost(epsilon: float) -> PrivacyProfile:
+        set_budget(inner, Budget(epsilon, budget.delta / each))
+        return cost_of(inner, size, n_features)
+
+    # Together steps cost less than the sum of their budgets.
+    found = calibrate(cost, budget.epsilon, budget.delta, parameter="budget", guess=budget.epsilon)
+    cost(found.value)
+
+
+Stream = np.random.SeedSequence | None
+
+
+def _streams(random_state: int | None) -> Sequence[Stream]:
+    """Return seeds of coins, fit and noise; None for the operating system's entropy."""
+    seed = check_seed(random_state)
+    return [None] * 3 if seed is None else np.random.SeedSequence(seed).spawn(3)
+
+
+def _generator(stream: Stream) -> np.random.Generator:
+    # Assumption E0: who is held out must stay secret, too.
+    return secure_generator() if stream is None else np.random.default_rng(stream)
+
+
+def _fitted(model: Any, rows: Any, targets: Any, records: NDArray[Any], seeds: Stream) -> Any:
+    """Return the model, fitted in place to some records."""
+    own = own_seeds(model)
+    if seeds is not None:
+        set_seeds(model, seeds)
+    # Theorem H4: the whole fit is what a ledger records.
+    with paid_for(model):
+        model.fit(safe_indexing(rows, records), targets[records])
+    # Theorem F9: models forget the seeds of their fits.
+    return model if seeds is None else forget_seeds(model, own)
