@@ -202,7 +202,7 @@ def score_of_all(
         return Scoring(scorer, None, 0.0, noise.ratio, noise.kind)
     size = layout.n_score * n_repeats
     sensitivity, clips = layout.sensitivity(scorer), not layout.by_rule
-    return Scoring(scorer, size, sensitivity, noise.ratio, noise.kind, clips)
+    return Scoring(scorer, size, sensitivity, noise.ratio, noise.kind, clips=clips)
 
 
 def unit_utility(score: float, scorer: BoundedScorer) -> float:
