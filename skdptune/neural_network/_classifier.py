@@ -290,13 +290,12 @@ def logit_factor(module: nn.Module, input_shape: tuple[int, ...], max_grad_norm:
     # A copy, since a module may keep what it is given.
     module, made_up = copy.deepcopy(module).cpu(), np.random.default_rng(0)
     trained = [one for one in module.parameters() if one.requires_grad]
+    records = _LARGEST_ENTRY * made_up.uniform(-1.0, 1.0, size=(_N_MADE_UP, *input_shape))
     squares = 0.0
-    for _ in range(_N_MADE_UP):
-        record = _LARGEST_ENTRY * made_up.uniform(-1.0, 1.0, size=(1, *input_shape))
-        outputs = module(torch.tensor(record, dtype=torch.float32)).reshape(-1)
+    for outputs in module(torch.tensor(records, dtype=torch.float32)).reshape(_N_MADE_UP, -1):
         first, second = made_up.permutation(max(len(outputs), 2))[:2]
         margin = outputs[first] - outputs[second] if len(outputs) > 1 else outputs[0]
-        gradients = torch.autograd.grad(margin, trained, allow_unused=True)
+        gradients = torch.autograd.grad(margin, trained, retain_graph=True, allow_unused=True)
         squares += sum(float(one.double().square().sum()) for one in gradients if one is not None)
     length = math.sqrt(squares / _N_MADE_UP)
     if not 0.0 < length < math.inf:
