@@ -130,7 +130,6 @@ def test_tables_of_other_libraries(library: str) -> None:
         (("date", "==", "2022-02-01"), lambda rows: rows["date"] == "2022-02-01"),
         (("date", "in", ["2022-02-01", "x"]), lambda rows: rows["date"] == "2022-02-01"),
     ],
-    ids=str,
 )
 def test_comparisons_are_those_of_pandas(rule: Any, wanted: Any) -> None:
     X = visits(2000)
@@ -602,7 +601,7 @@ def test_a_name_must_be_one_of_the_table(X: Any) -> None:
         SINCE.held_out(X)
 
 
-@pytest.mark.parametrize("X", [np.zeros(3), [{"a": 1}], sparse.csr_matrix(np.eye(3))], ids=str)
+@pytest.mark.parametrize("X", [np.zeros(3), [{"a": 1}], sparse.csr_matrix(np.eye(3))])
 def test_a_position_must_be_one_of_the_table(X: Any) -> None:
     with pytest.raises(ValueError, match="cv must name a column of X; got 0, and X has no names"):
         HoldOut(0, ">=", 1, share=0.2).held_out(X)

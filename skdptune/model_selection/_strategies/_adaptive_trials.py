@@ -345,6 +345,11 @@ class AdaptiveTrials(FullTable):
         own = self.own_first(plan.request.estimator, AdaptiveSpace(self.searched(plan)))
         return Races(self.pruner, allowance, has_own=own is not None).n_left
 
+    def rivals(self, plan: Plan) -> int:
+        """Return how many candidates may be compared with the estimator as it is, at most."""
+        # Theorem N6: more of them than are paid for as whole fits, where some are pruned.
+        return max(self.public_count(plan) - 1, 0)
+
     def public_plan(self, search: Any, plan: Plan) -> dict[str, str]:
         """Return what must be the same when the search is resumed, in words."""
         given = {name: described(getattr(search, name)) for name in _OF_SEARCH}
