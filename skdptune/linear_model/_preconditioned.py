@@ -334,7 +334,7 @@ def fit_preconditioned(
     plan : PreconditionedPlan
     design, residuals_of, targets, n_outputs, regularization, rng, initial
         As for `fit_noisy_gradient`.
-    As in `release_basis`.
+    data_norm : float
         As for `release_basis`.
     learning_rate : float, optional
         In units of `learning_rate_by_rule`.

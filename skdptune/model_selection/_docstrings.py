@@ -15,7 +15,6 @@ random_state : int or None, default=None
     None draws from the operating system's entropy. A seed gives reproducible research runs.
     Anybody who knows the seed can compute the noise, and searches with the same seed share their
     noise. Published models keep the `random_state` of the given estimator, not that of their fit.
-    the one of their fit.
 n_public : int, optional
     Public constant used in place of the number of records. By default the number of records is
     public.

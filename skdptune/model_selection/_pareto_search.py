@@ -79,7 +79,7 @@ def pareto_search(
           it to reproduce the paper.
         - ``"random"``: independent draws from the space. Use it as a baseline.
         - ``"grid"``: the finest grid of at most ``n_initial + n_iter`` points, repeated if it
-                has fewer. Use it to cover one or two parameters evenly.
+          has fewer. Use it to cover one or two parameters evenly.
         - An optuna sampler proposes all points, including the first ones. Use it to compare.
     reference_point : tuple of float, default=(10.0, 1.0)
         The largest epsilon, error (1 - utility) and third objective that count for the

@@ -57,8 +57,9 @@ fit_intercept : bool, default=True
     Whether rows end with a constant, half of `data_norm`, whose weight is regularised like the
     others.""",
     "failure_probability": """\
-Probability that each released bound fails to hold; twice that (and a little) is added to delta.
-The default is ``delta / 1000``: a search pays it once for every expected run.""",
+failure_probability : float, optional
+    Probability that each released bound fails to hold; twice that (and a little) is added to
+    delta. The default is ``delta / 1000``: a search pays it once for every expected run.""",
     "randomness_and_size": """\
 random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.

@@ -218,8 +218,9 @@ class SufficientStatistics:
 
         Yields
         ------
-        Rows with their constant and, in the last columns, targets: integers, in units of
-        ``2**-20`` of the bounds. Each block is overwritten by the next.
+        ndarray of shape (at most BLOCK, width + n_targets)
+            Rows with their constant and, in the last columns, targets: integers, in units of
+            ``2**-20`` of the bounds. Each block is overwritten by the next.
         """
         return self._blocks_of(*self._checked_chunk(X, y))
 

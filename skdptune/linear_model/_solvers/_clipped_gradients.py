@@ -75,8 +75,8 @@ class ClippedGradients:
         each record's loss by its decisions.
     max_grad_norm : float
         The norm to which the gradient of each record is clipped.
-    Squared norm of each row in the coordinates in which gradients are measured; by default that of
-    the row itself.
+    squared_norms : ndarray of shape (n_samples,), optional
+        Squared norm of each row in the coordinates in which gradients are measured; by default
         that of the row itself.
 
     Notes

@@ -85,9 +85,9 @@ class PublicProblem:
         ----------
         noise_norm : float
             Usual norm of a linear term in the objective.
-        Requested norm, in units of the largest possible sum of gradients; the result is never less
-        than rounding allows.
-            less is returned than rounding allows.
+        tol : float
+            Requested norm, in units of the largest possible sum of gradients; the result is never
+            less than rounding allows.
 
         Notes
         -----

@@ -79,8 +79,8 @@ def table_noise(
         Number of candidates, all released with their scores.
     layout : Layout
         How the records are divided.
-    Largest noise of the final fit divided by that of one fit with the whole total.
-        Most that the noise of the final fit may be, over that of one fit with the whole total.
+    limit : float
+        Largest noise of the final fit divided by that of one fit with the whole total.
 
     Returns
     -------

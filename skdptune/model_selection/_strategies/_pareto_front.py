@@ -29,11 +29,9 @@ class ParetoFront(BaseStrategy):
         - "hvpoi": the improvement at the surrogates' means times the probability of one. Use it to
           reproduce the paper.
         - "random": independent draws from the space. Use it as a baseline. Use it also if a
-          release
-                should pay for more evaluations, since proposals do not depend on scores.
+          release should pay for more evaluations, since proposals do not depend on scores.
         - "grid": the finest grid of at most ``n_initial + n_iter`` points. Use it to cover one or
-          two
-                parameters evenly; proposals do not depend on scores either.
+          two parameters evenly; proposals do not depend on scores either.
         - An optuna sampler proposes all points, including the first ones. Use it to compare.
     reference_point : tuple of float, default=(10.0, 1.0)
         The largest epsilon, error and third objective that count for the hypervolume.
