@@ -70,9 +70,10 @@ max_leaves : int, default=3
 learning_rate : float, optional
     Share of its mean residual by which a leaf moves. Its product with `max_rounds` sets how far
     scores can move and how much noise they have. None follows a rule from public numbers: the rate
-    at which the noise of a prediction has a standard deviation of 0.4 (of a logit; more if there
-    are few records for the budget) or of 0.08 (of half of the targets' range), and at most 1 or
-    0.3. ``docs/benchmarks.md`` says on which data it was measured.
+    gives the noise of a prediction a fixed standard deviation. That is 0.4 for a classifier (of a
+    logit; more if there are few records for the budget), at a rate of at most 1. It is 0.08 for a
+    regressor (of half of the targets' range), at a rate of at most 0.3. ``docs/benchmarks.md``
+    says on which data the rule was measured.
 bin_share : float, default=0.1
     Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
     bins; the rest pays for the boosting.

@@ -8,9 +8,9 @@ n_jobs : int, optional
 """
 _BUT_N_JOBS = """\
 verbose : int or None, default=None
-    None shows the progress of a call that takes longer than a second, on a terminal or in a
-    notebook. 0 shows nothing. A value above 0 shows the progress at once and leaves it on the
-    screen. No count that must stay secret is shown.
+    None shows the current phase and the elapsed time, once a call has taken a second, on a
+    terminal or in a notebook. 0 shows nothing. A value above 0 shows them at once and leaves them
+    on the screen. No count that must stay secret is shown.
 random_state : int or None, default=None
     None draws from the operating system's entropy. A seed gives reproducible research runs.
     Anybody who knows the seed can compute the noise, and searches with the same seed share their

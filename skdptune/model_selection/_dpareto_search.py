@@ -99,9 +99,9 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         Workers for the evaluations of a batch, at most the strategy's `batch_size` of them; with a
         release, for the fits of one evaluation.
     verbose : int or None, default=None
-        None shows the progress of a call that takes longer than a second, on a terminal or in a
-        notebook. 0 shows nothing. A value above 0 shows the progress at once and leaves it on the
-        screen.
+        None shows the current phase and the elapsed time, once a call has taken a second, on a
+        terminal or in a notebook. 0 shows nothing. A value above 0 shows them at once and leaves
+        them on the screen.
     random_state : int or None, default=None
         None draws noise from the operating system's entropy; a seed gives reproducible research
         runs.

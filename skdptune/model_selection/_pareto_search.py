@@ -109,9 +109,9 @@ def pareto_search(
         Seeds proposals and repeats. A resumed study keeps its seed. Without a seed, later
         evaluations use new seeds, which are not stored.
     verbose : int or None, default=None
-        None shows the progress of a call that takes longer than a second, on a terminal or in a
-        notebook. 0 shows nothing. A value above 0 shows the progress at once and leaves it on the
-        screen.
+        None shows the current phase and the elapsed time, once a call has taken a second, on a
+        terminal or in a notebook. 0 shows nothing. A value above 0 shows them at once and leaves
+        them on the screen.
 
     Returns
     -------

@@ -41,10 +41,11 @@ _OTHER_LABELS = (
 def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 5) -> Pipeline:
     """Make a pipeline that encodes a table by its public schema and fits a private estimator.
 
-    Parameters of the estimator that are not set are taken from the schema: the bound on the norm
-    of a row (``data_norm``), the labels (``classes``), the range of the targets of a regression, a
-    net or boosting (``target_bound``), and for models of diffprivlib the ranges of features and
-    targets (``bounds``, ``bounds_X``, ``bounds_y``). The pipeline costs what the estimator costs.
+    Parameters of the estimator that are not set are taken from the schema. They are the bound on
+    the norm of a row (``data_norm``), the labels (``classes``), and the range of the targets of a
+    regression, a net or boosting (``target_bound``). For models of diffprivlib they are also the
+    ranges of features and targets (``bounds``, ``bounds_X``, ``bounds_y``). The pipeline costs
+    what the estimator costs.
 
     Parameters
     ----------
