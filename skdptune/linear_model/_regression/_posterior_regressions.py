@@ -319,7 +319,7 @@ def _balanced(shift: float, least: float, radius2: float, n_public: int, width: 
 
     The sample's squared error in the training loss is about its number of weights divided by the
     precision. The bias is at most the ridge times the squared norm of the best weights, which is
-    assumed to be the norm of targets divided by that of rows.
+    assumed to be that of targets divided by that of rows.
     """
     ridges = np.maximum(RIDGES, least)
     residuals = residual_bound(radius2, ridges, n_public)

@@ -75,7 +75,7 @@ class PosteriorPlan:
     eigenvalue_shift, norm_shift : float
         Sensitivity of the two released bounds in standard deviations of their noise.
     failure : float
-        Probability that each of the bounds does not hold.
+        Probability with which each of the bounds may not hold.
     sample : PrivacyProfile
         Bound on the curve of the posterior sample.
     epsilon, delta : float
@@ -152,7 +152,7 @@ def adaptive_plan(
     leverage : float or None
         Largest leverage of the box; None for a share of what the budget allows.
     failure : float or None
-        Probability that each bound does not hold; None for delta / 1000.
+        Probability with which each bound may not hold; None for delta / 1000.
     calibration : {"exact", "closed-form"}
         Which formula finds the box; its cost is the exact one in both cases.
 
@@ -469,7 +469,7 @@ def release_noisy_eigenvalue(
         The sensitivity in standard deviations of the noise; the release costs as much as a
         Gaussian one of that ``mu``. Infinite for no noise.
     failure : float
-        Probability that the bound does not hold.
+        Probability with which the bound may not hold.
     random_state : None, Generator
         Source of the noise; see `skdptune.mechanisms.gaussian_release`.
     """

@@ -58,8 +58,9 @@ fit_intercept : bool, default=True
     others.""",
     "failure_probability": """\
 failure_probability : float, optional
-    Probability that each released bound fails to hold; twice that (and a little) is added to
-    delta. The default is ``delta / 1000``: a search pays it once for every expected run.""",
+    Probability with which each released bound may fail to hold; twice that (and a little) is
+    added to delta. The default is ``delta / 1000``: a search pays it once for every expected
+    run.""",
     "randomness_and_size": """\
 random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.

@@ -400,7 +400,7 @@ def _adds_records(step: Any, n_samples: int, n_features: int | None) -> bool:
         return True
 
 
-# With more combinations than these, each candidate is held to its budget separately.
+# With more combinations than these, each candidate is only held to its budget.
 _MOST_COMBINATIONS = 64
 _FEW_COMBINATIONS = 4
 _SLACK = 1.0 + 1e-9
