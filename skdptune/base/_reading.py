@@ -1,6 +1,6 @@
-"""Tables of any entries read as numbers, each record by itself.
+"""Read tables of any entries as numbers, each record independently of the others.
 
-**Guarantee.** What comes out for one record depends on that record alone (Theorem R5).
+**Guarantee.** The result for one record depends only on that record (Theorem R5).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from skdptune.base._parameters import model_inside
 Table = Any
 Mask = NDArray[np.bool_]
 NUMBERS = "fiub"
-# Those of which NumPy makes the floats that Python does, ten times as fast.
+# Types for which NumPy's conversion to floats agrees with Python's, at ten times the speed.
 _PLAIN = frozenset({bool, int, float, str, Decimal, type(None), np.float32, np.float64, np.int64})
-# Entries that are read as numbers; the conversion of anything else may warn, print or do worse.
-# Each with the value that it has as one of its kind: a class derived from it may say another.
+# Types of entries that are read as numbers; converting other types may warn, print or do worse.
+# Each has the function of the type itself, since a subclass may return another value.
 _READABLE: dict[type, Callable[[Any], Any]] = {
     int: int.__int__,
     float: float.__float__,
@@ -42,7 +42,7 @@ _READABLE: dict[type, Callable[[Any], Any]] = {
 
 
 def finite_rows(X: Any, dtype: DTypeLike | None = None) -> tuple[Table, Mask]:
-    """Return numbers, rows that are not all finite being all zeros, and which rows these are.
+    """Return numbers, with zeros for rows that are not all finite, and which rows these are.
 
     Proper numbers of the right type are not copied.
 
@@ -50,15 +50,15 @@ def finite_rows(X: Any, dtype: DTypeLike | None = None) -> tuple[Table, Mask]:
     ----------
     X : array-like
     dtype : dtype, optional
-        Of the result; an array of single precision keeps its own where this is double. Numbers
-        keep their type where it is not given.
+        Type of the result. An array of single precision keeps its type if this is double. Numbers
+        keep their type if it is not given.
     """
     if sparse.issparse(X):
         return _finite_sparse(X, dtype)
     numbers, unread = _numbers(X)
     with np.errstate(over="ignore", invalid="ignore"):
         rows = numbers.astype(_wanted(numbers.dtype, dtype), copy=False)
-        # A finite sum has no other terms, and takes a tenth of the time of looking at all.
+        # If the sum is finite, all terms are; this takes a tenth of the time of checking all.
         is_proper = bool(np.isfinite(rows.sum())) and not unread.any()
     if is_proper:
         return rows, unread
@@ -67,7 +67,7 @@ def finite_rows(X: Any, dtype: DTypeLike | None = None) -> tuple[Table, Mask]:
 
 
 def _wanted(found: np.dtype[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
-    """Return the type in which numbers of a type are kept."""
+    """Return the type in which numbers of a given type are stored."""
     if dtype is None:
         return np.dtype(np.float64) if found.kind == "f" and found.itemsize > 8 else found
     wanted = np.dtype(dtype)
@@ -75,9 +75,9 @@ def _wanted(found: np.dtype[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
 
 
 def zeroed(rows: Table, chosen: Mask, value: float = 0.0) -> Table:
-    """Return a table with the chosen rows all zeros, or all of another value.
+    """Return a table whose chosen rows are all zeros, or have another constant value.
 
-    Of a sparse table, only the entries that are stored change.
+    For a sparse table, only the stored entries change.
     """
     if not chosen.any():
         return rows
@@ -91,7 +91,7 @@ def zeroed(rows: Table, chosen: Mask, value: float = 0.0) -> Table:
 
 
 def named_like(X: Any, rows: Table) -> Table:
-    """Return rows in a table with the column names of the one that they were read from."""
+    """Return rows in a table with the column names of the original one."""
     if not hasattr(X, "columns") or sparse.issparse(rows):
         return rows
     if hasattr(X, "iloc"):
@@ -100,9 +100,9 @@ def named_like(X: Any, rows: Table) -> Table:
 
 
 def reads_numbers(estimator: Any) -> bool:
-    """Return whether an estimator, or the first step of a pipeline, takes tables of numbers alone.
+    """Return whether an estimator, or a pipeline's first step, accepts only tables of numbers.
 
-    Others, such as encoders, imputers and functions, are handed records as they came.
+    Others, such as encoders, imputers and functions, get the records unchanged.
     """
     first = first_step(estimator)
     if first is None or isinstance(first, ColumnTransformer | FeatureUnion):
@@ -115,7 +115,7 @@ def reads_numbers(estimator: Any) -> bool:
 
 
 def first_step(estimator: Any) -> Any:
-    """Return what is handed an estimator's records first, None for a keyword."""
+    """Return the step that gets an estimator's records first; None for a keyword."""
     while isinstance(estimator, Pipeline) and estimator.steps:
         estimator = estimator.steps[0][1]
     return None if isinstance(estimator, str) else model_inside(estimator)
@@ -124,20 +124,20 @@ def first_step(estimator: Any) -> Any:
 def by_halves(
     function: Callable[[Any], Any], X: Any, fallback: Callable[[Any], Any]
 ) -> list[tuple[Any, Any]]:
-    """Apply a function to all records, or by halves where it fails.
+    """Apply a function to all records, or by halves if it fails.
 
     Returns
     -------
     list of (part, result)
-        In order. The result of a single record on which the function fails is that of `fallback`.
-        A function that treats each record by itself gives the same as one record at a time.
+        In order. If the function fails on a single record, the result is that of `fallback`. A
+        function that treats records independently gives the same results as record by record.
     """
     try:
         return [(X, function(X))]
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException:
-        # A library may panic, and a step may exit.
+        # A library may panic, and a step may call exit: catch everything.
         size = number_of_samples(X)
     if size <= 1:
         return [(X, fallback(X))]
@@ -146,10 +146,10 @@ def by_halves(
 
 
 def as_table(X: Any) -> Table:
-    """Return a list of rows as an array of objects, and a masked array with gaps.
+    """Return a list of rows as an array of objects, and a masked array with missing values.
 
-    Anything else, such as a list of texts or dicts, is returned as it is. A list has no type, so
-    the type of the array must not be that of its entries: one record could change it.
+    Other inputs, such as a list of texts or dicts, are returned unchanged. A list has no type, so
+    the type of the array must not follow from its entries: one record could change it.
     """
     if isinstance(X, np.ma.MaskedArray):
         return unmasked(X)
@@ -159,12 +159,12 @@ def as_table(X: Any) -> Table:
 
 
 def kind_of_list(records: Any) -> str:
-    """Return "texts", "dicts" or "rows": what most records of a list are; "" if it is empty."""
+    """Return "texts", "dicts" or "rows": the kind of most records of a list; "" if it is empty."""
     kinds = Counter(
         "texts" if isinstance(one, str) else "dicts" if isinstance(one, dict) else "rows"
         for one in records
     )
-    # Of two that are as frequent the later word, so that the order of records decides nothing.
+    # With a tie the later word is returned, so that the order of records does not matter.
     return max(kinds, key=lambda kind: (kinds[kind], kind), default="")
 
 
@@ -175,16 +175,16 @@ def table_shape(X: Any) -> tuple[int, ...]:
 
 
 def table_of(values: Any, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-    """Return a list of rows as an array, of objects unless all entries are numbers or words.
+    """Return a list of rows as an array, of objects unless all entries are numbers or text.
 
-    Numbers are of double precision, whatever their own is: one record must not decide it.
+    Numbers always have double precision: one record must not decide the precision.
 
     Parameters
     ----------
     values : list
     shape : tuple of int, optional
-        Of each row, where it is public; else that of most rows. A row of another shape holds None
-        alone.
+        Shape of each row, if it is public; otherwise that of most rows. A row of another shape is
+        filled with None.
     """
     natural = natural_array(values)
     if natural is not None and (shape is None or natural.shape[1:] == shape):
@@ -196,7 +196,8 @@ def table_of(values: Any, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
 def _table_of_objects(values: Any, shape: tuple[int, ...] | None) -> NDArray[Any]:
     rows = [_row(value) for value in values]
     if shape is None:
-        # A tie goes to plain rows, and to longer ones: the order of records decides nothing.
+        # With a tie, plain rows and longer rows are preferred: the order of records does not
+        # matter.
         counts = Counter(() if row is None else row.shape for row in rows)
         shape = max(counts, key=lambda one: (counts[one], len(one) == 1, one), default=())
     if not shape:
@@ -212,7 +213,7 @@ def _table_of_objects(values: Any, shape: tuple[int, ...] | None) -> NDArray[Any
 
 
 def _row(value: Any) -> NDArray[Any] | None:
-    """Return one row of a list as an array of objects, None if it is no row."""
+    """Return one row of a list as an array of objects; None if it is not a row."""
     if isinstance(value, np.ma.MaskedArray):
         value = unmasked(value)
     if not isinstance(value, list | tuple | np.ndarray) and hasattr(value, "__array__"):
@@ -230,39 +231,39 @@ def _row(value: Any) -> NDArray[Any] | None:
 
 
 def natural_array(values: Any) -> NDArray[Any] | None:
-    """Return a list as an array of the type of all entries; None if there is no one type."""
+    """Return a list as an array of the type of all entries; None if they differ in type."""
     if isinstance(values, np.ma.MaskedArray):
         return unmasked(values)
     if hasattr(values, "__array__") or hasattr(values, "__array_interface__"):
         return np.asarray(values)
     kinds: set[str] = set()
     try:
-        # NumPy makes words of numbers beside a word.
+        # NumPy converts numbers to text if they are mixed with text.
         if not _collect_kinds(values, kinds) or len(kinds) > 1:
             return None
         natural = np.asarray(values)
     except Exception:
-        # Of another form, or nested without an end.
+        # The entries have another form, or are nested without end.
         return None
     return None if natural.dtype.kind not in NUMBERS + "US" else natural
 
 
 def unmasked(values: Any) -> NDArray[Any]:
-    """Return an array in which what was masked is missing."""
+    """Return an array in which masked entries are missing values."""
     if values.dtype.kind in NUMBERS:
         return np.asarray(values.astype(np.float64).filled(np.nan))
     return np.asarray(values.astype(object).filled(None))
 
 
 def _collect_kinds(values: Any, kinds: set[str]) -> bool:
-    """Add the kinds of all entries of nested lists; return whether each is of a known kind."""
+    """Add the kinds of all entries of nested lists; return whether all are of known kinds."""
     if type(values) in (list, tuple):
         return all(_collect_kinds(one, kinds) for one in values)
     if type(values) is np.ndarray:
         kinds.add("numbers" if values.dtype.kind in NUMBERS else values.dtype.kind)
-        # Among objects, an array without dimensions stays one.
+        # An array without dimensions would stay an object among objects.
         return values.ndim > 0 and values.dtype.kind in NUMBERS + "US"
-    # Beside a word NumPy makes one of bytes, and it drops zeros at the end of either.
+    # NumPy converts bytes among text, and drops zeros at the end of either.
     if type(values) in (str, np.str_):
         kinds.add("U")
         return not str.endswith(values, "\0")
@@ -276,7 +277,7 @@ def _collect_kinds(values: Any, kinds: set[str]) -> bool:
 
 
 def _numbers(X: Any) -> tuple[NDArray[Any], Mask]:
-    """Return a table's numbers, and which records have entries that are none."""
+    """Return a table's numbers, and which records have entries that are not numbers."""
     if hasattr(X, "columns"):
         return _numbers_of_frame(X)
     is_array = isinstance(X, np.ndarray) and not isinstance(X, np.ma.MaskedArray)
@@ -294,7 +295,7 @@ def _numbers_of_array(array: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
 
     unread = np.zeros(array.shape[0], dtype=bool)
     parts, start = [], 0
-    # NumPy reads some words otherwise than Python does.
+    # NumPy reads some texts differently from Python.
     for part, numbers in by_halves(_as_floats, array.astype(object, copy=False), failed):
         if numbers is None:
             unread[start] = True
@@ -349,7 +350,7 @@ def _column(column: Any) -> NDArray[Any]:
         try:
             return np.asarray(column)
         except Exception:
-            # A type that NumPy does not have, such as integers of 128 bits.
+            # A type that NumPy lacks, such as integers of 128 bits.
             return np.array(column.to_list(), dtype=object)
     if getattr(column.dtype, "kind", "O") in NUMBERS:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -357,9 +358,10 @@ def _column(column: Any) -> NDArray[Any]:
 
 
 def check_column_types(X: Any) -> None:
-    """Refuse a table with columns of words or dates, by their types, which are public.
+    """Refuse a table with columns of text or dates, judged by their types, which are public.
 
-    Columns of objects or complex numbers pass: one record can make one of a column of numbers.
+    Columns of objects or complex numbers are accepted: one record can turn a column of numbers
+    into either.
     """
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         if getattr(dtype, "kind", "O") in tuple("mM") or is_of_words(dtype):
@@ -371,7 +373,7 @@ def check_column_types(X: Any) -> None:
 
 
 def is_of_words(dtype: Any) -> bool:
-    """Return whether a type of pandas is one of words, or of categories that are words."""
+    """Return whether a pandas type is text, or categories that are text."""
     categories = getattr(dtype, "categories", None)
     if categories is not None:
         return is_of_words(categories.dtype) or categories.dtype.kind in tuple("US")
@@ -388,20 +390,20 @@ def _finite_sparse(X: Any, dtype: DTypeLike | None) -> tuple[Table, Mask]:
     improper = np.zeros(rows.shape[0], dtype=bool)
     improper[places[(rows.indices < 0) | (rows.indices >= rows.shape[1])]] = True
     if improper.any():
-        # A column that does not exist would be read beyond the memory of its neighbours.
+        # An index beyond the number of columns would be read from other memory.
         rows = rows.copy()
         rows.indices[improper[places]] = 0
         rows.data[improper[places]] = 0
     if rows.indices.dtype != np.int32:
         if max(*rows.shape, rows.nnz) >= 2**31:
             raise ValueError("X must have fewer than 2^31 rows, columns and entries; got more.")
-        # Many an estimator takes no other indices.
+        # Many estimators accept only these indices.
         parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
         rows = type(rows)(parts, shape=rows.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         rows = rows.astype(_wanted(rows.dtype, dtype), copy=False)
         if not rows.has_canonical_format:
-            # The length of a row is read from its entries, which must not be parts of numbers.
+            # The norm of a row is computed from its entries, which must not be parts of a number.
             rows = rows.copy()
             rows.sum_duplicates()
         places = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))

@@ -1,4 +1,4 @@
-"""Intervals for the predictions of private regressors, sets of labels for private classifiers."""
+"""Prediction intervals for private regressors, and prediction sets for private classifiers."""
 
 from __future__ import annotations
 
@@ -34,27 +34,28 @@ _OCTAVES = 10.0
 
 @with_shared_text(TEXT)
 class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
-    """Intervals around the predictions of a private regressor, with a stated coverage.
+    """Prediction intervals of a private regressor, with a stated coverage.
 
-    A random part of the records is held out, the regressor is fitted to the others, and a private
-    quantile of the absolute residuals of those held out is half the width of all intervals. Both
-    together cost `epsilon` and `delta`, so that intervals cost only the records held out.
+    A random part of the records is held out, and the regressor is fitted to the others. A private
+    quantile of the absolute residuals of the held-out records is half the width of all intervals.
+    The fit and the quantile together cost `epsilon` and `delta`: the only price of the intervals
+    is the smaller number of records in the fit.
 
     Parameters
     ----------
     estimator : estimator
-        A private regressor, or a pipeline that `make_private_pipeline` makes; it is copied. Its
-        own budget is replaced by this one's.
+        A private regressor, or a pipeline that `make_private_pipeline` makes; it is copied. The
+        budget given here replaces its own budget.
     {budget}
     target_bound : float or tuple (lower, upper), optional
-        Bound on the absolute value of a target, or its public range. None takes that of the
+        Bound on the absolute value of a target, or its public range. None uses that of the
         estimator or of its schema. Intervals cover targets that are clipped to it.
     {randomness_and_size}
 
     Attributes
     ----------
     half_width_ : float
-        Half the width of intervals, before they are cut to the range of targets.
+        Half the width of intervals, before they are clipped to the range of targets.
     {shared_attributes}
 
     See Also
@@ -117,7 +118,7 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Cut to the range of targets.
+            Clipped to the range of targets.
         """
         low, high = self._target_range()
         centre = np.clip(np.asarray(self.predict(X), dtype=np.float64).ravel(), low, high)
@@ -155,7 +156,7 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
         return (PUBLIC_SIZE, f"intervals are about targets clipped to [{low:.4g}, {high:.4g}]")
 
     def _score(self, model: Any, rows: Any, targets: Any) -> NDArray[Any]:
-        """Return where absolute residuals lie between 2^-10 of the range and all of it."""
+        """Return absolute residuals on a log scale, from 2^-10 of the range to the range."""
         low, high = self._target_range()
         predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(targets.shape)
         residuals = np.abs(np.clip(targets, low, high) - np.clip(predicted, low, high))
@@ -173,7 +174,7 @@ def _transforms_targets(estimator: Any) -> bool:
 
 
 def _known_range(estimator: Any) -> tuple[float, float] | None:
-    """Return the range of targets that an estimator or its schema states, None without any."""
+    """Return the range of targets that an estimator or its schema states; None without one."""
     if _transforms_targets(estimator):
         return None
     for _, part in nested_estimators(estimator):
@@ -193,21 +194,22 @@ def _has_decision_function(model: Any) -> bool:
 
 @with_shared_text(TEXT)
 class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
-    """Sets of labels from a private classifier, with a stated coverage.
+    """Prediction sets of a private classifier, with a stated coverage.
 
-    A random part of the records is held out, the classifier is fitted to the others, and a private
-    quantile of one less the probability of the right label, of those held out, is released. A set
-    holds all labels whose probability is large enough by it. Both together cost `epsilon` and
-    `delta`, so that sets cost only the records held out.
+    A random part of the records is held out, and the classifier is fitted to the others. For each
+    held-out record, 1 minus the probability of the correct label is computed, and a private
+    quantile of these numbers is released. A set holds all labels whose probability is large enough
+    for this quantile. The fit and the quantile together cost `epsilon` and `delta`: the only price
+    of the sets is the smaller number of records in the fit.
 
     Parameters
     ----------
     estimator : estimator
         A private classifier with ``predict_proba``, or a pipeline that `make_private_pipeline`
-        makes; it is copied. Its own budget is replaced by this one's.
+        makes; it is copied. The budget given here replaces its own budget.
     {budget}
     classes : list, optional
-        The public label set. None takes that of the estimator, or the labels that occur.
+        The public label set. None uses that of the estimator, or the labels in the data.
     {randomness_and_size}
 
     Attributes
@@ -224,7 +226,8 @@ class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
     -----
     {notes}
 
-    A set may be empty: then no label is as probable as those of the records held out mostly were.
+    A set may be empty: then no label is as probable as most correct labels of held-out records
+    were.
 
     Examples
     --------
@@ -338,7 +341,7 @@ class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
         return (PUBLIC_SIZE, PUBLIC_LABELS)
 
     def _score(self, model: Any, rows: Any, targets: Any) -> NDArray[Any]:
-        """Return one less the probability of each record's label, 1 for one that is not known."""
+        """Return 1 minus the probability of each record's label; 1 for an unknown label."""
         probabilities = np.asarray(model.predict_proba(rows), dtype=np.float64)
         is_label = targets[:, None] == np.asarray(model.classes_)[None, :]
         return np.asarray(np.where(is_label, 1.0 - probabilities, np.inf).min(axis=1)).clip(0, 1)

@@ -1,7 +1,7 @@
-"""The level of a private quantile of held-out scores with which a stated coverage holds.
+"""The level at which a private quantile of held-out scores gives a stated coverage.
 
 **Guarantee.** Given the model, the held-out scores and that of a new record are exchangeable. So
-the new one is at most a quantile of level ``q`` of ``m`` scores with a chance of at least
+the new score is at most a quantile of level ``q`` of ``m`` scores with a probability of at least
 ``(q m - L) / (m + 1)``, where ``L`` bounds the ranks that the noise may lose (Theorem I2).
 """
 
@@ -13,34 +13,35 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-# Held-out records with which coverage exceeds the claim by less than 1 %, if epsilon is 1 or more.
+# Number of held-out records with which coverage exceeds the claim by less than 1 %, if epsilon is
+# 1 or more.
 _ENOUGH_HELD_OUT = 2000.0
 _LEAST_FRACTION, _LARGEST_FRACTION = 0.1, 0.5
 # Steps of the grid of scores.
 _FEWEST_STEPS, _MOST_STEPS = 64, 4096
-# What rounding adds to the sensitivity of a rank (Theorem R1).
+# Increase of the sensitivity of a rank by rounding (Theorem R1).
 _ROUNDING = 2.0**-24
 _SLACK = 1e-9
-# At which the bound on lost ranks is computed.
+# Settings at which the bound on lost ranks is computed.
 _POINTS = 2000
 
 
 def expected_loss(level: float, epsilon: float, steps: int) -> float:
-    """Return the most ranks that a private quantile may lose, as coverage counts them.
+    """Return the largest number of ranks that a private quantile may lose, in terms of coverage.
 
     Parameters
     ----------
     level : float
-        Of the quantile, in [0, 1].
+        Level of the quantile, in [0, 1].
     epsilon : float
         Budget of the quantile.
     steps : int
-        Of its grid.
+        Number of steps of its grid.
 
     Notes
     -----
-    Theorem I2. A point that is x ranks too low is drawn with a weight of ``exp(-k x)`` beside
-    that of the right one, with the sharpness ``k``. The bound is a maximum over the sum of the
+    Theorem I2. A point that is x ranks too low is drawn with a weight of ``exp(-k x)`` relative to
+    that of the right one, where ``k`` is the sharpness. The bound is a maximum over the sum of the
     weights of all points that are too low.
     """
     sharpness = epsilon / (2.0 * (max(level, 1.0 - level) + _ROUNDING))
@@ -51,7 +52,7 @@ def expected_loss(level: float, epsilon: float, steps: int) -> float:
     mass = np.exp(log_mass)
     others = 1.0 + (1.0 - rest) * mass
     growth = np.log1p(rest * mass / others)
-    # How far all points may lie, and what is gained if some lie farther.
+    # Distance at which all points may lie, and the gain if some of them lie farther.
     reach = np.maximum(log_steps + np.log(others) - log_mass - np.log1p(mass), 0.0)
     loss = reach * mass / (1.0 + mass) + 2.0 * (growth + np.expm1(-growth)) / rest
     # Between two points the function exceeds both by less than a share of 1e-4.
@@ -71,14 +72,14 @@ def quantile_level(
     n_samples : int
         Number of records; public.
     fraction : float
-        Chance with which each is held out.
+        Probability that a record is held out.
     epsilon, steps : float, int
-        Of the quantile.
+        Budget and number of steps of the quantile.
 
     Returns
     -------
     float or None
-        None where no level suffices.
+        None if no level suffices.
 
     Notes
     -----
@@ -97,13 +98,13 @@ def quantile_level(
 
 
 def records_needed(coverage: float, epsilon: float, fraction: float) -> int:
-    """Return about the least number of records for which a coverage can be stated."""
+    """Return approximately the least number of records for which a coverage can be stated."""
     lost = expected_loss(1.0, epsilon, _FEWEST_STEPS)
     return math.ceil((1.0 + lost) / (1.0 - coverage) / fraction)
 
 
 def held_out_fraction(n_samples: int, epsilon: float) -> float:
-    """Return the chance with which a record is held out, by a rule from public numbers."""
+    """Return the probability that a record is held out, by a rule from public numbers."""
     wanted = _ENOUGH_HELD_OUT / (n_samples * min(epsilon, 1.0))
     return min(max(wanted, _LEAST_FRACTION), _LARGEST_FRACTION)
 

@@ -1,4 +1,4 @@
-"""ROC and precision-recall curves, confusion and reliability of a private classifier."""
+"""ROC and precision-recall curves, confusion matrix and reliability of a private classifier."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ from skdptune.mechanisms import gaussian_release
 
 # Share of the release's squared shift that pays for the range of the scores.
 _RANGE_SHARE = 0.1
-# Records for each standard deviation of noise below which areas are wrong by more than .04.
+# With fewer records per standard deviation of noise, areas are wrong by more than .04.
 _LEAST_RECORDS = 230.0
 
 SCORES_TEXT = {
     "shared_parameters": """\
 estimator : estimator
     A private binary classifier with ``predict_proba`` or ``decision_function``; its ``epsilon``
-    and ``delta`` are set so that the total is met. Or a `FrozenEstimator` of a fitted model: then
-    only the histogram is paid for here. A pipeline holds this object as its last step.
+    and ``delta`` are set so that the total is met. Alternatively a `FrozenEstimator` of a fitted
+    model: then only the histogram is paid for here. In a pipeline, this object is the last step.
 epsilon : float
     Privacy budget of the classifier and the histogram together; infinite for no noise.
 delta : float, optional
-    The other number of the budget; positive, and far below 1 over the number of records. None
-    stands for that of the estimator.""",
+    Delta of the budget; positive, and far below 1 over the number of records. None uses that of
+    the estimator.""",
     "more_parameters": """\
 share : float, default=0.03
     Share of the budget (of its squared shift, see Notes) that pays for the histogram.
 n_bins : int, optional
-    Number of bins of scores. None stands for 10 to 24: more where the noise is small beside the
-    number of records of the rarer label, as the coarse release of the range has it.
+    Number of bins of scores. None uses 10 to 24: more if the noise is small compared with the
+    number of records of the rarer label, which the coarse release of the range estimates.
 pos_label : object, optional
-    The label of which curves and thresholds are; by default the last of ``classes_``.
+    The label for which curves and thresholds are computed; by default the last of ``classes_``.
 insist : bool, default=False
-    Whether a histogram is released that has too few records for its noise. ``privacy_`` then
-    says so. Searches insist in fits on a part of the records.
+    Whether a histogram is released even if it has too few records for its noise. ``privacy_`` then
+    says so. Searches set it in fits on a part of the records.
 random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs, and
     seeds the estimator as well.
 n_public : int, optional
-    Public constant in place of the number of records. A search sets it where it fits on a
-    random subset of the data, whose size must stay secret.
+    Public constant in place of the number of records. A search sets it if it fits on a random
+    subset of the data, whose size must stay secret.
 ledger : PrivacyLedger, optional
-    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    The ledger in which a fit reserves its cost before it reads the data. None uses the active
+    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 estimator_ : estimator
     The fitted classifier.
@@ -70,27 +70,27 @@ classes_ : ndarray of shape (2,)
 histogram_ : ScoreHistogram
     The released counts: ``edges`` of the bins of scores, ``counts`` of the negative and the
     positive label, ``scale`` of the noise of each. Scores are logits of ``predict_proba``, or
-    decisions where there is no such method.
+    decisions if there is no such method.
 privacy_ : PrivacyReport
     What the fit cost, as a tree of the classifier and the histogram.
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : ndarray of shape (n_features,)
-    Names of the columns, where they had any.""",
+    Names of the columns, if they had any.""",
     "notes": """\
 Theorem Q1, Theorem Q2.
 
-Neighbours differ by adding or removing one record, unless the estimator's differ otherwise. A
-record is in one cell of the histogram (bin of its score, label), so that it moves one count by 1.
-Two Gaussian releases are made of the scores: a coarse one that finds the range of the bins, with a
-tenth of the squared shift, and the histogram. Curves, areas, thresholds and bands follow from
-these counts, and cost nothing more.
+Neighbours differ by adding or removing one record, unless the estimator uses another relation. A
+record is in one cell of the histogram (bin of its score, label), so that it changes one count by
+1. Two Gaussian releases are made of the scores: a coarse one that finds the range of the bins,
+with a tenth of the squared shift, and the histogram. Curves, areas, thresholds and bands follow
+from these counts, at no further cost.
 
-The counts are those of the training records. Scores of records that a model was fitted to are
-somewhat too good; under differential privacy this is bounded: a rate exceeds that of records left
-out by at most the delta of the fit at an epsilon of 0, in expectation, and the area by twice as
-much. A record that the classifier cannot predict, or with a label that is none of ``classes_``, is
-counted nowhere.
+The counts are those of the training records. Scores of records to which a model was fitted are
+somewhat too good. Under differential privacy this is bounded: in expectation, a rate exceeds that
+of left-out records by at most the delta of the fit at an epsilon of 0, and the area by at most
+twice that. A record that the classifier cannot predict, or whose label is not in ``classes_``, is
+not counted.
 
 A histogram of fewer than 230 records for each standard deviation of its noise is refused: about
 5,000 at an epsilon of 1 with the default share. Areas would be wrong by more than 0.04.""",
@@ -189,7 +189,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         Returns
         -------
         dict
-            That the histogram is released: it is not what candidates are chosen by.
+            Sets that the histogram is released, since candidates are not chosen by it.
         """
         check_integer(n_tune, name="n_tune", lower=1)
         check_integer(n_final, name="n_final", lower=1)
@@ -222,7 +222,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
             )
 
     def _check_targets(self, y: Any) -> None:
-        # Which labels there are is public where none are declared, here or in a schema.
+        # The label set is taken to be public if none is declared, here or in a schema.
         own = own_parameters(self.estimator)
         if own.get("classes", ()) is None and own.get("schema") is None:
             targets, _ = read_targets(y, "any", None)
@@ -293,14 +293,14 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         return hasattr(self.estimator_, "predict_proba")
 
     def _thresholds(self, scores: Any) -> Any:
-        """Return scores as thresholds of what users see: probabilities, or decisions."""
+        """Return scores in the form of thresholds for users: probabilities, or decisions."""
         return special.expit(scores) if self._has_probabilities() else scores
 
     # Curves ---------------------------------------------------------------------------------
 
     @property
     def roc_curve_(self) -> Bunch:
-        """False and true positive rates above each of the ``thresholds``, falling.
+        """False and true positive rates above each of the ``thresholds``, in decreasing order.
 
         With deviations of noise and sampling, ``fpr_std`` and ``tpr_std``.
         """
@@ -315,7 +315,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
 
     @property
     def precision_recall_curve_(self) -> Bunch:
-        """Precision and recall above each of the ``thresholds``, falling, where noise leaves any.
+        """Precision and recall above each of the decreasing ``thresholds``, where not mere noise.
 
         With deviations of noise and sampling, ``precision_std`` and ``recall_std``.
         """
@@ -332,7 +332,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         inner = self.histogram_.edges[-2:0:-1]
         ends = np.concatenate([[np.inf], inner, [-np.inf]])
         found = np.asarray(self._thresholds(ends))
-        # As in scikit-learn: no score is so high.
+        # As in scikit-learn: a threshold above all scores.
         found[0] = np.inf
         return found
 
@@ -348,7 +348,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
 
     @property
     def roc_auc_band_(self) -> tuple[float, float]:
-        """Least and largest area of this histogram of these records, of 95 % of all releases."""
+        """Least and largest area of these records' histogram, valid in 95 % of all releases."""
         return self.histogram_.auc_band()
 
     @property
@@ -370,14 +370,14 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         Parameters
         ----------
         threshold : float, optional
-            Of the probability of the positive label, or of its decision where there are no
-            probabilities; by default the one that `predict` uses.
+            Threshold for the probability of the positive label, or for its decision if there are
+            no probabilities; by default the one that `predict` uses.
 
         Returns
         -------
         ndarray of shape (2, 2)
-            Numbers of records, not whole: rows are true labels, columns predicted ones, in the
-            order of ``classes_``. Between the edges of bins they are interpolated.
+            Numbers of records, not integers: rows are true labels, columns predicted ones, in the
+            order of ``classes_``. They are interpolated between the edges of bins.
         """
         if threshold is None:
             threshold = self._default_threshold()
@@ -409,7 +409,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
 
     @_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of each class, of the classifier."""
+        """Return the classifier's probability of each class."""
         return np.asarray(self._method("predict_proba")(X))
 
     @_has("predict_log_proba")
@@ -434,7 +434,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
 
 
 def _counts(cells: NDArray[np.intp], labels: NDArray[np.intp], n_cells: int) -> Any:
-    """Return the numbers of records of each label in each cell; -1 is none."""
+    """Return the number of records of each label in each cell, without those in cell -1."""
     is_counted = (cells >= 0) & (labels >= 0)
     places = labels[is_counted] * n_cells + cells[is_counted]
     return np.bincount(places, minlength=2 * n_cells).reshape(2, n_cells).astype(np.float64)

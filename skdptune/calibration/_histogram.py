@@ -1,6 +1,6 @@
-"""Noisy counts of scores by label, and all that follows from them: curves, areas, bands.
+"""Noisy counts of scores by label, and everything computed from them: curves, areas, bands.
 
-Everything here is computed from the released counts and public numbers, and costs nothing more.
+Everything here is computed from the released counts and public numbers, at no further cost.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils import Bunch
 
 Floats = NDArray[np.float64]
-# Of the bands of whole histograms.
+# Confidence of the bands of whole histograms.
 CONFIDENCE = 0.95
-# In a smaller sum, in standard deviations of its noise, shares are not shown.
+# Shares are not shown for sums that are smaller than this, in standard deviations of their noise.
 _LEAST_DEVIATIONS = 3.0
 
 
@@ -29,9 +29,9 @@ class ScoreHistogram:
     Attributes
     ----------
     edges : ndarray of shape (n_bins + 1,)
-        Ends of the bins of scores; scores beyond are in the first and last bin.
+        Ends of the bins of scores; scores beyond them are in the first and last bin.
     counts : ndarray of shape (2, n_bins)
-        As released, of the negative and the positive label; may be below 0.
+        The released counts of the negative and the positive label; may be below 0.
     scale : float
         Standard deviation of the noise of each count.
     """
@@ -51,10 +51,10 @@ class ScoreHistogram:
         return np.maximum(self.counts.sum(axis=1), 1.0)
 
     def above(self) -> Floats:
-        """Return the shares of each label's records above each edge, of the highest edge first.
+        """Return the shares of each label's records above each edge, starting at the highest edge.
 
-        They are the nearest to the released ones that never fall, which brings back what noise
-        took from empty bins.
+        They are the shares nearest to the released ones that never decrease, which undoes negative
+        noise in empty bins.
         """
         sums = np.cumsum(self.counts[:, ::-1], axis=1) / self.sizes[:, None]
         inner = [isotonic_regression(row, y_min=0.0, y_max=1.0) for row in sums[:, :-1]]
@@ -74,13 +74,13 @@ class ScoreHistogram:
 
     def share_above(self, label: int, score: float) -> float:
         """Return the share of a label's records above a score, linear between edges."""
-        # From the lowest edge upwards, as interpolation wants it.
+        # From the lowest edge upwards, as the interpolation requires.
         return float(np.interp(score, self.edges, self.above()[label, ::-1]))
 
     # Area under the ROC curve -------------------------------------------------------------
 
     def auc(self) -> float:
-        """Return the area under the ROC curve, two scores of one bin counting half."""
+        """Return the area under the ROC curve; two scores in one bin count half."""
         return _auc(*self.shares)
 
     def auc_std(self) -> float:
@@ -89,7 +89,7 @@ class ScoreHistogram:
         Notes
         -----
         The noise by propagation of errors; sampling by Hanley and McNeil (1982); and an eighth of
-        the pairs of one bin, of which nobody knows the order.
+        the pairs in one bin, whose order is unknown.
         """
         (negative, positive), (n_negative, n_positive) = self.shares, self.sizes
         area = self.auc()
@@ -107,14 +107,15 @@ class ScoreHistogram:
         return math.sqrt(noise + sampling + bins**2)
 
     def auc_band(self) -> tuple[float, float]:
-        """Return the least and the largest area of counts that the noise leaves possible.
+        """Return the least and the largest area of counts that are possible given the noise.
 
         Notes
         -----
         Theorem Q2.
         """
         low, high = self.box()
-        # An extreme has counts of one label at one end up to some bin, and at the other beyond.
+        # The extreme has counts of one label at one end up to some bin, and at the other end
+        # beyond.
         first = np.tri(self.n_bins + 1, self.n_bins, -1, dtype=bool)
         ends = []
         for is_least in (True, False):
@@ -125,7 +126,7 @@ class ScoreHistogram:
         return ends[0], ends[1]
 
     def box(self) -> tuple[Floats, Floats]:
-        """Return the least and largest counts between which all true ones lie together.
+        """Return the least and largest counts that together contain all true ones.
 
         Notes
         -----
@@ -148,7 +149,7 @@ class ScoreHistogram:
         return share, self._share_std(share, total, noise), is_known
 
     def reliability(self) -> Bunch:
-        """Return the share of positive records by score, where there are more than noise."""
+        """Return the share of positive records by score, for bins with more records than noise."""
         negative, positive = self.shares * self.sizes[:, None]
         total = negative + positive
         is_known = total > max(_LEAST_DEVIATIONS * self.scale, 1.0)
@@ -173,7 +174,7 @@ def _auc(negative: Floats, positive: Floats) -> float:
 
 
 def _auc_table(negative: Floats, positive: Floats) -> Floats:
-    """Return the area for each pair of rows of counts; a half where a label has no record."""
+    """Return the area for each pair of rows of counts; a half if a label has no record."""
     below = np.cumsum(negative, axis=1) - 0.5 * negative
     pairs = np.outer(negative.sum(axis=1), positive.sum(axis=1))
     areas = below @ positive.T
@@ -188,12 +189,12 @@ COARSE = np.concatenate([-RANGES[::-1], [0.0], RANGES])
 # Share of a label's records that may lie beyond an end of the bins.
 _BEYOND = 0.02
 # Bins for each 0.4th power of the records of the rarer label over the noise of a coarse count:
-# errors by noise grow as the root of their number, errors by width fall as its square.
+# errors by noise grow as the root of the number of bins, errors by width fall as its square.
 _BINS = 2.8
 
 
 def edges_for(counts: Floats, scale: float, n_bins: int | None) -> Floats:
-    """Return edges of about equal bins, one of them 0, that hold nearly all records of each label.
+    """Return edges of about equal bins, one of them 0, around nearly all records of each label.
 
     Parameters
     ----------
@@ -202,7 +203,8 @@ def edges_for(counts: Floats, scale: float, n_bins: int | None) -> Floats:
     scale : float
         Standard deviation of their noise.
     n_bins : int or None
-        None for the number at which noise, which grows with it, and coarseness are about alike.
+        None for the number at which the errors by noise, which grow with it, and by coarseness are
+        about equal.
     """
     if n_bins is None:
         n_fewest = max(float(counts.sum(axis=1).min()), 1.0)

@@ -1,13 +1,15 @@
-"""Intervals and sets of labels around private models, with a stated coverage.
+"""Prediction intervals and sets around private models, with a stated coverage.
 
-**Setting.** Each record is held out with a public chance, independently of all others. The
+**Setting.** Each record is held out with a public probability, independently of all others. The
 model is fitted to the others. A private quantile of the held-out records' scores is the half width
 of intervals, or the threshold of sets.
 
-**Cost.** A record is in one of the two parts, so the cost is a mixture of theirs (Theorem I1).
+**Cost.** A record is in one of the two parts, so the cost is a mixture of their costs
+(Theorem I1).
 
-**Coverage.** It holds on average over data, coins and noise, for records that are exchangeable
-with those of the fit. Of the quantile more is asked by what its noise may lose (Theorem I2).
+**Coverage.** It holds on average over data, random splits and noise, for records that are
+exchangeable with those of the fit. The level of the quantile is raised by what its noise may lose
+(Theorem I2).
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed
 
 _SLACK = 1e-9
-# Of epsilon, that the fit may have: the largest with which both parts cost no more than all of it.
+# Share of epsilon for the fit: the largest with which both parts cost no more than the total.
 _SHARES = (1.0, 0.9999, 0.999)
 _LARGEST_DELTA = 1.0 - 1e-9
 
@@ -92,47 +94,49 @@ TEXT = {
 epsilon : float, default=1.0
     Privacy budget of the fit and the quantile together; infinite for no noise.
 delta : float, default=1e-5
-    The other number of the budget, far below 1 over the number of records.
+    Delta of the budget, far below 1 over the number of records.
 coverage : float, default=0.9
-    Share of new records that are to be covered, in (0, 1).
+    Share of new records to cover, in (0, 1).
 calibration_fraction : float, optional
-    Chance with which a record is held out, in (0, 1). None follows a rule from public numbers:
-    about 2,000 records (more where epsilon is below 1), at least a tenth, at most a half.""",
+    Probability that a record is held out, in (0, 1). None follows a rule from public numbers:
+    about 2,000 records (more if epsilon is below 1), at least a tenth, at most a half.""",
     "randomness_and_size": """\
 random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
 n_public : int, optional
-    Public constant in place of the number of records. A search sets it where it fits on a
-    random subset of the data, whose size must stay secret.
+    Public constant in place of the number of records. A search sets it if it fits on a random
+    subset of the data, whose size must stay secret.
 ledger : PrivacyLedger, optional
-    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    The ledger in which a fit reserves its cost before it reads the data. None uses the active
+    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 estimator_ : estimator
     The model, fitted to the records that were not held out.
 coverage_ : float
-    The stated coverage: that asked for, or 1.0 where every answer is the whole range.
+    The stated coverage: the requested one, or 1.0 if every answer is the whole range.
 quantile_ : float
     The released quantile of scores, rounded up.
 privacy_ : PrivacyReport
-    What fit and quantile cost together.
+    Joint cost of the fit and the quantile.
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : ndarray of shape (n_features,)
-    Names of the columns, where they had any.""",
+    Names of the columns, if they had any.""",
     "notes": """\
 Theorem I1, Theorem I2.
 
-Neighbours differ by adding or removing one record. A record is either fitted to or held out, so
-each part may use the whole epsilon, and the fit a little more than the whole delta.
+Neighbours differ by adding or removing one record. A record is either used for the fit or held
+out. Each part may therefore use the whole epsilon, and the fit slightly more than the whole delta.
 
 Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
-with those of the fit. It is not a statement about groups of records, nor about one fit. Nothing
-but the quantile may have seen the records held out: a search, or a step that learns, such as
-`DPStandardScaler`, belongs inside. Around this estimator they make the coverage approximate.
+with those of the fit. It is not a statement about groups of records, nor about one fit. Only the
+quantile may have used the held-out records. A search, or a step that learns, such as
+`DPStandardScaler`, therefore belongs inside this estimator. Around this estimator they make the
+coverage approximate.
 
-The level that is asked of the quantile lies above `coverage` by what its noise may lose in the
-worst case. So coverage exceeds the claim, by some ``8 / epsilon`` over the number held out.""",
+The level of the quantile lies above `coverage` by what its noise may lose in the worst case.
+Coverage therefore exceeds the claim, by some ``8 / epsilon`` divided by the number of held-out
+records.""",
 }
 
 
@@ -141,26 +145,26 @@ worst case. So coverage exceeds the claim, by some ``8 / epsilon`` over the numb
 
 @dataclass(frozen=True)
 class ConformalPlan:
-    """What a fit does. It follows from parameters and public sizes.
+    """The plan of a fit; it follows from parameters and public sizes.
 
     Attributes
     ----------
     estimator : estimator
-        With its budget and its public size set.
+        The estimator, with its budget and its public size set.
     n_fitted : int
-        Public constant for the number of records of its fit.
+        Public constant for the number of records in its fit.
     quantile : PrivacyProfile
-        What the quantile costs.
+        Cost of the quantile.
     epsilon : float
-        Of the quantile.
+        Epsilon of the quantile.
     total : PrivacyProfile
-        What both cost together.
+        Joint cost of the fit and the quantile.
     fraction : float
-        Chance with which a record is held out.
+        Probability that a record is held out.
     level : float or None
-        Of the quantile; None where every answer is the whole range.
+        Level of the quantile; None if every answer is the whole range.
     steps : int
-        Of the grid of scores.
+        Number of steps of the grid of scores.
     """
 
     estimator: Any
@@ -174,7 +178,7 @@ class ConformalPlan:
 
 
 def _foreign_step(estimator: Any) -> Any:
-    """Return a step before the model that some record may make fail; None without any."""
+    """Return a step before the model that some record could make fail; None without one."""
     while isinstance(estimator, Pipeline):
         for _, step in estimator.steps[:-1]:
             is_ours = type(step).__module__.startswith("skdptune.")
@@ -185,16 +189,16 @@ def _foreign_step(estimator: Any) -> Any:
 
 
 class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
-    """What intervals and sets around private models share: parameters, cost, fit.
+    """Base class of private intervals and sets: parameters, cost, fit.
 
-    A subclass has scores of records, and says how far they reach.
+    A subclass defines the scores of records and their range.
     """
 
-    # Word for the estimator, the method that scores need, and what a quantile is of.
+    # Name of the estimator's kind, the method that scores need, and what the quantile measures.
     _kind: ClassVar[str]
     _response: ClassVar[str]
     _scored: ClassVar[str]
-    # Where the parameters of the model are that a schema knows.
+    # Where the parameters of the model are that a schema can set.
     _model_prefix: ClassVar[str] = "estimator__"
 
     estimator: Any
@@ -205,7 +209,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
     @property
     def neighbouring(self) -> str:  # type: ignore[override]
-        """How neighbours differ: as for the estimator."""
+        """The neighbouring relation: that of the estimator."""
         return neighbouring_of(self.estimator)
 
     @property
@@ -214,14 +218,14 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         return frozenset({"estimator", "epsilon", "delta", "calibration_fraction", "n_public"})
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, from the parameters and public sizes.
+        """Return the cost of a fit, from the parameters and public sizes.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
-            Number of columns, where the estimator's cost needs it.
+            Number of columns, if the estimator's cost needs it.
 
         Returns
         -------
@@ -236,7 +240,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -271,14 +275,14 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         Returns
         -------
         dict of lists
-            Empty where the estimator suggests nothing.
+            Empty if the estimator suggests nothing.
         """
         plan = self._plan(n_samples, n_features)
         found = suggested_space(plan.estimator, plan.n_fitted, n_features)
         return {f"estimator__{name}": values for name, values in found.items()}
 
     def _fraction(self, size: int) -> float:
-        """Return the chance with which a record is held out."""
+        """Return the probability that a record is held out."""
         if self.calibration_fraction is not None:
             return self.calibration_fraction
         return held_out_fraction(size, self._checked_budget()[0])
@@ -286,7 +290,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     def _plan(
         self, n_samples: int, n_features: int | None, labels: list[Any] | None = None
     ) -> ConformalPlan:
-        """Return the plan of a fit, or raise where the estimator cannot be held to the budget."""
+        """Return the plan of a fit; raise if the estimator cannot be held to the budget."""
         self._check_parameters()
         check_integer(n_samples, name="n_samples", lower=1)
         epsilon, delta = self._checked_budget()
@@ -296,11 +300,11 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         expected = _expected_size(size, 1.0 - fraction)
         set_public_size(inner, expected)
         check_secret_size(inner, expected, n_features)
-        # The grid of a mixture takes a little, so that the quantile's curve ends before epsilon.
+        # The grid of a mixture needs some slack, so that the quantile's curve ends before epsilon.
         of_quantile = _SHARES[-1] * epsilon
         quantile = quantile_profile(of_quantile)
         for share in _SHARES:
-            # Theorem I1: whoever is held out is not fitted to.
+            # Theorem I1: a held-out record is not used in the fit.
             whole = Budget(share * epsilon, min(delta / (1.0 - fraction), _LARGEST_DELTA))
             _share_budget(inner, whole, expected, n_features)
             fit = cost_of(inner, expected, n_features)
@@ -317,11 +321,11 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         return ConformalPlan(inner, expected, quantile, of_quantile, total, fraction, level, steps)
 
     def _told(self, inner: Any, labels: list[Any] | None) -> Any:
-        """Return the estimator with what this one knows and it leaves open."""
+        """Return the estimator with unset parameters filled in from this one."""
         return inner
 
     def _check_parameters(self) -> None:
-        """Refuse bad parameters, before any data are read."""
+        """Validate the parameters, before any data are read."""
         self._checked_budget()
         check_real(
             self.coverage, name="coverage", lower=0.0, upper=1.0, lower_open=True, upper_open=True
@@ -371,10 +375,10 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            What the estimator takes. A record that it cannot take counts as one with the worst
-            score where it is held out: it cannot make the fit fail.
+            In the form that the estimator accepts. A record that the estimator cannot process
+            counts as one with the worst score if it is held out: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
-            Targets, or labels.
+            Targets or labels.
 
         Returns
         -------
@@ -390,12 +394,12 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         if plan.level is None:
             self._warn_of_few_records(self._public_size(n_samples))
         coins, fits, noise = _streams(self.random_state)
-        # Theorem I1: each record's place is its own coin's matter.
+        # Theorem I1: each record's part depends only on its own random draw.
         is_held = _generator(coins).random(n_samples) < plan.fraction
         model = _fitted(plan.estimator, rows, targets, np.flatnonzero(~is_held), fits)
         held = np.flatnonzero(is_held)
         scores = self._scores(model, rows, targets, held)
-        # Theorem R5: an improper record has the worst score, and changes no other.
+        # Theorem R5: an improper record has the worst score, and changes no other one.
         scores = np.where(improper[held] | np.isnan(scores), 1.0, scores)
         self._publish(model, plan, self._released(scores, plan, noise), labels)
         return self
@@ -438,9 +442,9 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         return None
 
     def _scores(self, model: Any, rows: Any, targets: Any, held: NDArray[Any]) -> NDArray[Any]:
-        """Return the scores of the records held out, in [0, 1] or NaN.
+        """Return the scores of the held-out records, in [0, 1] or NaN.
 
-        No record changes another one's.
+        No record changes the score of another.
         """
 
         def scores_of(records: NDArray[Any]) -> NDArray[Any]:
@@ -449,7 +453,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         def worst(records: NDArray[Any]) -> NDArray[Any]:
             return np.ones(records.size)
 
-        # What overflows or warns would tell of the data.
+        # Overflows and warnings would reveal something about the data.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             parts = by_halves(scores_of, held, worst) if held.size else []
@@ -536,12 +540,12 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
 @functools.lru_cache(maxsize=64)
 def _together(fit: PrivacyProfile, quantile: PrivacyProfile, fraction: float) -> PrivacyProfile:
-    """Return what both parts cost together, by Theorem T3."""
+    """Return the joint cost of both parts, by Theorem T3."""
     return search_on_split(fit, quantile, validation_fraction=fraction)
 
 
 def _reads_numbers(estimator: Any) -> bool:
-    """Return whether rows become numbers here; a search reads rows itself."""
+    """Return whether rows are converted to numbers here; a search reads rows itself."""
     return not getattr(type(estimator), "_is_private_search", False) and reads_numbers(estimator)
 
 
@@ -551,7 +555,7 @@ def _expected_size(size: int, fraction: float) -> int:
 
 
 def _share_budget(inner: Any, budget: Budget, size: int, n_features: int | None) -> None:
-    """Set the budget of an estimator, shared out among its private steps."""
+    """Set the budget of an estimator, divided among its private steps."""
     owners = budget_owners(inner)
     if len(owners) < 2 or math.isinf(budget.epsilon):
         set_budget(inner, budget)
@@ -562,7 +566,7 @@ def _share_budget(inner: Any, budget: Budget, size: int, n_features: int | None)
         set_budget(inner, Budget(epsilon, budget.delta / each))
         return cost_of(inner, size, n_features)
 
-    # Together steps cost less than the sum of their budgets.
+    # The joint cost of steps is less than the sum of their budgets.
     found = calibrate(cost, budget.epsilon, budget.delta, parameter="budget", guess=budget.epsilon)
     cost(found.value)
 
@@ -571,22 +575,22 @@ Stream = np.random.SeedSequence | None
 
 
 def _streams(random_state: int | None) -> Sequence[Stream]:
-    """Return seeds of coins, fit and noise; None for the operating system's entropy."""
+    """Return seeds of random splits, fit and noise; None uses the operating system's entropy."""
     seed = check_seed(random_state)
     return [None] * 3 if seed is None else np.random.SeedSequence(seed).spawn(3)
 
 
 def _generator(stream: Stream) -> np.random.Generator:
-    # Assumption E0: who is held out must stay secret, too.
+    # Assumption E0: which records are held out must stay secret, too.
     return secure_generator() if stream is None else np.random.default_rng(stream)
 
 
 def _fitted(model: Any, rows: Any, targets: Any, records: NDArray[Any], seeds: Stream) -> Any:
-    """Return the model, fitted in place to some records."""
+    """Return the model, fitted in place to the given records."""
     own = own_seeds(model)
     if seeds is not None:
         set_seeds(model, seeds)
-    # Theorem H4: the whole fit is what a ledger records.
+    # Theorem H4: the ledger records the whole fit.
     with paid_for(model):
         model.fit(safe_indexing(rows, records), targets[records])
     # Theorem F9: models forget the seeds of their fits.

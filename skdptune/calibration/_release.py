@@ -1,11 +1,11 @@
 """A private estimator and one more release on its training records, within one budget.
 
-A subclass says which cells the records are counted in. Here is the rest: the noise of the counts
-and the budget of the fit that together meet the total, the path of a record to its cell, and the
-report.
+A subclass defines the cells in which records are counted. This module has the rest: noise of the
+counts and a budget of the fit that together meet the total, the path of a record to its cell, and
+the report.
 
 **Guarantee.** A record's cell follows from that record and from what was released before
-(Theorem Q1). The whole costs the composition of the fit and of the counts.
+(Theorem Q1). The total cost is the composition of the costs of the fit and of the counts.
 """
 
 from __future__ import annotations
@@ -74,22 +74,22 @@ _NOT_LAST = Refusal(
 )
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
-# Predictions with and without other records differ by rounding, which is less.
+# Predictions with and without other records differ by rounding, which is less than this.
 _ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """What a fit with a release does, from public numbers.
+    """The plan of a fit with a release, from public numbers.
 
     Attributes
     ----------
     estimator : estimator
-        A copy, with its part of the budget.
+        A copy of the estimator, with its part of the budget.
     scale : float
         Standard deviation of the noise of the whole release, in units of a sensitivity of 1.
     release, profile : PrivacyProfile
-        What the release costs, and all of it.
+        Cost of the release, and of the fit and the release together.
     is_precise : bool
         Whether there are enough records for the noise.
     """
@@ -102,11 +102,11 @@ class ReleasePlan:
 
 
 class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
-    """What private estimators with one more release share; a subclass brings the release."""
+    """Base class of private estimators with one more release; a subclass defines the release."""
 
     delta: float | None  # type: ignore[assignment]
     _release_name: ClassVar[str]
-    # For `make_private_pipeline`, which tells the model what a schema knows.
+    # For `make_private_pipeline`: parameters of the model that a schema can set.
     _model_prefix = "estimator__"
 
     def __init__(
@@ -132,21 +132,21 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def cost_parameters(self) -> frozenset[str]:
-        """Names of the parameters that set the cost; those of the estimator are its own."""
+        """Names of the parameters that set the cost, except those of the estimator."""
         return frozenset({"estimator", "epsilon", "delta", "share"})
 
     @property
     def neighbouring(self) -> str:  # type: ignore[override]
-        """How neighbouring data sets differ, in the words of reports: as for the estimator."""
+        """The neighbouring relation in the wording of reports: that of the estimator."""
         return neighbouring_of(self.estimator)
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, the release included, from public numbers only.
+        """Return the cost of a fit including the release, from public numbers only.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
             Number of columns; the estimator may need it.
 
@@ -164,7 +164,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         return isinstance(self.estimator, FrozenEstimator)
 
     def _check_parameters(self) -> None:
-        """Refuse bad parameters, before any data are read."""
+        """Validate the parameters, before any data are read."""
         model = self.estimator
         if not hasattr(model, "get_params") or isinstance(model, type):
             raise no_profile(model)
@@ -208,15 +208,15 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
     def _checked_delta(self) -> float:
         if self.delta is not None:
             return super()._checked_delta()
-        # As searches take it: that of the estimator.
+        # In the form that searches expect: the delta of the estimator.
         return float(budget_owners(self)[0].delta or 0.0)
 
     def _is_precise(self, scale: float, n_samples: int) -> bool:
-        """Return whether there are enough records for the noise; may refuse if not."""
+        """Return whether there are enough records for the noise; may raise an error if not."""
         return True
 
     def _plan(self, n_samples: int, n_features: int | None) -> ReleasePlan:
-        """Return budget and noise of both parts.
+        """Return the budget of the fit and the noise of the release.
 
         Notes
         -----
@@ -233,7 +233,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         scale = noise * sensitivity * _ROUNDED * (1.0 if self._is_frozen() else self.share**-0.5)
         is_precise = self._is_precise(scale, n_samples)
         if self._is_frozen():
-            # Of a frozen model nothing is read; refuses one that is not fitted.
+            # A frozen model needs no data; raise if it is not fitted.
             cost_of(model, n_samples, n_features)
             return ReleasePlan(model, scale, whole, whole, is_precise)
         release = gaussian_profile(sensitivity, scale)
@@ -247,7 +247,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
             return ReleasePlan(model, scale, whole, whole, is_precise)
 
         def composed(budget: float) -> PrivacyProfile:
-            # Theorem P4: the release may look at what the fit has shown.
+            # Theorem P4: the release may depend on what the fit has published.
             set_budget(model, Budget(budget, delta))
             return cost_of(model, n_samples, n_features) + release
 
@@ -272,12 +272,12 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            As the estimator takes it. A record that the fitted estimator cannot predict, or whose
-            target is improper, is counted nowhere.
+            In the form that the estimator accepts. A record that the fitted estimator cannot
+            predict, or whose target is improper, is not counted.
         y : array-like of shape (n_samples,)
             Targets.
         **params
-            For the estimator's ``fit``, by metadata routing where it is enabled.
+            Passed to the estimator's ``fit``, by metadata routing if it is enabled.
 
         Returns
         -------
@@ -286,7 +286,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         self._check_parameters()
         if routing_is_enabled():
             params = dict(process_routing(self, "fit", **params).estimator.fit)
-        # An interrupted fit leaves no release, and none of before.
+        # An interrupted fit leaves no release, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         if y is None:
             name = type(self).__name__
@@ -304,10 +304,10 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check_targets(self, y: Any) -> None:
-        """Refuse targets of which the release makes nothing, whichever they are."""
+        """Refuse targets that the release cannot use, whatever their values are."""
 
     def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
-        """Release what is counted of the records."""
+        """Release the counts of the records."""
         raise NotImplementedError
 
     def _report(self, plan: ReleasePlan) -> PrivacyReport:
@@ -320,7 +320,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
             neighbouring=self.neighbouring,
         )
         inner = report_of(self.estimator_, None)
-        # Theorem F11: what a part assumes is said with the part.
+        # Theorem F11: the assumptions of a part are stated with the part.
         stated = () if self._is_frozen() else inner.assumptions
         seeded = (SEEDED,) if self.random_state is not None else ()
         assumed = once((*inner.assumptions, *self._own_assumptions(), *seeded))
@@ -347,7 +347,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns, where they had any."""
+        """Names of the columns, if they had any."""
         names: NDArray[Any] = self._fitted("feature_names_in_")
         return names
 
@@ -357,7 +357,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
         return getattr(self.estimator_, name)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return where metadata go: to the fit of the estimator."""
+        """Return the metadata routing: metadata are passed to the fit of the estimator."""
         return MetadataRouter(owner=type(self).__name__).add(
             estimator=self.estimator,
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),
@@ -385,15 +385,15 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
 def values_of_records(
     model: Any, X: Any, value_of: Callable[[Any], NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], Callable[[int], float]]:
-    """Return a number for each record, and a function that computes one without the others.
+    """Return a number for each record, and a function that computes it without the other records.
 
     Parameters
     ----------
     model : estimator
-        Fitted; predictions depend on other records by rounding only.
+        Fitted; its predictions depend on other records by rounding only.
     X : array-like
     value_of : callable
-        From records to their numbers. A record for which it fails has NaN.
+        Returns the numbers of records. A record for which it fails has NaN.
 
     Notes
     -----
@@ -410,7 +410,7 @@ def values_of_records(
         rows = named_like(X, numbers)
     if not size:
         return np.zeros(0), lambda place: math.nan
-    # Warnings would tell of the data.
+    # Warnings would reveal something about the data.
     with np.errstate(all="ignore"):
         parts = by_halves(value_of, rows, lambda record: np.array([math.nan]))
     values = np.concatenate([found for _, found in parts])
@@ -429,8 +429,8 @@ def cells_of(
 ) -> NDArray[np.intp]:
     """Return the place of each number among inner edges, -1 for NaN.
 
-    A number near an edge is computed again without the other records, so that their influence on
-    rounding decides no cell.
+    A number near an edge is computed again without the other records, so that their influence by
+    rounding cannot change a cell.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The threshold of a private classifier, from a noisy histogram of its scores."""
+"""Threshold of a private classifier, chosen from a noisy histogram of its scores."""
 
 from __future__ import annotations
 
@@ -20,39 +20,41 @@ _METRICS = ("recall", "precision", "cost")
 
 @with_shared_text(SCORES_TEXT)
 class PrivateThreshold(PrivateScoreCurves):
-    """Private binary classifier with the threshold for a wanted recall, precision or cost.
+    """Private binary classifier with a threshold for a given recall, precision or cost.
 
-    In the manner of scikit-learn's `TunedThresholdClassifierCV`. One fit trains the classifier and
+    It resembles scikit-learn's `TunedThresholdClassifierCV`. One fit trains the classifier and
     releases a noisy histogram of its scores by label, within one budget; the threshold follows
-    from the histogram. It is how to find a rare class: weights of classes cost more accuracy.
+    from the histogram. It is the recommended way to detect a rare class: weights of classes cost
+    more accuracy.
 
     Parameters
     ----------
     {shared_parameters}
     metric : {"recall", "precision", "cost"}, default="recall"
-        What the threshold is chosen by. "recall": the highest threshold with a recall of
-        `at_least`. "precision": the lowest one with a precision of `at_least`, or the one of the
-        highest precision where none has it. "cost": the one of the least mean cost.
+        How the threshold is chosen. "recall": the highest threshold with a recall of `at_least`.
+        "precision": the lowest one with a precision of `at_least`, or the one of the highest
+        precision if none reaches it. "cost": the one with the least mean cost.
     at_least : float, optional
-        The wanted recall or precision, in (0, 1].
+        The required recall or precision, in (0, 1].
     costs : tuple (false_positive, false_negative), optional
-        Of each kind of mistake, for "cost".
+        Cost of each kind of mistake, for "cost".
     {more_parameters}
 
     Attributes
     ----------
     best_threshold_ : float
-        From which probability of the positive label on it is predicted, or from which decision.
+        The probability of the positive label, or the decision, from which on this label is
+        predicted.
     best_score_ : float
-        The recall, the precision, or the mean cost of a record, as the histogram has it.
+        The recall, the precision, or the mean cost of a record, computed from the histogram.
     best_score_std_ : float
-        Its standard deviation: of the noise, and of sampling (not for "cost"). Where it is too
-        large, as with few records of a label, give a larger `share`, such as 0.2.
+        Its standard deviation: of the noise, and of sampling (not for "cost"). If it is too large,
+        as with few records of a label, use a larger `share`, such as 0.2.
     {shared_attributes}
 
     See Also
     --------
-    PrivateScoreCurves : Curves without a choice; all that it shows is here as well.
+    PrivateScoreCurves : Curves without a choice; all its results are available here as well.
 
     Notes
     -----
@@ -139,9 +141,10 @@ class PrivateThreshold(PrivateScoreCurves):
         self.best_threshold_ = float(self._thresholds(score))
 
     def _for_recall(self) -> tuple[float, float, float]:
-        """Return the highest score above which the wanted share of positive records lies."""
+        """Return the highest score above which the required share of positive records lies."""
         recall = self.histogram_.above()[1]
-        # Of several edges with one recall the highest: interpolation needs growing numbers.
+        # Of several edges with the same recall, use the highest: interpolation needs increasing
+        # numbers.
         recall, places = np.unique(recall, return_index=True)
         edges = self.histogram_.edges[::-1][places]
         score = float(np.interp(float(self.at_least or 0.0), recall, edges))
@@ -170,12 +173,12 @@ class PrivateThreshold(PrivateScoreCurves):
         return self._at_edge(place), float(costs[place]), float(spread)
 
     def _at_edge(self, place: int) -> float:
-        """Return an edge, counted from above; the ends are beyond all scores."""
+        """Return an edge, counted from above; the ends lie beyond all scores."""
         ends = {0: np.inf, self.histogram_.n_bins: -np.inf}
         return float(ends.get(place, self.histogram_.edges[::-1][place]))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the positive label where its probability reaches the threshold, else the other.
+        """Return the positive label if its probability reaches the threshold, else the other one.
 
         Parameters
         ----------

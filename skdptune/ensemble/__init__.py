@@ -1,7 +1,7 @@
 """Additive models of many small trees, with differential privacy: explainable boosting machines.
 
-They fit with what the package itself needs. The extra ``ebm`` installs interpret-core, whose
-pictures and explanations `to_interpret` leads to.
+Fitting needs only the package's own requirements. The extra ``ebm`` installs interpret-core, for
+the plots and explanations after `to_interpret`.
 """
 
 from skdptune.ensemble._classifier import DPExplainableBoostingClassifier

@@ -1,13 +1,13 @@
 """Cyclic boosting: small random trees of one column after another, on noisy sums of residuals.
 
-**Guarantee.** The residuals of a record are multiples of 2^-26, follow from its target and its own
-scores alone, and have a Euclidean norm of at most `norm` (Theorem B1).
+**Guarantee.** The residuals of a record are multiples of 2^-26, follow only from its target and
+its own scores, and have a Euclidean norm of at most `norm` (Theorem B1).
 
-A `BoostingPlan` shares the noise of a fit between counts and steps, and says what it costs.
+A `BoostingPlan` divides the noise of a fit between counts and steps, and states its cost.
 
-Columns cut into cells that no data choose, and cells joined to bins by noisy counts.
+Columns are cut into cells that do not depend on data, and noisy counts join cells to bins.
 
-**Guarantee.** The cell of a record follows from that record and public parameters alone: the grid
+**Guarantee.** The cell of a record follows only from that record and public parameters: the grid
 of a range, or the known categories.
 """
 
@@ -34,7 +34,7 @@ Scores = NDArray[np.float64]
 
 
 class Residuals(Protocol):
-    """The residuals of records, with their targets inside."""
+    """The residuals of records; the object holds their targets."""
 
     norm: float
     n_outputs: int
@@ -45,9 +45,9 @@ class Residuals(Protocol):
 
 
 class BinaryResiduals:
-    """Residuals of the logistic loss: a label of 0 or 1, less its probability.
+    """Residuals of the logistic loss: the label, 0 or 1, minus its probability.
 
-    Those of a record are multiplied by its weight in [0, 1], where there are weights.
+    The residuals of a record are multiplied by its weight in [0, 1], if there are weights.
     """
 
     norm = 1.0
@@ -66,17 +66,18 @@ class BinaryResiduals:
         -----
         Theorem B1.
         """
-        # SciPy computes it number by number: NumPy may round an exponential by its place.
+        # SciPy computes number by number: NumPy may round an exponential depending on its
+        # position.
         return _in_units(self._targets - special.expit(scores), self._weights)
 
 
 class SoftmaxResiduals:
-    """Residuals of the multinomial loss: 1 for the label of a record, less all probabilities.
+    """Residuals of the multinomial loss: 1 for the label of a record, minus all probabilities.
 
-    Those of a record are multiplied by its weight in [0, 1], where there are weights.
+    The residuals of a record are multiplied by its weight in [0, 1], if there are weights.
     """
 
-    # (1 - p)^2 of the label's, and less than that of all others; roundings are far below 1e-12.
+    # (1 - p)^2 for the label, and less than that for all others; roundings are far below 1e-12.
     norm = math.sqrt(2.0) * (1.0 + 1e-12)
 
     def __init__(
@@ -104,7 +105,7 @@ class SoftmaxResiduals:
 
 
 class BoundedResiduals:
-    """Residuals of the squared loss, of targets in [-1, 1], clipped to [-1, 1]."""
+    """Residuals of the squared loss for targets in [-1, 1], clipped to [-1, 1]."""
 
     norm = 1.0
     n_outputs = 1
@@ -125,7 +126,7 @@ class BoundedResiduals:
 def _in_units(residuals: Scores, weights: NDArray[np.float64] | None = None) -> Scores:
     """Return numbers clipped to [-1, 1], times weights, cut towards 0 to whole units, as floats.
 
-    A product with a number in [0, 1] is rounded to none that is farther from 0.
+    A product with a number in [0, 1] is never rounded to a number farther from 0.
     """
     clipped = np.clip(residuals, -1.0, 1.0, out=residuals)
     if weights is not None:
@@ -134,12 +135,12 @@ def _in_units(residuals: Scores, weights: NDArray[np.float64] | None = None) -> 
     return np.trunc(clipped, out=clipped)
 
 
-# No step is longer, so that scores stay finite whatever the noise is.
+# Largest step, so that scores stay finite whatever the noise is.
 _FARTHEST = 1e100
 
 
 class BinnedColumn(NamedTuple):
-    """A column as boosting sees it.
+    """A binned column, as the boosting uses it.
 
     Attributes
     ----------
@@ -147,7 +148,7 @@ class BinnedColumn(NamedTuple):
         The bin of each record.
     bins : Bins
     is_ordered : bool
-        Whether a leaf holds neighbouring bins; otherwise any.
+        Whether a leaf holds neighbouring bins only; otherwise any bins.
     """
 
     places: Places
@@ -176,11 +177,11 @@ def boosted_scores(
     generator : numpy.random.Generator
         Source of the noise and of the trees.
     max_rounds, max_leaves, learning_rate
-        As of the estimators.
+        As in the estimators.
 
     Notes
     -----
-    Theorem B1. Trees are cut at random: no record is looked at to choose them.
+    Theorem B1. Trees are cut at random: no record influences them.
     """
     noise = NormalNoise(scale, generator) if scale > 0.0 else None
     n_samples = columns[0].places.size
@@ -218,7 +219,7 @@ def random_leaves(
 def _sums(
     places: Places, units: NDArray[np.float64], leaves: Places, n_leaves: int
 ) -> NDArray[np.float64]:
-    """Return the residuals' sums over the records of each leaf, of shape (n_outputs, n_leaves).
+    """Return the sums of residuals over the records of each leaf: (n_outputs, n_leaves).
 
     Theorem B1: whole numbers of units, below 2^53 in all, are added without rounding.
     """
@@ -229,25 +230,25 @@ def _sums(
     return sums * UNIT
 
 
-# Beyond it the noise hardly gets less, and the accounting counts losses as infinite.
+# With more noise than this there is little change, and the accounting counts losses as infinite.
 _LARGEST_EPSILON = 100.0
-# Noise of a prediction, at a rate of 1, from which on it counts as drowned.
+# Noise of a prediction, at a rate of 1, from which on the prediction is dominated by noise.
 _DROWNING = 8.0
 # Roots and quotients of the scales are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
 
 
 class RateRule(NamedTuple):
-    """How the learning rate follows from public numbers.
+    """A rule for the learning rate, from public numbers.
 
     Attributes
     ----------
     noise : float
-        Standard deviation of the noise of a prediction.
+        Target standard deviation of the noise of a prediction.
     largest : float
-        Rate where there is little noise.
+        Largest rate, used if there is little noise.
     growth : float
-        Power by which the noise may grow where a rate of 1 would drown in it.
+        Power by which the noise may grow if noise would dominate at a rate of 1.
     """
 
     noise: float
@@ -257,12 +258,13 @@ class RateRule(NamedTuple):
 
 @dataclass(frozen=True)
 class BoostingPlan:
-    """The noise of a fit in all, and of its parts.
+    """The noise of a whole fit, and of its parts.
 
     Attributes
     ----------
     noise_multiplier : float
-        A fit costs as one Gaussian release with so many standard deviations to a sensitivity of 1.
+        A fit costs as much as one Gaussian release with this standard deviation at a sensitivity
+        of 1.
     profile : PrivacyProfile
     """
 
@@ -291,11 +293,11 @@ class BoostingPlan:
     def learning_rate(
         self, n_samples: int, n_columns: int, n_rounds: int, n_leaves: int, rule: RateRule
     ) -> float:
-        """Return the rate at which all noise moves a prediction by about what a rule wants.
+        """Return the rate at which all noise moves a prediction by about the rule's target.
 
-        A leaf has some ``n_samples / n_leaves`` records. So the noise of a round moves a score by
-        the rate times the noise of a step over these, and that of all rounds and columns by the
-        root of their number times as much.
+        A leaf has some ``n_samples / n_leaves`` records. The noise of a round moves a score by the
+        rate times the noise of a step divided by this number. The noise of all rounds and columns
+        together is larger by the root of their number.
         """
         size = float(min(n_samples, 2**53))
         influence = self.noise_multiplier * n_rounds * n_columns * n_leaves / size
@@ -312,7 +314,7 @@ def plan_of_noise(noise_multiplier: float) -> BoostingPlan:
 
 @functools.lru_cache(maxsize=256)
 def plan_of_budget(epsilon: float, delta: float) -> BoostingPlan:
-    """Return the plan with the least noise that meets a budget; none for an infinite epsilon."""
+    """Return the plan with the least noise for a budget; no noise for an infinite epsilon."""
     if math.isinf(epsilon):
         return BoostingPlan(0.0, nonprivate_profile())
     return BoostingPlan(*noise_for_budget(min(epsilon, _LARGEST_EPSILON), delta))
@@ -323,7 +325,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class NumberTerm:
-    """A column of numbers, whose cells are as wide as each other, one more for gaps if there are.
+    """A column of numbers in cells of equal width, with one more cell for missing values if any.
 
     Attributes
     ----------
@@ -338,16 +340,16 @@ class NumberTerm:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells; the last is that of gaps, where the column may have any."""
+        """Number of cells; the last is for missing values, if the column may have any."""
         return self.n_grid + int(self.column.has_gaps)
 
     @property
     def order(self) -> Places:
-        """Cells as they lie side by side; gaps are below all numbers."""
+        """Neighbouring cells in order; missing values are below all numbers."""
         return np.roll(np.arange(self.n_cells), int(self.column.has_gaps))
 
     def value_at(self, end: int) -> float:
-        """Return the least number of a cell of the range."""
+        """Return the lower end of a cell of the range."""
         return self.column.value_at(end / self.n_grid)
 
     def cells(self, values: Any) -> Places:
@@ -360,14 +362,14 @@ class NumberTerm:
         numbers, gaps = self.column.read(values)
         shares = self.column.shares(np.where(gaps, self.column.low, numbers))
         places = np.minimum((shares * self.n_grid).astype(np.intp), self.n_grid - 1)
-        # Gaps that nobody announced are in the middle.
+        # Undeclared missing values go to the middle cell.
         places[gaps] = self.n_grid if self.column.has_gaps else self.n_grid // 2
         return places
 
 
 @dataclass(frozen=True)
 class CategoryTerm:
-    """A column of known categories, of which each is a cell, as are others and gaps.
+    """A column of known categories: a cell for each, for other values, and for missing values.
 
     Attributes
     ----------
@@ -379,12 +381,12 @@ class CategoryTerm:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells: the categories, then what is none, then gaps."""
+        """Number of cells: the categories, then other values, then missing values."""
         return len(self.column.categories) + 2
 
     @property
     def order(self) -> Places:
-        """Cells, in an order that means nothing."""
+        """Cells, in an arbitrary order."""
         return np.arange(self.n_cells)
 
     def cells(self, values: Any) -> Places:
@@ -414,7 +416,8 @@ def terms_of_bounds(bounds: Any, names: Sequence[str], n_grid: int) -> list[Term
     return [NumberTerm(NumberColumn(name, float(a), float(b)), n_grid) for name, a, b in ends]
 
 
-# A bin holds at least so many standard deviations of the noise of a count: its own count divides.
+# Minimum number of records in a bin, in standard deviations of the noise of a count, since sums
+# are divided by the noisy count.
 _LEAST_DEVIATIONS = 4.0
 
 
@@ -445,13 +448,13 @@ def released_bins(
     scale : float
         Standard deviation of the noise of each count; 0 adds none.
     least : float
-        Number of records that a bin is to have; public.
+        Minimum number of records of a bin; public.
     generator : numpy.random.Generator
         Source of the noise.
 
     Notes
     -----
-    Theorem B1. All cells are counted, also those of categories that no record has.
+    Theorem B1. All cells are counted, including those of categories without a record.
     """
     counts = np.bincount(cells, minlength=term.n_cells).astype(np.float64)
     if scale > 0.0:
@@ -467,7 +470,7 @@ def released_bins(
 
 
 def _join_neighbours(counts: NDArray[np.float64], least: float) -> Bins:
-    """Join cells from left to right until each bin has the least; the last takes the rest."""
+    """Join cells from left to right until each bin has the minimum; the last takes the rest."""
     of_cells, current = np.zeros(counts.size, dtype=np.intp), 0.0
     weights: list[float] = []
     for place, count in enumerate(counts.tolist()):
@@ -483,7 +486,7 @@ def _join_neighbours(counts: NDArray[np.float64], least: float) -> Bins:
 
 
 def _join_rare(counts: NDArray[np.float64], least: float) -> Bins:
-    """Join all cells with less than the least to one bin, the last."""
+    """Join all cells below the minimum to one bin, the last."""
     common = counts >= least
     rest = float(counts[~common].sum())
     if common.any() and not common.all() and rest < least:

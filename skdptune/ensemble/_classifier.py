@@ -1,4 +1,4 @@
-"""The explainable boosting machine with differential privacy for labels."""
+"""The explainable boosting machine for classification, with differential privacy."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     {budget}
     {columns}
     classes : sequence, optional
-        The labels. Without it they are those of the schema's target, and else taken from `y`, and
-        the report states that the label set is public.
+        The labels. By default they are those of the schema's target, or else taken from `y`; the
+        report then states that the label set is public.
     class_weight : mapping of class to float, optional
         Weights of classes, by which the residuals of their records are multiplied; classes that
-        are not named weigh 1. They must be public numbers, not counted in the data. They are
-        divided by the largest, so that no record's influence grows and the cost stays. For a rare
-        class take `skdptune.calibration.PrivateThreshold` instead.
+        are not named have weight 1. They must be public numbers, not counted in the data. They are
+        divided by the largest weight, so that no record's influence grows and the cost stays the
+        same. For a rare class use `skdptune.calibration.PrivateThreshold` instead.
     {boosting}
 
     Attributes
@@ -57,9 +57,10 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     -----
     {notes}
 
-    Residuals of two classes are at most 1; those of more, of which each has a score, have norm
-    sqrt(2) at most. With `class_weight`, those of the other classes are shorter. Bins count every
-    record as one, so that the noise of a score stays as the learning rate's rule expects it.
+    Residuals of two classes are at most 1. With more classes, each of which has a score, residuals
+    have norm sqrt(2) at most. With `class_weight`, those of the other classes are shorter. Bins
+    count every record as one, so that the noise of a score is the one that the learning rate's
+    rule expects.
 
     Examples
     --------
@@ -75,7 +76,8 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     1.0
     """
 
-    # Of a logit: a logistic curve is about 4 wide. Labels bear more noise than probabilities.
+    # Noise of a logit: a logistic curve is about 4 wide. Labels tolerate more noise than
+    # probabilities.
     _rate_rule = RateRule(noise=0.4, largest=1.0, growth=1.0 / 3.0)
 
     def __init__(
@@ -118,7 +120,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -141,7 +143,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         check_class_weight(self.class_weight, self._labels())
 
     def _labels(self) -> Sequence[Any] | None:
-        """Return the labels that are declared, here or in the schema."""
+        """Return the declared labels, given here or in the schema."""
         if self.classes is not None or self.schema is None:
             return self.classes
         return as_schema(self.schema).target_labels
@@ -155,7 +157,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
             self.classes_ = np.unique(np.asarray(labels))
             return targets, improper
         found = sorted_labels(targets)
-        # Its warnings depend on the labels present, so declared labels do without it.
+        # Its warnings depend on the labels in the data, so it is not used with declared labels.
         check_classification_targets(targets)
         if found.size < 2:
             raise ValueError(
@@ -225,6 +227,6 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a noisy classifier, for scikit-learn."""
         tags = super().__sklearn_tags__()
-        # With the few dozen records of a check, noise is all that a private model shows.
+        # In the tests' few dozen records, noise dominates any private model.
         tags.classifier_tags.poor_score = True
         return tags

@@ -1,4 +1,4 @@
-"""A fitted model handed to interpret-core, whose attributes it fills in."""
+"""Export of a fitted model to interpret-core, by filling in the attributes of its objects."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
     Parameters
     ----------
     model : DPExplainableBoostingClassifier or DPExplainableBoostingRegressor
-        Fitted.
+        A fitted model.
     terms : sequence of Term
-        Of its columns.
+        Terms of its columns.
     """
     found = _empty_model(model)
     parts = [_part(term, model, place) for place, term in enumerate(terms)]
@@ -44,7 +44,7 @@ def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
     found.feature_bounds_ = np.array([_range(term) for term in terms])
     _set_intercept(found, model.intercept_.copy(), is_regressor=not hasattr(model, "classes_"))
     found.best_iteration_ = np.array([[model.max_rounds * n_terms]])
-    # A public number in place of that of the records.
+    # A public number in place of the number of records.
     found.bag_weights_ = np.array([1.0])
     found.has_fitted_ = True
     return found
@@ -79,12 +79,12 @@ def _set_intercept(found: Any, intercept: NDArray[np.float64], *, is_regressor: 
 
 
 def _part(term: Term, model: Any, place: int) -> tuple[Any, NDArray[Any], NDArray[Any]]:
-    """Return bins, weights and scores; the first are of gaps, the last of what is none."""
+    """Return bins, weights and scores; the first are for missing, the last for unknown values."""
     of_cells, weights = model.bins_[place], model.bin_weights_[place]
     scores = model.term_scores_[place]
     if isinstance(term, CategoryTerm):
         size = len(term.column.categories)
-        # A bin of several categories is several bins, which share its records.
+        # A bin of several categories becomes several bins, which share its records.
         cells = np.array([size + 1, *range(size), size])
         shares = weights / np.bincount(of_cells, minlength=weights.size)
         bins = {str(word): 1 + place for place, word in enumerate(term.column.categories)}

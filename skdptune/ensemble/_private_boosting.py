@@ -1,4 +1,4 @@
-"""What private explainable boosting machines share: parameters, cost, fit and scores."""
+"""Base class of private explainable boosting machines: parameters, cost, fit and scores."""
 
 from __future__ import annotations
 
@@ -42,51 +42,53 @@ from skdptune.preprocessing._shared import (
 
 TEXT = {
     "summary": """\
-The explainable boosting machine of interpret-core, for tables with columns of numbers and of
-words: predictions add up one score for each column, and the scores of a column are a curve that
-can be drawn. It needs no scaling, and learns steps and bends that linear models do not.
-`to_interpret` leads to the pictures and explanations of interpret-core.""",
+The explainable boosting machine of interpret-core, for tables of numeric and categorical columns.
+A prediction is the sum of one score for each column, and the scores of a column form a curve that
+can be plotted. It needs no scaling, and learns steps and bends that linear models cannot.
+`to_interpret` gives access to the plots and explanations of interpret-core.""",
     "budget": """\
 epsilon : float or None, default=1.0
-    Privacy budget of a fit; infinite for no noise. Not used where `noise_multiplier` is given.
+    Privacy budget of a fit; infinite for no noise. Not used if `noise_multiplier` is given.
 delta : float, default=1e-5
-    The other number of the budget; positive, and far below 1 over the number of records.""",
+    Delta of the budget; positive, and far below 1 over the number of records.""",
     "columns": """\
 bounds : tuple (lower, upper), optional
     Range of the columns, for tables of numbers: two numbers, or two arrays with one number per
-    column. It must be known without looking at the data; what lies beyond is clipped.
+    column. It must be known without looking at the data; values beyond it are clipped.
 schema : Schema, dict or str, optional
-    In place of `bounds`, for tables with words and gaps: the range or the categories of every
-    column, see `skdptune.preprocessing.Schema`. A column of words stays one column.""",
+    Alternative to `bounds`, for tables with text and missing values: the range or the categories
+    of every column, see `skdptune.preprocessing.Schema`. A column of text stays one column.""",
     "boosting": """\
 max_bins : int, default=32
-    About how many bins a column of numbers is cut into, with about as many records each.
+    Approximate number of bins for a column of numbers, with about the same number of records in
+    each.
 max_rounds : int, default=100
-    Rounds of boosting, each of which gives every column one tree. More rounds take more noise in
+    Rounds of boosting, each of which gives every column one tree. More rounds have more noise in
     each, at the same cost.
 max_leaves : int, default=3
     Leaves of a tree.
 learning_rate : float, optional
-    Share of its mean residual by which a leaf moves. Times `max_rounds`, it sets how far scores
-    may get and how much noise they have. None follows a rule from public numbers: the rate at
-    which the noise of a prediction has a standard deviation of 0.4 (of a logit; more where there
-    are few records for the budget) or of 0.08 (of half of the targets' range), and at most 1 or
-    0.3. ``docs/benchmarks.md`` says what it was measured on.
+    Share of its mean residual by which a leaf moves. Its product with `max_rounds` sets how far
+    scores can move and how much noise they have. None follows a rule from public numbers: the rate
+    gives the noise of a prediction a fixed standard deviation. That is 0.4 for a classifier (of a
+    logit; more if there are few records for the budget), at a rate of at most 1. It is 0.08 for a
+    regressor (of half of the targets' range), at a rate of at most 0.3. ``docs/benchmarks.md``
+    says on which data the rule was measured.
 bin_share : float, default=0.1
     Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
-    bins; the rest is for the boosting.
+    bins; the rest pays for the boosting.
 noise_multiplier : float, optional
-    Noise of the whole fit, as standard deviations to a sensitivity of 1. Given, it replaces
+    Noise of the whole fit, as standard deviations at a sensitivity of 1. If given, it replaces
     `epsilon`.
 random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
     Fits with the same seed, such as clones on two folds, share their noise.
 n_public : int, optional
-    Public constant in place of the number of records. A search sets it where it fits on a
-    random subset of the data, whose size must stay secret.
+    Public constant in place of the number of records. A search sets it if it fits on a random
+    subset of the data, whose size must stay secret.
 ledger : PrivacyLedger, optional
-    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    The ledger in which a fit reserves its cost before it reads the data. None uses the active
+    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 term_names_ : list of str
     The column of each term.
@@ -105,22 +107,22 @@ privacy_ : PrivacyReport
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : ndarray of shape (n_features,)
-    Names of the columns, where they had any.""",
+    Names of the columns, if they had any.""",
     "notes": """\
 Theorem B1.
 
 Neighbours differ by adding or removing one record. The algorithm is that of Nori et al. (2021,
-arXiv 2106.09680), as in interpret-core: noisy counts decide on bins, then trees that are cut at
-random move the scores of one column after another by noisy sums of residuals. With k columns and
-T rounds a record changes k counts and k T sums; all are Gaussian releases, which compose to one,
-of squared shift ``1 / noise_multiplier**2``. So a fit costs exactly one Gaussian release, whatever
+arXiv 2106.09680), as in interpret-core. Noisy counts decide on bins. Then trees that are cut at
+random move the scores of one column after another by noisy sums of residuals. With k columns and T
+rounds a record changes k counts and k T sums. All are Gaussian releases, which compose to one of
+squared shift ``1 / noise_multiplier**2``. So a fit costs exactly one Gaussian release, whatever
 the other parameters are. interpret-core splits epsilon between both stages and adds it up again;
-the same noise takes some 13 % less of it here.
+the same noise costs some 13 % less epsilon here.
 
-Noise, counts and sums are those of this package, since what a fit of interpret-core (0.7.8) shows
-is more than its report says: the number of records (``bag_weights_``, and the bins), labels and
-categories that one record alone has (also with declared categories), and in regressions residuals
-as long as the targets are, where its noise suits the length of their range.""",
+Noise, counts and sums are those of this package, since a fit of interpret-core (0.7.8) shows more
+than its report says. It shows the number of records (``bag_weights_``, and the bins), and labels
+and categories that only one record has (also with declared categories). In regressions it shows
+residuals as long as the targets, while its noise suits the length of their range.""",
 }
 
 
@@ -130,14 +132,14 @@ _NO_RANGES = (
     "words take a schema with their categories."
 )
 
-# Cells of a range for each bin that is wanted: bins follow where the records are.
+# Number of cells of a range for each requested bin: bins follow the density of the records.
 _CELLS_PER_BIN = 8
 
 
 class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
-    """What classifier and regressor share; they bring targets and their residuals."""
+    """Base class of classifier and regressor, which define targets and their residuals."""
 
-    # Names of the parameters on which the cost depends: all others change no noise in all.
+    # Names of the parameters on which the cost depends: others leave the total noise unchanged.
     cost_parameters = frozenset({"epsilon", "delta", "noise_multiplier"})
     # Name of the parameter that sets the noise and changes nothing else.
     noise_parameter = "noise_multiplier"
@@ -177,14 +179,14 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     # The cost, before data ----------------------------------------------------------------
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, from the parameters alone.
+        """Return the cost of a fit, which follows from the parameters.
 
         Parameters
         ----------
         n_samples : int
             Number of records.
         n_features : int, optional
-            Not used: noise grows with the number of columns, and the cost stays.
+            Not used: noise grows with the number of columns, but the cost stays the same.
 
         Returns
         -------
@@ -200,7 +202,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -221,7 +223,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in standard deviations per sensitivity of one release.
 
-        Given as ``noise_multiplier`` instead of a budget, it makes the same noise.
+        If it is given as ``noise_multiplier`` instead of a budget, the noise is the same.
 
         Parameters
         ----------
@@ -259,20 +261,20 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     def suggested_space(
         self, n_samples: int, n_features: int | None = None
     ) -> dict[str, list[Any]]:
-        """Return the values that are worth searching beside the present ones.
+        """Return values that are worth searching in addition to the current ones.
 
         Parameters
         ----------
         n_samples : int
             Number of records; public. ``n_public`` replaces it where it is given.
         n_features : int, optional
-            Number of columns; without it and a ``schema``, rates that follow a rule are left
-            alone.
+            Number of columns; without it and without a ``schema``, rates that follow a rule are
+            not searched.
 
         Returns
         -------
         dict of lists
-            By parameter, the present value first: twice and half the learning rate, and more
+            By parameter, with the current value first: twice and half the learning rate, and more
             leaves. A search varies one parameter at a time.
         """
         size = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
@@ -296,7 +298,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         return plan_of_budget(*self._checked_budget())
 
     def _check_parameters(self) -> None:
-        """Refuse bad parameters, before any data are read."""
+        """Validate the parameters, before any data are read."""
         if self.noise_multiplier is None or self.epsilon is not None:
             self._checked_budget()
         self._checked_delta()
@@ -327,7 +329,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             )
 
     def _check_ranges(self) -> None:
-        """Refuse to fit without public ranges, or with two sorts of them."""
+        """Refuse to fit without public ranges, or with both kinds of them."""
         if self.schema is None:
             if self.bounds is None:
                 raise ValueError(_NO_RANGES)
@@ -347,25 +349,25 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers beyond ``bounds`` are clipped to them; a record that holds anything but finite
-            numbers counts as a row of zeros. With a ``schema``, a table with its columns, in which
-            any cell may be anything.
+            Numbers beyond ``bounds`` are clipped to them. A record with entries that are not
+            finite numbers counts as a row of zeros. With a ``schema``, a table with its columns,
+            in which any cell may hold anything.
         y : array-like of shape (n_samples,)
-            Targets. One that is improper counts as the first label, or as 0.
+            Targets. An improper target counts as the first label, or as 0.
 
         Returns
         -------
         self
         """
         plan = self._plan()
-        # An interrupted fit leaves no model, and none of before.
+        # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         cells, targets = self._validated(X, y)
         residuals = self._residuals(targets)
         size = self._public_size(targets.shape[0])
         self._warn_of_large_delta(size)
         generator = fit_generator(self.random_state)
-        # A warning of overflow would tell of the data.
+        # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
             self._boost(plan, cells, residuals, size, generator)
         self.privacy_ = self._make_report(plan.profile, self.privacy_assumptions(size))
@@ -379,7 +381,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         size: int,
         generator: np.random.Generator,
     ) -> None:
-        """Release bins and scores; all that is kept of them is noisy or public."""
+        """Release bins and scores; everything that is kept of them is noisy or public."""
         n_terms, share = len(cells), float(self.bin_share)
         self.learning_rate_ = self._rate(plan, n_terms, size)
         scale, least = plan.count_scale(n_terms, share), size / self.max_bins
@@ -399,7 +401,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             max_leaves=self.max_leaves,
             learning_rate=self.learning_rate_,
         )
-        # As of interpret-core: the mean of a term's scores over the records goes to the intercept.
+        # As in interpret-core, the mean of a term's scores over the records goes to the intercept.
         means = [
             np.average(one, axis=1, weights=each.weights)
             for one, each in zip(scores, bins, strict=True)
@@ -412,14 +414,14 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         self.intercept_ = np.sum(means, axis=0)
 
     def _rate(self, plan: BoostingPlan, n_terms: int, size: int) -> float:
-        """Return the learning rate, by rule from public numbers where none is given."""
+        """Return the learning rate; without a given one, by a rule from public numbers."""
         if self.learning_rate is not None:
             return float(self.learning_rate)
         rounds, leaves = self.max_rounds, self.max_leaves
         return plan.learning_rate(size, n_terms, rounds, leaves, self._rate_rule)
 
     def _validated(self, X: Any, y: Any) -> tuple[list[Places], NDArray[Any]]:
-        """Return the cells of each column and the targets, proper whatever the records hold.
+        """Return the cells of each column and the targets, valid whatever the records hold.
 
         Notes
         -----
@@ -459,7 +461,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             )
 
     def _check_table(self, X: Any) -> None:
-        """Refuse a table that does not have the columns of the schema, or not their types."""
+        """Refuse a table that lacks the columns of the schema, or has other types."""
         if self.schema is not None:
             self._check_columns(X)
             check_types(X, as_schema(self.schema).columns)
@@ -506,16 +508,17 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         return np.asarray(total)
 
     def to_interpret(self) -> Any:
-        """Return the model as one of interpret-core, for its pictures and explanations.
+        """Return the model as one of interpret-core, for its plots and explanations.
 
-        It predicts the same, and has ``explain_global``, ``explain_local`` and ``to_json``. What
-        it shows is what this model shows, and costs nothing more. Needs the extra ``ebm``.
+        It predicts the same, and has ``explain_global``, ``explain_local`` and ``to_json``. It
+        shows the same values as this model, at no further cost. Needs the extra ``ebm``.
 
         Returns
         -------
         DPExplainableBoostingClassifier or DPExplainableBoostingRegressor
-            Of ``interpret.privacy``; with more than two classes the ExplainableBoostingClassifier
-            of ``interpret.glassbox``. It is not to be fitted again: see the Notes of this class.
+            A class of ``interpret.privacy``; with more than two classes the
+            ExplainableBoostingClassifier of ``interpret.glassbox``. Do not fit it again: see the
+            Notes of this class.
         """
         check_is_fitted(self)
         return model_of_interpret(self, self._terms)

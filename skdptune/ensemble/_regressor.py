@@ -1,4 +1,4 @@
-"""The explainable boosting machine with differential privacy for numbers."""
+"""The explainable boosting machine for regression, with differential privacy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
     {budget}
     {columns}
     target_bound : float or tuple (lower, upper), optional
-        Bound on the absolute value of a target, or its public range; what lies beyond is clipped.
+        Bound on the absolute value of a target, or its public range; values beyond it are clipped.
         Required, unless the schema describes the target.
     {boosting}
 
@@ -55,7 +55,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
     True
     """
 
-    # Of half of the targets' range.
+    # In units of half of the targets' range.
     _rate_rule = RateRule(noise=0.08, largest=0.3)
 
     def __init__(
@@ -96,7 +96,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
 
     def _boost(self, *arguments: Any) -> None:
         super()._boost(*arguments)
-        # Scores in the units of targets.
+        # Scores are converted to the units of targets.
         centre, half = self._centre_and_half()
         self.term_scores_ = [scores * half for scores in self.term_scores_]
         self.intercept_ = centre + half * self.intercept_
@@ -165,6 +165,6 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a noisy regression, for scikit-learn."""
         tags = super().__sklearn_tags__()
-        # With the few dozen records of a check, noise is all that a private model shows.
+        # In the tests' few dozen records, noise dominates any private model.
         tags.regressor_tags.poor_score = True
         return tags

@@ -12,73 +12,73 @@ from skdptune.linear_model._private_classifier import PrivateLinearClassifier
 from skdptune.linear_model._solver_choice import CLIPPING_SOLVERS
 from skdptune.linear_model._solvers import LOGISTIC, huber_hinge, softmax_residuals
 
-# Of all classifiers.
+# Shared by all classifiers.
 CLASSIFIER_TEXT = {
     "shared_parameters": """\
 epsilon : float or None, default=1.0
-    Privacy budget of a fit; infinite for no noise. Not used where `noise_multiplier` is given,
-    unless `epochs` is "max".
+    Privacy budget of a fit; infinite for no noise. Not used if `noise_multiplier` is given, unless
+    `epochs` is "max".
 delta : float, default=1e-5
-    The other number of the budget, far below 1 over the number of records. 0 asks for pure
-    differential privacy, which "auto", "objective", "output" and "psgd" can give.
+    Delta of the budget, far below 1 over the number of records. 0 requests pure differential
+    privacy, which "auto", "objective", "output" and "psgd" support.
 solver : {"auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"}, default="auto"
-    "auto" stands for "preconditioned"; for "sgd" where `batch_size`, another `sampling` or
-    "max" epochs are asked for; and for "objective" where `delta` is 0. "preconditioned" releases
-    second moments of the rows with noise, and descends along noisy sums of all records' clipped
-    gradients, in coordinates in which those moments are about equal. "objective" adds a random
-    linear term to the objective and minimises it; "output" adds noise to the minimum; "psgd"
-    adds noise to the result of a few passes over the records in random order; "sgd" and "adam"
-    descend along noisy sums of clipped gradients of batches.
+    "auto" means "preconditioned"; it means "sgd" if `batch_size`, another `sampling` or "max"
+    epochs are given, and "objective" if `delta` is 0. "preconditioned" releases second moments of
+    the rows with noise. It then descends along noisy sums of all records' clipped gradients, in
+    coordinates in which those moments are about equal. "objective" adds a random linear term to
+    the objective and minimises it. "output" adds noise to the minimum. "psgd" adds noise to the
+    result of a few passes over the records in random order. "sgd" and "adam" descend along noisy
+    sums of clipped gradients of batches.
 C : float, optional
-    Inverse of the regularization strength, as in scikit-learn; the intercept is regularised
-    like the rest. None stands for 1 with "psgd", "sgd" and "adam"; for no regularization with
-    "preconditioned", whose noise and number of steps regularise; and for one that holds what the
-    noise does to margins at a constant with "objective" and "output". "objective" lowers C where
-    it would use up the budget; ``plan_`` holds the regularization that was used.
+    Inverse of the regularization strength, as in scikit-learn; the intercept is regularised like
+    the other weights. None means 1 with "psgd", "sgd" and "adam". It means no regularization with
+    "preconditioned", whose noise and number of steps regularise. With "objective" and "output", it
+    means a strength at which the effect of the noise on margins is constant. "objective" lowers C
+    if it would use up the budget; ``plan_`` holds the regularization that was used.
 data_norm : float, optional
-    Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
-    ``sqrt(n_features)``, about the norm of a row of standardised features; and for no bound
-    with "preconditioned", "sgd" and "adam", which clip gradients instead ("preconditioned"
-    shortens rows for the release of second moments alone).
+    Bound on the Euclidean norm of a row; longer rows are shortened to it. None means
+    ``sqrt(n_features)``, about the norm of a row of standardised features. With "preconditioned",
+    "sgd" and "adam" it means no bound: they clip gradients instead ("preconditioned" shortens rows
+    only for the release of second moments).
 classes : sequence, optional
-    The labels. Without it they are taken from `y`, and the report states that the label set
-    is public; "objective", "output" and "psgd" then accept two labels only.
+    The labels. By default they are taken from `y`, and the report states that the label set is
+    public; "objective", "output" and "psgd" then accept only two labels.
 class_weight : mapping of class to float, optional
     Weights of classes, by which the losses of their records are multiplied; classes that are not
-    named weigh 1. For a rare class take `skdptune.calibration.PrivateThreshold` instead. Weights
-    must be public numbers, not counted in the data. Unlike in scikit-learn, they are divided by
-    the largest, so that no record's influence grows and the cost stays: for the model of
-    scikit-learn, multiply `C` by the largest. "preconditioned", "sgd" and "adam" multiply
-    clipped gradients.
+    named have weight 1. For a rare class use `skdptune.calibration.PrivateThreshold` instead.
+    Weights must be public numbers, not counted in the data. Unlike in scikit-learn, they are
+    divided by the largest weight, so that no record's influence grows and the cost stays the same.
+    For the model of scikit-learn, multiply `C` by the largest weight. "preconditioned", "sgd" and
+    "adam" multiply clipped gradients.
 fit_intercept : bool, default=True
     Whether there is an intercept.
 epochs : float or "max", optional
-    Passes over the data; each is one step of "preconditioned". None stands for 100 of them (30
-    of less noise, at the same cost, where the moments would drown in noise), and for 20 passes
-    of "psgd", "sgd" and "adam". With "max", "sgd" and "adam" take as many steps of noise
-    `noise_multiplier` as `epsilon` and `delta` pay for.
+    Passes over the data; each is one step of "preconditioned". None means 100 steps for it (30
+    steps with less noise, at the same cost, if noise would dominate the moments), and 20 passes
+    for "psgd", "sgd" and "adam". With "max", "sgd" and "adam" take all steps of noise
+    `noise_multiplier` that `epsilon` and `delta` pay for.
 batch_size : int or float, optional
-    Expected number of records of a batch of "psgd", "sgd" and "adam"; a float is their share of
-    all records. None stands for 256.
+    Expected number of records in a batch of "psgd", "sgd" and "adam"; a float is their share of
+    all records. None means 256.
 sampling : {"poisson", "fixed", "allocation"}, default="poisson"
-    How "sgd" and "adam" draw batches. "poisson" draws each record for each batch
-    independently. "fixed" draws batches of fixed size, which takes about twice the noise.
-    "allocation" puts each record into one batch of an epoch, at random: use it to have every
-    record once in an epoch, with a little less noise.
+    How "sgd" and "adam" draw batches. "poisson" draws each record for each batch independently.
+    "fixed" draws batches of fixed size, which needs about twice the noise. "allocation" puts each
+    record into one batch of an epoch, at random: use it to have every record once in an epoch,
+    with slightly less noise.
 learning_rate : float, optional
-    Length of a step; None stands for 2 with "sgd", for 0.3 over the root of the number of
-    steps with "adam", and for the largest allowed one with "psgd". With "preconditioned" it is a
-    factor of the rate that its rule finds, and None stands for 1.
+    Length of a step. None means 2 with "sgd", 0.3 divided by the root of the number of steps with
+    "adam", and the largest allowed one with "psgd". With "preconditioned" it is a factor of the
+    rate that its rule finds, and None means 1.
 max_grad_norm : float, optional
-    Norm to which the gradient of each record is clipped; None stands for 1 with "sgd" and "adam".
-    With "preconditioned" it is in units of the usual norm of a row in its coordinates, and None
-    stands for 0.15, or for up to 1 where there is little noise.
+    Norm to which the gradient of each record is clipped; None means 1 with "sgd" and "adam". With
+    "preconditioned" it is in units of the usual norm of a row in its coordinates, and None means
+    0.15, or up to 1 if there is little noise.
 noise_multiplier : float, optional
-    Noise in units of a record's influence. Given, it replaces `epsilon`; with "max" epochs both
+    Noise in units of a record's influence. If given, it replaces `epsilon`; with "max" epochs both
     are needed.
 tol : float, default=1e-12
-    Stopping criterion of "objective" and "output": norm of the gradient, in units of the
-    largest that there can be. What is left is hidden by noise, at a cost that is included.
+    Stopping criterion of "objective" and "output": norm of the gradient, in units of the largest
+    possible one. Noise hides the remaining error, at a cost that is included.
 max_iter : int, default=300
     Largest number of Newton steps of "objective" and "output"; at least 100, since the
     guarantee needs the minimum.
@@ -86,17 +86,17 @@ random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
     Fits with the same seed, such as clones on two folds, share their noise.
 n_public : int, optional
-    Public constant in place of the number of records. A search sets it where it fits on a
-    random subset of the data, whose size must stay secret. Not for "psgd" and for `sampling`
-    "fixed", whose guarantees need the number itself.
+    Public constant in place of the number of records. A search sets it if it fits on a random
+    subset of the data, whose size must stay secret. Not for "psgd" and for `sampling` "fixed",
+    whose guarantees need the number itself.
 ledger : PrivacyLedger, optional
-    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    The ledger in which a fit reserves its cost before it reads the data. None uses the active
+    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     The private weights.
 intercept_ : ndarray of shape (1,) or (n_classes,)
-    The private intercepts; zeros without one.
+    The private intercepts; zeros if there are none.
 classes_ : ndarray of shape (n_classes,)
     The labels.
 solver_ : str
@@ -108,7 +108,7 @@ plan_ : object
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
-    Names of the features, where the columns of `X` had any.""",
+    Names of the features, if the columns of `X` had any.""",
 }
 
 
@@ -116,9 +116,9 @@ feature_names_in_ : ndarray of shape (n_features,)
 class DPLogisticRegression(PrivateLinearClassifier):
     """Logistic regression classifier with differential privacy.
 
-    Everything but the budget may be left out: solver, steps, learning rate, clipping norm and
-    regularization follow from public numbers, by rules that ``docs/defaults.md`` states with what
-    they were measured on.
+    Only the budget needs to be set: solver, steps, learning rate, clipping norm and regularization
+    follow from public numbers. ``docs/defaults.md`` states these rules, and the data on which they
+    were measured.
 
     Parameters
     ----------
@@ -187,9 +187,9 @@ class DPLogisticRegression(PrivateLinearClassifier):
 class DPLinearSVC(PrivateLinearClassifier):
     """Linear support vector classifier with differential privacy, with a smoothed hinge loss.
 
-    Where probabilities are needed, use `DPLogisticRegression`. Everything but the budget may be
-    left out: solver, steps, learning rate, clipping norm and regularization follow from public
-    numbers, by rules that ``docs/defaults.md`` states with what they were measured on.
+    If probabilities are needed, use `DPLogisticRegression`. Only the budget needs to be set:
+    solver, steps, learning rate, clipping norm and regularization follow from public numbers.
+    ``docs/defaults.md`` states these rules, and the data on which they were measured.
 
     Parameters
     ----------
@@ -217,6 +217,6 @@ class DPLinearSVC(PrivateLinearClassifier):
     """
 
     _loss = huber_hinge(0.5)
-    # Where all records lie on the right side for all classes but their own: gradients then say
-    # nothing but which class that is.
+    # At these intercepts all records are on the correct side for all classes except their own, so
+    # gradients only show the class.
     _first_intercept = -2.0

@@ -16,37 +16,38 @@ from skdptune.linear_model._solvers import Design, Residuals, fit_noisy_gradient
 from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget, unit_sum
 from skdptune.mechanisms._shared import NoisyGradientPlan
 
-# The share of the squared shift of all releases that the second moments take.
+# Share of the squared shift of all releases that pays for the second moments.
 _MOMENT_SHARE = 0.08
 # Eigenvalues of the second moments are raised by this, in units of the noise on them.
 _FLOOR = 1.0
-# And by this share of their mean at least.
+# And at least by this share of their mean.
 _LEAST_FLOOR = 1e-6
-# Wider designs, and those of which the noise would hide the moments, are scaled as a whole.
+# Wider designs, and those whose moments the noise would hide, are scaled as a whole.
 _LARGEST_WIDTH = 1024
 _LARGEST_NOISE = 5.0
-# Clipping norm, in units of the usual norm of a row: the first number over the square root of the
-# noise on the moments, between the next two; the last for several classes in unscaled coordinates.
+# Clipping norm, in units of the usual norm of a row: the first number divided by the square root
+# of the noise on the moments, limited by the next two numbers. The last number is for several
+# classes in unscaled coordinates.
 _CLIPPING, _LEAST_CLIPPING, _LARGEST_CLIPPING, _UNSCALED_CLIPPING = 0.35, 0.15, 1.0, 0.05
 # Margins are steeper than the labels' by one over the clipping norm to this power.
 _STEEPNESS = 1.0 / 3.0
-# For several classes in unscaled coordinates by noise alone: with fewer records than the first
+# For several classes in unscaled coordinates, by noise only: with fewer records than the first
 # number for each column and unit of noise, by one over the second.
 _FEW_RECORDS, _FEW_RECORDS_FACTOR = 5.0, 0.7
-# What noise alone moves a decision by, about: with coordinates of moments and without.
+# Approximate distance by which noise moves a decision: with coordinates of moments and without.
 _NOISE_DISTANCE, _UNSCALED_NOISE_DISTANCE = 4.0, 2.0
 _LONGEST_STEP = 5.0
-# Steps in coordinates as they are: these at least, and more as the noise on a decision falls.
+# Minimum number of steps in unscaled coordinates; more steps as the noise on a decision falls.
 _LEAST_STEPS, _STEPS_BY_NOISE = 30, 1.2
-# Constant that stands for an intercept, in units of a row's norm.
+# Constant column for an intercept, in units of a row's norm.
 _CONSTANT = 0.125
-# Rows whose norms are found at once.
+# Number of rows whose norms are computed at once.
 _ROWS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True)
 class PreconditionedPlan:
-    """The noise of a release of second moments and of a descent after it, and their cost.
+    """The noise of a release of second moments and of the descent after it, and their cost.
 
     Attributes
     ----------
@@ -57,9 +58,9 @@ class PreconditionedPlan:
     noise_multiplier : float
         Noise of a step in units of the clipping norm.
     moment_noise : float
-        Noise of the second moments in units of what a record changes them by.
+        Noise of the second moments in units of a record's influence on them.
     profile : PrivacyProfile
-        What all releases together cost.
+        Joint cost of all releases.
     """
 
     n_samples: int
@@ -79,8 +80,8 @@ class PreconditionedPlan:
     def clipping_share(self, width: int, n_outputs: int = 1) -> float:
         """Return the clipping norm by rule, in units of the usual norm of a row.
 
-        Short gradients, nearly all of one length, stand the noise best, but say less of
-        probabilities.
+        Short gradients, nearly all of one length, withstand noise best, but carry less information
+        about probabilities.
         """
         if n_outputs > 1 and not self.scales(width):
             return _UNSCALED_CLIPPING
@@ -97,8 +98,8 @@ class PreconditionedPlan:
     def descent(self, steps: int | None = None) -> NoisyGradientPlan:
         """Return the plan of the steps, with the cost of all releases.
 
-        Fewer steps, each with less noise, cost the same: a step of noise ``s / sqrt(k)`` is the
-        mean of k of noise s at one point.
+        Fewer steps with less noise each have the same cost: a step of noise ``s / sqrt(k)`` is the
+        mean of k steps of noise s at one point.
         """
         steps = self.steps if steps is None else steps
         return NoisyGradientPlan(
@@ -113,15 +114,16 @@ class PreconditionedPlan:
 
 
 def margin_factor(share: float) -> float:
-    """Return by what logistic margins are multiplied, so that probabilities fit the labels.
+    """Return the factor of logistic margins with which probabilities fit the labels.
 
-    A residual counts for no more than the clipping norm, as with a hinge loss, so that margins
-    grow until it is smaller: the more, the smaller the norm, and hardly more with more noise.
+    A residual counts at most as much as the clipping norm, as with a hinge loss, so margins grow
+    until it is smaller. They grow more for a smaller norm, and only very little more with more
+    noise.
 
     Parameters
     ----------
     share : float
-        The clipping norm over the usual norm of a row, both public.
+        The clipping norm divided by the usual norm of a row, both public.
 
     Notes
     -----
@@ -147,7 +149,7 @@ def plan_preconditioned(
     steps : int
         Number of steps.
     epsilon, delta : float
-        Budget of all releases together; an infinite epsilon stands for no noise.
+        Budget of all releases together; an infinite epsilon means no noise.
     noise_multiplier : float, optional
         Noise of a step in units of the clipping norm; epsilon is then not used.
 
@@ -163,7 +165,7 @@ def plan_preconditioned(
     >>> 0.99 <= plan.profile.epsilon(1e-5) <= 1.0
     True
     """
-    # A step's share of the squared shift, in units of the whole.
+    # Share of the squared shift for one step, in units of the whole.
     of_step = (1.0 - _MOMENT_SHARE) / steps
     if noise_multiplier is None:
         hint = "Use solver='objective' for delta=0."
@@ -184,18 +186,18 @@ def plan_preconditioned(
 
 @dataclass(frozen=True)
 class Basis:
-    """Coordinates of a descent, chosen by public numbers and by what was released.
+    """Coordinates of a descent, chosen by public numbers and by released values.
 
     Attributes
     ----------
     matrix : ndarray of shape (width, width), or (width,) for a diagonal one
         Weights are this matrix times the coordinates.
     usual_norm : float
-        About the norm of a row in these coordinates.
+        Approximate norm of a row in these coordinates.
     moment : float
-        About the mean second moment of a coordinate.
+        Approximate mean second moment of a coordinate.
     noise_distance : float
-        What noise may move a decision by.
+        Distance by which noise may move a decision.
     steps : int
         Number of steps to take.
     """
@@ -225,7 +227,7 @@ def release_basis(
     ----------
     plan : PreconditionedPlan
     design : Design
-        The rows; those longer than `data_norm` are shortened for this release alone.
+        The rows; those longer than `data_norm` are shortened for this release only.
     data_norm : float
         Bound on the norm of a row.
     n_outputs : int
@@ -238,9 +240,9 @@ def release_basis(
     Theorem M7.
 
     With ``M`` the second moments, of deviation ``s`` in each entry, the coordinates are those in
-    which ``M + s sqrt(width)`` is the identity: directions that the noise hides are scaled alike,
-    and no longer than it allows. Where it would hide nearly all of them, and of wide data, the
-    mean squared norm of the rows is released in place of the moments.
+    which ``M + s sqrt(width)`` is the identity. Directions that the noise hides are scaled alike,
+    and not farther than the noise allows. If it would hide nearly all of them, and for wide data,
+    the mean squared norm of the rows is released in place of the moments.
     """
     if plan.scales(design.width):
         return _basis_of_moments(plan, design, data_norm, n_outputs, rng)
@@ -269,7 +271,7 @@ def _basis_of_moments(
     floor = max(
         _FLOOR * math.sqrt(width) * scale / plan.n_samples, _LEAST_FLOOR * values.mean(), 1e-12
     )
-    # From units of the bound, and from the constant that stands for an intercept.
+    # Convert from units of the bound and of the constant column for the intercept.
     units = np.full(width, 1.0 / data_radius)
     if design.intercept:
         units[-1] *= _CONSTANT * data_norm
@@ -285,7 +287,7 @@ def _basis_of_mean_norm(
     squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
     shares = np.minimum(squares / data_norm**2, 1.0)
     total = gaussian_release(float(unit_sum(shares)), 1.0, plan.moment_noise, rng)
-    # A mean that the noise hides counts as large as the noise.
+    # A mean that the noise hides is replaced by the size of the noise.
     least = max(plan.moment_noise / plan.n_samples, 1e-12)
     mean = math.sqrt(min(max(total / plan.n_samples, least), 1.0)) * data_norm
     diagonal, usual = np.ones(design.width), mean
@@ -302,8 +304,8 @@ def _basis_of_mean_norm(
 
 
 def _unscaled_steps(plan: PreconditionedPlan, width: int) -> int:
-    """Return the number of steps in coordinates as they are; more would fit the noise."""
-    # Of all steps together, beside the records.
+    """Return the number of steps in unscaled coordinates; more steps would fit the noise."""
+    # Noise of all steps together, relative to the number of records.
     noise = plan.noise_multiplier * math.sqrt(width / plan.steps) / plan.n_samples
     wanted = max(_STEPS_BY_NOISE / max(noise, 1e-9), _LEAST_STEPS)
     return min(plan.steps, round(wanted))
@@ -335,14 +337,13 @@ def fit_preconditioned(
     data_norm : float
         As for `release_basis`.
     learning_rate : float, optional
-        In units of that of `learning_rate_by_rule`.
+        In units of `learning_rate_by_rule`.
     max_grad_norm : float, optional
-        In units of the usual norm of a row in these coordinates; by `clipping_share` where it is
-        None.
+        In units of the usual norm of a row in these coordinates; None uses `clipping_share`.
     keeps_steps : bool, default=False
-        Whether all steps are taken, where the rule would take fewer with less noise.
+        Whether all steps are taken, if the rule would take fewer with less noise.
     is_logistic : bool, default=False
-        Whether margins are to be those of the labels' probabilities.
+        Whether margins should match the labels' probabilities.
 
     Returns
     -------
@@ -378,7 +379,7 @@ def fit_preconditioned(
 
 
 def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) -> float:
-    """Return the learning rate, from public numbers and what was released.
+    """Return the learning rate, from public numbers and released values.
 
     Parameters
     ----------
@@ -390,8 +391,8 @@ def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) 
     Notes
     -----
     In all steps, noise moves the coordinates by ``learning_rate * sqrt(steps) * deviation / n``,
-    and a decision by the usual norm times that: a distance that the rule holds fixed. Where there
-    is little noise, the rate is the longest that was stable at this clipping norm.
+    and a decision by the usual norm times that: a distance that the rule keeps fixed. If there is
+    little noise, the rate is the longest that was stable at this clipping norm.
     """
     noise = plan.descent(basis.steps).noise_multiplier * math.sqrt(basis.steps) / plan.n_samples
     rate = basis.noise_distance / max(noise * limit * basis.usual_norm, 1e-300)
@@ -401,7 +402,7 @@ def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) 
 def _bounded_rows(design: Design, data_norm: float) -> Iterator[np.ndarray]:
     """Iterate over pieces of the rows, none longer than a norm, with an intercept's constant.
 
-    One piece at least, so that without records there are sums of the right shape.
+    There is at least one piece, so that without records sums have the right shape.
     """
     n_features = design.width - int(design.intercept)
     lengths = np.sqrt(np.maximum(design.squared_norms - float(design.intercept), 0.0))

@@ -1,4 +1,4 @@
-"""What the private linear classifiers share: parameters, cost, fit and decisions."""
+"""Base class of the private linear classifiers: parameters, cost, fit and decisions."""
 
 from __future__ import annotations
 
@@ -56,22 +56,23 @@ from skdptune.linear_model._solvers import (
 )
 from skdptune.mechanisms._shared import MAX_EPOCHS, SAMPLINGS, check_noise_and_budget
 
-# Bounds on C within which no regularization overflows.
+# Bounds on C within which the regularization does not overflow.
 LEAST_C, LARGEST_C = 1e-15, 1e15
-# Beside the present value, in units of it or of what None stands for.
+# Values to search in addition to the current one, in units of it or of the value for None.
 _RATES, _NORMS, _STRENGTHS = (0.5, 2.0), (1.0 / 3.0, 3.0), (0.1, 10.0)
-# Beside the rules of "preconditioned": those that lost next to nothing on any data.
+# Values to search in addition to the rules of "preconditioned": they lost almost nothing on any
+# data.
 _RATES_BY_RULE, _NORMS_BY_RULE = (2.0,), (2.0,)
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
-# These let "auto" choose another solver.
+# With these parameters "auto" may choose another solver.
 _CHOOSING = frozenset({"batch_size", "sampling", "epochs"})
 _DESCENT = _BUDGET | {"epochs", "batch_size", "sampling", "n_public"}
 _COST_PARAMETERS = {
-    # The determinants that are paid for depend on the rows' norm and the regularization.
+    # The cost includes determinants, which depend on the rows' norm and the regularization.
     "objective": _BUDGET | {"C", "data_norm", "fit_intercept", "classes"},
-    # Its cost needs no data_norm, but asks for it where the number of features is not known.
+    # Its cost does not depend on data_norm, but needs it if the number of features is unknown.
     "output": _BUDGET | {"data_norm", "classes"},
-    # All but the budget decide which steps are too long, and whether the run is possible.
+    # All others decide which steps are too long, and whether the run is possible.
     "psgd": _BUDGET
     | {"C", "data_norm", "fit_intercept", "classes", "batch_size", "learning_rate", "n_public"},
     "preconditioned": _BUDGET | {"epochs"},
@@ -88,10 +89,10 @@ _REFUSED_WEIGHTS = (
 
 
 class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """What the private linear classifiers share; a subclass brings the loss."""
+    """Base class of the private linear classifiers; a subclass defines the loss."""
 
     _loss: ClassVar[MarginLoss]
-    # Where "preconditioned" starts the intercepts of more than two classes.
+    # Initial intercepts of "preconditioned" for more than two classes.
     _first_intercept: ClassVar[float] = 0.0
 
     def __init__(
@@ -140,14 +141,14 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     # The cost, before data ----------------------------------------------------------------
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, from the parameters and public sizes alone.
+        """Return the cost of a fit, from the parameters and public sizes only.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
-            Number of features; needed by "objective" where ``data_norm`` is not given.
+            Number of features; needed by "objective" if ``data_norm`` is not given.
 
         Returns
         -------
@@ -166,7 +167,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         return active_solver(self).plan(self, n_samples, n_features, n_classes)
 
     def _check_parameters(self) -> None:
-        """Refuse bad parameters, before any data are read."""
+        """Validate the parameters, before any data are read."""
         check_option(self.solver, name="solver", options=(AUTO, *SOLVERS))
         check_option(self.sampling, name="sampling", options=SAMPLINGS)
         self._check_public_size()
@@ -182,7 +183,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self._check_iteration()
 
     def _takes_most_steps(self) -> bool:
-        """Return whether a fit takes as many steps of a given noise as its budget pays for."""
+        """Return whether a fit takes all steps of a given noise that its budget pays for."""
         return isinstance(self.epochs, str) and self.epochs == MAX_EPOCHS
 
     def _check_most_steps(self) -> None:
@@ -196,7 +197,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         check_noise_and_budget(self.noise_multiplier, self.epsilon, self.delta)
 
     def _check_problem(self) -> None:
-        """Refuse bad parameters of what is minimised."""
+        """Validate the parameters of the objective."""
         if self.C is not None:
             check_real(self.C, name="C", lower=LEAST_C, upper=LARGEST_C)
         # 0.5 would fit an intercept for which no noise is added.
@@ -207,7 +208,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         check_class_weight(self.class_weight, self.classes)
 
     def _check_iteration(self) -> None:
-        """Refuse bad parameters of how it is minimised."""
+        """Validate the parameters of the minimisation."""
         if self.max_grad_norm is not None:
             check_real(
                 self.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e100
@@ -232,7 +233,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             check_integer(self.batch_size, name="batch_size", lower=1)
 
     def _check_public_size(self) -> None:
-        """Refuse to hide the number of records where a proof needs it."""
+        """Refuse to hide the number of records if a proof needs it."""
         if self.n_public is None:
             return
         check_integer(self.n_public, name="n_public", lower=1)
@@ -252,9 +253,10 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     def noise_parameter(self) -> str | None:
         """Name of the parameter that sets the noise of a fit and changes nothing else, or None.
 
-        Given in place of `epsilon`, the same noise makes the same fit: "objective" raises its
-        regularization by `epsilon`, and "psgd" plans its steps. With "max" epochs the noise sets
-        the number of steps instead, and `epsilon` the cost.
+        If it is given in place of `epsilon`, the same noise gives the same fit. The name is None
+        for "objective", which raises its regularization by `epsilon`, and for "psgd", which plans
+        its steps. It is also None with "max" epochs: the noise then sets the number of steps
+        instead, and `epsilon` the cost.
         """
         if self._takes_most_steps():
             return None
@@ -262,9 +264,9 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
 
     @property
     def cost_parameters(self) -> frozenset[str]:
-        """Names of the parameters on which `privacy_profile` depends, with the present solver.
+        """Names of the parameters on which `privacy_profile` depends, with the current solver.
 
-        Two estimators that differ in other parameters alone, each valid by itself, have one cost.
+        Two estimators that are both valid and differ only in other parameters have the same cost.
         """
         # An unknown solver is refused when its cost is computed.
         names = _COST_PARAMETERS.get(solver_of(self), frozenset(self.get_params(deep=False)))
@@ -273,40 +275,40 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in units of a record's influence.
 
-        Given as ``noise_multiplier`` instead of a budget, it makes the same noise.
+        If it is given as ``noise_multiplier`` instead of a budget, the noise is the same.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
-            Number of features; needed where ``data_norm`` is, as for `privacy_profile`.
+            Number of features; needed if ``data_norm`` is, as for `privacy_profile`.
 
         Returns
         -------
         float
-            Standard deviation of the noise over the largest clipped gradient ("objective", "sgd",
-            "adam") or over the sensitivity of the weights ("output", "psgd"); the scale of the
-            noise's norm over the same where ``delta`` is 0.
+            Standard deviation of the noise divided by the largest clipped gradient ("objective",
+            "sgd", "adam") or by the sensitivity of the weights ("output", "psgd"). If ``delta`` is
+            0, the scale of the noise's norm divided by the same.
         """
         return float(self._plan_before_data(n_samples, n_features).noise_multiplier)
 
     def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
-        """Return the number that "max" epochs stand for, under the name of their parameter.
+        """Return the number of epochs for "max", under the name of the parameter.
 
-        Set beside the same ``noise_multiplier`` it makes the same fit, whatever ``epsilon`` is.
+        Together with the same ``noise_multiplier`` it gives the same fit, whatever ``epsilon`` is.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
             Not used.
 
         Returns
         -------
         dict
-            Empty where the number of epochs is given.
+            Empty if the number of epochs is given.
         """
         if not self._takes_most_steps():
             return {}
@@ -332,19 +334,19 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         *C* is multiplied by ``n_final / n_tune``. Every solver adds ``norm(weights)**2 / (2 C)``
         to the *sum* of the losses, so this keeps the regularization per record, ``1 / (C n)``.
 
-        *batch_size* becomes the share of the records that it is of `n_final`: the sampling rate
-        stays, and with it the number of steps, the noise multiplier and the cost.
+        *batch_size* becomes the share of the records that it has for `n_final`: the sampling rate
+        stays the same, and with it the number of steps, the noise multiplier and the cost.
 
         *learning_rate* of "sgd" is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
         arXiv:2301.11989, section 3.2; van der Veen et al. 2018). A step divides noise of a fixed
         size by the batch, so this keeps the noise of a step on the weights, ``rate * noise / B``.
-        "adam" divides each step by its own size and keeps its rate; "psgd" keeps it too, since
-        its steps follow the mean of the losses; and what "preconditioned" multiplies by it
-        follows the number of records by itself.
+        "adam" divides each step by its own size and keeps its rate. "psgd" keeps it too, since its
+        steps follow the mean of the losses. The rate that "preconditioned" multiplies by it
+        already follows the number of records.
 
-        "objective" and "output" add noise of a size that does not depend on the number of
-        records: on fewer records they have more noise for their signal, and no parameter
-        changes that.
+        "objective" and "output" add noise of a size that does not depend on the number of records.
+        On fewer records they have more noise relative to their signal, and no parameter changes
+        that.
 
         Examples
         --------
@@ -371,30 +373,29 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     def suggested_space(
         self, n_samples: int, n_features: int | None = None
     ) -> dict[str, list[Any]]:
-        """Return the values that are worth searching beside the present ones.
+        """Return values that are worth searching in addition to the current ones.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
-            Number of features; without it the clipping norm of "preconditioned" is left alone
-            where it follows a rule.
+            Number of features; without it the clipping norm of "preconditioned" is not searched if
+            it follows a rule.
 
         Returns
         -------
         dict of lists
-            By parameter. The first value is the present one, None if that follows a rule. A
-            search varies one parameter at a time.
+            By parameter. The first value is the current one, None if that follows a rule. A search
+            varies one parameter at a time.
 
         Notes
         -----
-        "preconditioned", beside its rules: twice the learning rate and twice the clipping norm.
-        Half the rate and a regularization are left out: they lost up to 3.6 and 16 points. Beside
-        given values, and with "sgd" and "adam": half and twice the rate, a third and three times
-        the norm. Beside `C` where it is given, and with the other solvers: a tenth and ten times
-        of it.
-        `docs/defaults.md` says what these gained and lost.
+        "preconditioned", in addition to its rules: twice the learning rate and twice the clipping
+        norm. Half the rate and a regularization are omitted: they lost up to 3.6 and 16 points. In
+        addition to given values, and with "sgd" and "adam": half and twice the rate, a third and
+        three times the norm. In addition to `C` if it is given, and with the other solvers: a
+        tenth and ten times of it. `docs/defaults.md` says what these gained and lost.
 
         Examples
         --------
@@ -410,7 +411,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         if solver == PRECONDITIONED:
             return self._around_rules(n_samples, n_features)
         if solver == "psgd" and self.learning_rate is not None:
-            # Another regularization may make its steps too long.
+            # With another regularization its steps may be too long.
             return {"C": [self.C]}
         if solver not in OPTIMIZERS:
             return {"C": _around(self.C, strength_of(self), _STRENGTHS, LEAST_C, LARGEST_C)}
@@ -424,7 +425,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         space: dict[str, list[Any]] = {}
         if self.C is not None:
             space["C"] = _around(self.C, self.C, _STRENGTHS, LEAST_C, LARGEST_C)
-        # In units of what the rule finds.
+        # In units of the rule's value.
         rates = _RATES_BY_RULE if self.learning_rate is None else _RATES
         space["learning_rate"] = _around(self.learning_rate, 1.0, rates)
         if self.max_grad_norm is not None:
@@ -447,15 +448,15 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         Parameters
         ----------
         X : {array-like, CSR matrix} of shape (n_samples, n_features)
-            Rows longer than ``data_norm`` are shortened to it. A record that holds anything but
-            finite numbers, or whose label is missing or none of ``classes``, counts as a row of
+            Rows longer than ``data_norm`` are shortened to it. A record with entries that are not
+            finite numbers, or whose label is missing or not among ``classes``, counts as a row of
             zeros with the first label: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
             Labels.
         coef_init : array-like of the shape of ``coef_``, optional
-            Where "preconditioned", "sgd" and "adam" start; zeros by default. It must not depend
-            on the data, except through a release that is charged for itself, such as an earlier
-            private fit.
+            Starting values of "preconditioned", "sgd" and "adam"; zeros by default. They must not
+            depend on the data, except through a release that is charged separately, such as an
+            earlier private fit.
         intercept_init : array-like of the shape of ``intercept_``, optional
             As `coef_init`.
 
@@ -465,7 +466,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         """
         self._check_parameters()
         self._check_arguments(coef_init, intercept_init, refused)
-        # An interrupted fit leaves no model, and none of before.
+        # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         X, y = self._validated(X, y)
         codes = self._encode(y)
@@ -475,7 +476,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         plan = self._plan(n_samples, X.shape[1], len(self.classes_))
         start = self._initial_weights(coef_init, intercept_init, X.shape[1])
         rng = noise_generator(self.random_state)
-        # A warning of overflow would tell of the data.
+        # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
             design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
             design = design.weighted(None if class_weights is None else class_weights[codes])
@@ -489,7 +490,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     def _check_arguments(
         self, coef_init: Any, intercept_init: Any, refused: dict[str, Any]
     ) -> None:
-        """Refuse what `fit` cannot use, before any data are read."""
+        """Refuse arguments that `fit` cannot use, before any data are read."""
         if refused:
             raise TypeError(
                 _REFUSED_WEIGHTS
@@ -544,7 +545,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             self.classes_ = np.unique(np.asarray(self.classes))
             return self._codes(y)
         labels = sorted_labels(y)
-        # Its warnings depend on the labels present, so declared labels do without it.
+        # Its warnings depend on the labels in the data, so it is not used with declared labels.
         check_classification_targets(y)
         self.classes_ = labels
         if self.classes_.size < 2:
@@ -568,12 +569,12 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         return self.classes is None and solver_of(self) not in CLIPPING_SOLVERS
 
     def _residuals_and_targets(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
-        """Return how a record's loss depends on its outputs: the derivative, and its targets."""
+        """Return the derivative of a record's loss by its outputs, and the loss's targets."""
         positive = codes == 1 if outputs == 1 else codes[:, None] == np.arange(outputs)
         return margin_residuals(self._loss.derivative), np.where(positive, 1.0, -1.0)
 
     def _set_weights(self, weights: np.ndarray) -> None:
-        # A descent that diverged is a bad model, not an error: errors would leak the data.
+        # A descent that diverged gives a bad model, not an error: errors would leak the data.
         weights = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
         features = weights[:, :-1] if self.fit_intercept else weights
         self.coef_ = np.ascontiguousarray(features, dtype=np.float64)
@@ -589,7 +590,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -664,7 +665,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = not self._is_binary_only()
-        # With the few dozen records of a check, noise is all that a private model shows.
+        # In the tests' few dozen records, noise dominates any private model.
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
@@ -677,7 +678,7 @@ def _around(
     least: float = 0.0,
     largest: float = 1e30,
 ) -> list[Any]:
-    """Return the present value, and multiples of it, or of what None stands for."""
+    """Return the current value, and multiples of it, or of the value for None."""
     centre = centre if present is None else present
     values = [min(max(centre * factor, least), largest) for factor in factors]
     return [present, *(value for value in values if value not in (present, 0.0))]

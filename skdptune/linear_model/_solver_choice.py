@@ -1,6 +1,6 @@
-"""The classifiers' solvers by name, and what parameters stand for where they are not given.
+"""The classifiers' solvers by name, and the values of parameters that are not given.
 
-Each solver plans a fit before the data, from public numbers alone, then finds its weights.
+Each solver plans a fit before the data are read, from public numbers only, then finds weights.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 AUTO, PRECONDITIONED = "auto", "preconditioned"
-# Solvers that clip the gradient of each record, and so need no bound on its row.
+# Solvers that clip the gradient of each record, and therefore need no bound on its row.
 CLIPPING_SOLVERS = (PRECONDITIONED, *OPTIMIZERS)
-# Passes over the data: of the solver that looks at all records in each step, and of the others.
+# Passes over the data: of the solver that uses all records in each step, and of the others.
 _STEPS, _EPOCHS = 100, 20
 _BATCH_SIZE, _MAX_GRAD_NORM, _C = 256, 1.0, 1.0
-# What noise may move a margin by, of the solvers whose noise the regularization can reduce.
+# Distance by which noise may move a margin, for solvers whose noise the regularization reduces.
 _MARGIN_NOISE = {"objective": 3.0, "output": 0.4}
 _LARGEST_REGULARIZATION = 1e15
 
@@ -53,8 +53,8 @@ _LARGEST_REGULARIZATION = 1e15
 def solver_of(model: Any) -> str:
     """Return the solver of a fit.
 
-    "auto" stands for "preconditioned"; where batches are asked for, which that one does not have,
-    for "sgd"; and for a pure budget, which neither can keep, for "objective".
+    "auto" means "preconditioned". If batches are requested, which that solver does not have, it
+    means "sgd". For a pure budget, which neither of these can keep, it means "objective".
     """
     if model.solver != AUTO:
         return model.solver
@@ -70,22 +70,22 @@ def _asks_for_batches(model: Any) -> bool:
 
 
 def strength_of(model: Any) -> float:
-    """Return the inverse of the regularization strength, where it does not follow the noise."""
+    """Return the inverse of the regularization strength, if it does not follow from the noise."""
     return _C if model.C is None else float(model.C)
 
 
 def follows_noise(model: Any) -> bool:
-    """Return whether the regularization is chosen by the noise, or there is none."""
+    """Return whether the regularization follows from the noise, or there is none."""
     return model.C is None and solver_of(model) in (PRECONDITIONED, *_MARGIN_NOISE)
 
 
 def regularization_of(model: Any, radius: float, width: int, n_problems: int) -> float:
-    """Return the regularization of a perturbed problem, from public numbers alone.
+    """Return the regularization of a perturbed problem, from public numbers only.
 
     Parameters
     ----------
     model : PrivateLinearClassifier
-        With valid parameters.
+        A classifier with valid parameters.
     radius : float
         Bound on the norm of a row.
     width : int
@@ -94,9 +94,9 @@ def regularization_of(model: Any, radius: float, width: int, n_problems: int) ->
 
     Notes
     -----
-    Noise of deviation ``N`` in the objective moves a margin by up to ``N radius / lam``, and the
-    minimum of "output" likewise. This is held at a constant that did best for each on the data
-    sets of ``benchmarks/defaults.py``, over the number of problems.
+    Noise of deviation ``N`` in the objective moves a margin by up to ``N radius / lam``, and so
+    does noise on the minimum for "output". This is held at a constant, divided by the number of
+    problems. The constant did best for each solver on the data sets of ``benchmarks/defaults.py``.
     """
     margin = _MARGIN_NOISE.get(solver_of(model))
     if model.C is not None or margin is None:
@@ -111,14 +111,14 @@ def regularization_of(model: Any, radius: float, width: int, n_problems: int) ->
 
 
 def epochs_of(model: Any) -> float:
-    """Return the number of passes over the data, where it is a number."""
+    """Return the number of passes over the data, if it is a number."""
     if model.epochs is None:
         return _STEPS if solver_of(model) == PRECONDITIONED else _EPOCHS
     return float(model.epochs)
 
 
 def steps_of(model: Any) -> int:
-    """Return the number of steps of a solver that looks at all records in each."""
+    """Return the number of steps of a solver that uses all records in each step."""
     return max(1, math.ceil(epochs_of(model)))
 
 
@@ -158,7 +158,7 @@ class Perturbation:
         n_features: int | None,
         n_classes: int,
     ) -> Any:
-        """Return the noise of a fit, its constants and its cost, from public sizes alone."""
+        """Return the noise of a fit, its constants and its cost, from public sizes only."""
         intercept, count = int(model.fit_intercept), 1 if n_classes <= 2 else n_classes
         radius = math.hypot(row_norm(model.data_norm, n_features), intercept)
         width = (1 if n_features is None else n_features) + intercept
@@ -207,7 +207,7 @@ class Descent:
         n_features: int | None,
         n_classes: int,
     ) -> NoisyGradientPlan:
-        """Return the noise of a fit, its constants and its cost, from public sizes alone."""
+        """Return the noise of a fit, its constants and its cost, from public sizes only."""
         return plan_noisy_gradient(
             n_samples,
             epochs=MAX_EPOCHS if model.epochs == MAX_EPOCHS else epochs_of(model),
@@ -260,7 +260,7 @@ class Preconditioned:
         n_features: int | None,
         n_classes: int,
     ) -> PreconditionedPlan:
-        """Return the noise of a fit, its constants and its cost, from public sizes alone."""
+        """Return the noise of a fit, its constants and its cost, from public sizes only."""
         return plan_preconditioned(n_samples, steps=steps_of(model), **_budget(model))
 
     def weights(
@@ -318,7 +318,7 @@ def _permutation_settings(model: PrivateLinearClassifier, n_samples: int) -> dic
 
 
 def active_solver(model: PrivateLinearClassifier) -> Perturbation | Descent | Preconditioned:
-    """Return what plans and solves a classifier's fit."""
+    """Return the solver that plans and fits a classifier."""
     return SOLVERS[solver_of(model)]
 
 

@@ -1,4 +1,4 @@
-"""The usual scores, as means of bounded values; scorers by name, and why others are refused."""
+"""The usual scores as means of bounded values, scorers by name, and why others are refused."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Weights = Mapping[Any, float] | None
 
 
 def accuracy(class_weight: Weights = None) -> BoundedScorer:
-    """Return the share of records that are predicted right, in [0, 1].
+    """Return the share of records that are predicted correctly, in [0, 1].
 
     Parameters
     ----------
     class_weight : mapping of class to float, optional
-        How much a wrong prediction of a record of each class matters: a mistake costs its class's
-        weight over the largest. The weights are public, and every class is named.
+        Cost of a wrong prediction for each class: a mistake costs the weight of the record's class
+        divided by the largest weight. The weights are public, and every class is named.
 
     Examples
     --------
@@ -45,19 +45,20 @@ def accuracy(class_weight: Weights = None) -> BoundedScorer:
 
 
 def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
-    """Return the accuracy in which every class weighs the same, by public class frequencies.
+    """Return the accuracy with equal weight for every class, by public class frequencies.
 
     Parameters
     ----------
     class_frequencies : mapping of class to float
-        The share of each class, which must be public: shares counted in the data are not. They
-        are positive and sum to 1.
+        The share of each class. The shares must be public; shares counted in the data are not.
+        They are positive and sum to 1.
 
     Notes
     -----
-    Of ``k`` classes with frequencies ``f``, a right prediction of class ``j`` is worth
-    ``1 / (k f_j)``, a wrong one 0; the mean is the balanced accuracy if the frequencies are right.
-    The bound is ``1 / (k min(f))``, large for a rare class. Records of other classes are worth 0.
+    With ``k`` classes of frequencies ``f``, a correct prediction of class ``j`` is worth
+    ``1 / (k f_j)``, and a wrong one 0. The mean is the balanced accuracy if the frequencies are
+    correct. The bound is ``1 / (k min(f))``, which is large for a rare class. Records of other
+    classes are worth 0.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
 
 
 def neg_brier_score(class_weight: Weights = None) -> BoundedScorer:
-    """Return minus half the squared distance of probabilities from the truth, in [-1, 0].
+    """Return the negative half squared distance of probabilities from the labels, in [-1, 0].
 
     For two classes, it is scikit-learn's score of this name.
 
@@ -114,12 +115,12 @@ def neg_brier_score(class_weight: Weights = None) -> BoundedScorer:
 
 
 def neg_log_loss(bound: float, class_weight: Weights = None) -> BoundedScorer:
-    """Return minus the log loss, each record's at most a bound.
+    """Return the negative log loss, where the loss of each record is clipped at a bound.
 
     Parameters
     ----------
     bound : float
-        At which a record's loss is clipped; an even guess among k classes loses ``log(k)``.
+        Value at which a record's loss is clipped; an even guess among k classes loses ``log(k)``.
     class_weight : mapping of class to float, optional
         As for `accuracy`: a record's loss is multiplied by its weight over the largest.
 
@@ -148,14 +149,15 @@ def relative_weights(class_weight: Weights) -> tuple[tuple[Any, float], ...]:
 
 
 def neg_squared_error(bound: float) -> BoundedScorer:
-    """Return minus the squared error, each record's at most a bound.
+    """Return the negative squared error, where the error of each record is clipped at a bound.
 
     Parameters
     ----------
     bound : float
-        At which a record's squared error is clipped, in the squared unit of the target: for errors
-        of up to 100 dollars that is 10,000. Above it, worse predictions score the same, and the
-        noise grows with it, so take what a poor prediction would have, and not the largest.
+        Value at which a record's squared error is clipped, in the squared unit of the target: for
+        errors of up to 100 dollars that is 10,000. Worse predictions than this have the same
+        score, and the noise grows with the bound. Therefore use the squared error of a poor
+        prediction, not the largest one.
 
     Examples
     --------
@@ -167,14 +169,14 @@ def neg_squared_error(bound: float) -> BoundedScorer:
 
 
 def neg_absolute_error(bound: float) -> BoundedScorer:
-    """Return minus the absolute error, each record's at most a bound.
+    """Return the negative absolute error, where the error of each record is clipped at a bound.
 
     Parameters
     ----------
     bound : float
-        At which a record's absolute error is clipped, in the unit of the target. Above it, worse
-        predictions score the same, and the noise grows with it, so take what a poor prediction
-        would have, and not the largest.
+        Value at which a record's absolute error is clipped, in the unit of the target. Worse
+        predictions than this have the same score, and the noise grows with the bound. Therefore
+        use the error of a poor prediction, not the largest one.
 
     Examples
     --------
@@ -218,7 +220,7 @@ def _absolute_error(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 
 def _truth(y: np.ndarray, classes: Any) -> np.ndarray:
-    """Return a row of 0 and 1 per record; of a class that the model does not know, all 0."""
+    """Return a row of 0 and 1 per record; all 0 for a class that the model does not know."""
     return np.asarray(y[:, None] == np.asarray(classes)[None, :])
 
 
@@ -240,7 +242,7 @@ def _is_wrong(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Weighted:
-    """A loss, multiplied by the weight of a record's class; picklable, as a closure is not."""
+    """A loss multiplied by the weight of a record's class; unlike a closure it can be pickled."""
 
     loss: Callable[..., np.ndarray]
     weights: tuple[tuple[Any, float], ...]
@@ -251,7 +253,7 @@ class _Weighted:
         return tuple(label for label, _ in self.weights)
 
     def __call__(self, y: np.ndarray, *response: Any) -> np.ndarray:
-        # Of classes that are not named nothing is known.
+        # Nothing is known about classes that are not named.
         weight = np.ones(y.shape[0])
         for label, relative in self.weights:
             weight[np.asarray(y == label)] = relative
@@ -260,7 +262,7 @@ class _Weighted:
 
 @dataclass(frozen=True)
 class _Clipped:
-    """A loss of at most a bound."""
+    """A loss that is clipped at a bound."""
 
     loss: Callable[..., np.ndarray]
     bound: float
@@ -272,7 +274,7 @@ class _Clipped:
 
 @dataclass(frozen=True)
 class _Complement:
-    """One less a weighted loss."""
+    """1 minus a weighted loss."""
 
     loss: _Weighted
 
@@ -287,13 +289,13 @@ class _Complement:
 
 @dataclass(frozen=True)
 class _WeightedRight:
-    """What a right prediction is worth, by class; picklable, as a closure is not."""
+    """Value of a correct prediction by class; unlike a closure it can be pickled."""
 
     worth: tuple[tuple[Any, float], ...]
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """The classes that are worth something."""
+        """The classes whose predictions have a value."""
         return tuple(label for label, _ in self.worth)
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
@@ -307,7 +309,7 @@ class _WeightedRight:
 # Scorers by name -----------------------------------------------------------------------------
 
 _NAMED = {"accuracy": accuracy, "neg_brier_score": neg_brier_score}
-# What one record may change a score by, and why noise then hides the score as well.
+# Largest change of a score by one record, and why noise would then hide the score as well.
 _OF_FEW = (
     "is a {} in [{}, 1], and no mean of one value per record: where a class has few records, a "
     "single one can change it by {}. How many a class has is private, so that the noise would "
@@ -375,7 +377,7 @@ _GENERAL = (
 
 
 def get_bounded_scorer(scoring: Any) -> BoundedScorer:
-    """Return the scorer that a name stands for, or the scorer itself.
+    """Return the scorer with a given name, or the given scorer itself.
 
     Parameters
     ----------
@@ -388,8 +390,8 @@ def get_bounded_scorer(scoring: Any) -> BoundedScorer:
     Raises
     ------
     ValueError
-        If the name is of a score that one record may change too much; it says by how much, and
-        what to use.
+        If one record may change the score too much. The message says by how much, and what to use
+        instead.
     TypeError
         If it is neither a name nor a `BoundedScorer`.
 

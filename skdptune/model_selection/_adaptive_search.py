@@ -1,4 +1,4 @@
-"""Search whose candidates are chosen by the noisy scores of those before."""
+"""Adaptive search: each candidate is chosen by the noisy scores of earlier candidates."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from skdptune.model_selection._study import optuna
 
 @with_shared_text(SHARED_TEXT)
 class DPAdaptiveSearchCV(TuningSearch):
-    """Bayesian optimisation with differential privacy: each candidate follows from earlier scores.
+    """Bayesian optimisation with differential privacy: earlier noisy scores guide the search.
 
-    A fixed number of candidates is fitted and scored with a lot of noise, one after the other,
-    by an optuna sampler that sees the noisy scores of those before. All of that is paid for and
-    shown; the chosen candidate is then fitted on all records with nearly all of the budget. The
-    search takes 2 to 5 % more noise than a fit without tuning.
+    A fixed number of candidates is fitted and scored with a lot of noise, one after the other. An
+    optuna sampler chooses each one by the noisy scores of the earlier ones. All of these scores
+    are paid for and shown. The chosen candidate is then fitted on all records with nearly all of
+    the budget. The final fit has 2 to 5 % more noise than a fit without tuning.
 
-    Use it where parameters have ranges, or more values than a grid can try. It needs optuna,
-    which the extra ``pareto`` brings.
+    Use it if parameters have ranges, or more values than a grid can try. It needs optuna, which
+    the extra ``pareto`` installs.
 
     Parameters
     ----------
@@ -35,21 +35,22 @@ class DPAdaptiveSearchCV(TuningSearch):
         {no_space}
     {budget}
     n_trials : int, default=20
-        Number of candidates; with a pruner (see `AdaptiveTrials`), how many can be fitted to the
-        end.
+        Number of candidates; with a pruner (see `AdaptiveTrials`), the number of candidates that
+        can be fitted to the end.
     {scoring_by_several}
     cv : float, int or HoldOut, default=0.2
-        A fraction holds each record out for validation with that chance, by a random draw of its
-        own. An integer asks for folds, which each record joins by a random draw of its own.
-        `HoldOut` holds out the records that a public rule names, such as the newest.
+        A fraction is the probability that a record is held out for validation, independently of
+        the other records. An integer is a number of folds; each record joins one of them at
+        random, independently of the others. `HoldOut` holds out the records that a public rule
+        selects, such as the newest.
     refit : {"winner", True, False}, str or callable, default="winner"
-        "winner" and True fit the winner on all records, False returns no model. A callable
-        chooses: it gets ``cv_results_`` of those that were not pruned, which is paid for, and
-        returns the index of one.
+        "winner" and True fit the winner on all records; False returns no model. A callable
+        chooses: it gets the rows of ``cv_results_`` that were not pruned, all of which are paid
+        for, and returns the index of one.
         {refit_by_several}
-        The sampler sees that metric; with a callable or False, the first one of `scoring`.
+        The sampler sees that metric; with a callable or False, it sees the first one of `scoring`.
     strategy : AdaptiveTrials, optional
-        How candidates are tried, with all that is seldom turned: optuna's sampler and pruner,
+        How candidates are tried, with the less common options: optuna's sampler and pruner,
         callbacks, the noise of the trials, and how the winner is chosen from them.
     n_jobs : int, optional
         Number of parallel workers, as in scikit-learn.
@@ -62,31 +63,31 @@ class DPAdaptiveSearchCV(TuningSearch):
     best_params_ : dict
         Its parameters.
     best_score_ : float
-        The posterior mean of the chosen candidate's score, or its noisy score where
-        the largest decides. Not available where `refit` is a callable.
+        The posterior mean of the chosen candidate's score, or its noisy score if the strategy
+        chooses the largest one. Not available if `refit` is a callable.
     best_score_std_ : float
         Standard deviation of that posterior.
     cv_results_ : dict
-        One row for each candidate, as in scikit-learn but for times, which can depend on a
-        record: parameters, noisy scores (of each fold, if there are folds), and in
-        ``std_test_score`` the deviation of the noise, or of the folds' noisy scores. With a
-        pruner, ``resource`` is the share of a whole fit that the scores are of. Of several
+        One row for each candidate, as in scikit-learn but without times, which can depend on a
+        record. It holds the parameters, the noisy scores (of each fold, if there are folds), and
+        in ``std_test_score`` the standard deviation of the noise, or of the folds' noisy scores.
+        With a pruner, ``resource`` is the share of a whole fit that was scored. With several
         metrics, columns end in their names in place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
     study_ : optuna.Study
         The candidates with their noisy scores, for optuna's visualisation and analysis. All trials
-        have the same date, since times can depend on a record. The estimator's own values, where
-        `param_space` does not hold them, are a trial without parameters, which optuna counts as
-        pruned, so that its analysis passes over it. Not there where no search was made.
+        have the same date, since times can depend on a record. If `param_space` does not hold the
+        estimator's own values, these are a trial without parameters. Optuna counts that trial as
+        pruned, so its analysis skips it. Not available if no search was made.
     {common_attributes}
 
     See Also
     --------
     AdaptiveTrials : Its strategy.
-    AdaptiveSearchSession : The search driven from outside, by `start`.
+    AdaptiveSearchSession : A search that your own loop drives; see `start`.
     DPGridSearchCV : The same cost for a list of candidates.
-    DPRandomSearchCV : A random number of candidates, of which the best alone is shown.
+    DPRandomSearchCV : A random number of candidates; only the best one is shown.
 
     Notes
     -----
@@ -154,14 +155,14 @@ class DPAdaptiveSearchCV(TuningSearch):
         return self.n_trials
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        # Raises where there is none.
+        # optuna() raises if optuna is not installed.
         optuna()
         super()._check_arguments(X, y, params)
 
     def start(
         self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
     ) -> AdaptiveSearchSession:
-        """Return a session that fits what it is told to, in place of `fit`.
+        """Return a session in which your own loop chooses the candidates, in place of `fit`.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class DPAdaptiveSearchCV(TuningSearch):
         Returns
         -------
         AdaptiveSearchSession
-            Costs what the search costs; its `finish` fits the search.
+            It costs as much as the search; its `finish` fits the search.
         """
         if self.param_space is None:
             raise ValueError(

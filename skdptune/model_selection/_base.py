@@ -1,4 +1,4 @@
-"""The base of every private search: plan, check the data, run, report."""
+"""Base class of all private searches: plan, check the data, run, report."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ from skdptune.model_selection._running import (
 from skdptune.model_selection._strategies import BaseStrategy
 from skdptune.preprocessing._shared import as_schema
 
-# Parameters that change neither the cost nor what has it.
+# Parameters that change neither the cost nor which values are covered by it.
 _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
 
 
@@ -84,7 +84,7 @@ _SPACES = ("param_grid", "param_distributions", "param_space")
 
 
 class SolvedPlan(Protocol):
-    """What a search decides before it reads the data."""
+    """The decisions of a search before it reads the data."""
 
     @property
     def layout(self) -> Layout:
@@ -92,11 +92,11 @@ class SolvedPlan(Protocol):
 
     @property
     def delta(self) -> float:
-        """At which the total is stated."""
+        """Delta at which the total is stated."""
 
     @property
     def total(self) -> PrivacyProfile:
-        """What everything costs that the fitted search shows."""
+        """The cost of everything that the fitted search shows."""
 
 
 PlanT = TypeVar("PlanT", bound=SolvedPlan)
@@ -108,10 +108,10 @@ class BasePrivateSearch(
 ):
     """Base of all private searches.
 
-    A search first makes its plan, which holds the whole cost and follows from parameters and
-    public numbers alone; a ledger that is in use records it; then the search reads the data, runs,
-    and publishes what the plan paid for.
-    Subclasses implement the abstract methods below, and nothing else of the template.
+    A search first makes its plan, which contains the whole cost and follows only from parameters
+    and public numbers. An active ledger records the plan. Then the search reads the data, runs,
+    and publishes what the plan paid for. Subclasses implement the abstract methods below, and
+    nothing else of the template.
 
     Notes
     -----
@@ -134,7 +134,7 @@ class BasePrivateSearch(
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise for bad parameters; no data are seen."""
+        """Raise for bad parameters, before any data are seen."""
 
     @abstractmethod
     def _solve(
@@ -148,13 +148,14 @@ class BasePrivateSearch(
 
     @abstractmethod
     def _report(self, plan: PlanT) -> PrivacyReport:
-        """Return what `privacy_` will be."""
+        """Return the future value of `privacy_`."""
 
     @abstractmethod
     def _prepared(self, plan: PlanT, data: Data, public: Data | None) -> Callable[[Tasks], None]:
-        """Return what searches, fits the winner, and sets the public attributes.
+        """Return a function that searches, fits the winner, and sets the public attributes.
 
-        What may be known before the ledger pays is checked here, such as fits of made-up data.
+        Checks that are possible before the ledger pays are made here, such as fits of made-up
+        data.
         """
 
     def _estimators(self) -> Sequence[Any]:
@@ -162,24 +163,24 @@ class BasePrivateSearch(
         return (self.estimator,)
 
     def _n_tasks(self) -> int:
-        """Return how many tasks callbacks hear of, beside those of candidates."""
+        """Return the number of tasks that callbacks see, in addition to those of candidates."""
         return 2
 
     def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
-        """Return whether the cost may depend on a label set that nobody has declared."""
+        """Return whether the cost may depend on a label set that was not declared."""
         return True
 
     # The plan, before data --------------------------------------------------------------------
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what the whole search costs, from parameters and public sizes alone.
+        """Return the cost of the whole search, from parameters and public sizes only.
 
         Parameters
         ----------
         n_samples : int
             Number of records; public.
         n_features : int, optional
-            Number of columns; needed where the estimator's cost depends on it.
+            Number of columns; needed if the estimator's cost depends on it.
 
         Returns
         -------
@@ -191,22 +192,22 @@ class BasePrivateSearch(
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what the report of a search will assume, from parameters and public sizes alone.
+        """Return the assumptions that a search will report, from parameters and public sizes only.
 
         Parameters
         ----------
         n_samples : int
             Number of records; public.
         n_features : int, optional
-            Number of columns; needed where the estimator's cost depends on it.
+            Number of columns; needed if the estimator's cost depends on it.
 
         Returns
         -------
         tuple of str
-            What a search that has this one for its estimator reports, too.
+            The assumptions; a search that has this one as its estimator reports them, too.
         """
         found = self._report(self._make_plan(n_samples, n_features)).assumptions
-        # Whoever fits it inside of something else sets its seed.
+        # An enclosing meta-estimator sets the seed of this search.
         return tuple(sentence for sentence in found if sentence != SEEDED)
 
     def plan(
@@ -225,18 +226,18 @@ class BasePrivateSearch(
         n_samples : int
             Number of records; public.
         n_features : int, optional
-            Number of columns; needed where the estimator's cost depends on it.
+            Number of columns; needed if the estimator's cost depends on it.
         public_validation : bool, default=False
             Whether public validation data will be given to `fit`.
         compare : bool, default=True
-            Whether to solve for the alternatives, too, which takes longer.
+            Whether to compute alternative searches as well, which takes longer.
         mute : collection of str, default=()
             Codes of findings to leave out, such as ``["SKP008"]``; see `skdptune.check`.
 
         Returns
         -------
         SearchPlan
-            Prints as a table, with what `skdptune.check` finds at the end.
+            Prints as a table, with the findings of `skdptune.check` at the end.
         """
         with self._progress() as progress:
             plan = self._make_plan(n_samples, n_features, is_public=public_validation)
@@ -275,19 +276,19 @@ class BasePrivateSearch(
             if name not in _NEUTRAL
         }
         if not is_public:
-            # Some of the splitters that are refused cannot even be copied.
+            # Some of the refused splitters cannot even be copied.
             split_of(self.cv)
         key = plan_key(type(self), settings, size, n_features, classes, is_public)
         found: PlanT | None = plan_cache.get(key)
         if found is None:
             current_progress().phase("planning, before any data are read")
-            # Of copies: what a plan holds must stay what its cost was computed for.
+            # Solve for a copy: the plan must keep the values for which its cost was computed.
             found = clone(self)._solve(size, n_features, classes, is_public)
             plan_cache.put(key, found)
         return found
 
     def _check_common_parameters(self) -> None:
-        """Refuse bad values of the parameters that all searches have."""
+        """Validate the parameters that all searches have."""
         if self.delta is not None:
             check_real(self.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
         if self.n_public is not None:
@@ -309,19 +310,19 @@ class BasePrivateSearch(
 
     @property
     def _is_multimetric(self) -> bool:
-        """Whether `scoring` names its metrics, be they several or one."""
+        """Whether `scoring` names its metrics, whether several or one."""
         return isinstance(self.scoring, list | tuple | Mapping)
 
     def _scorers(self) -> dict[str, BoundedScorer]:
-        """Return the scorers by names of metrics; the one that leads the search comes first."""
+        """Return the scorers by names of metrics, with the main metric first."""
         return {"score": self._scorer_of_one()}
 
     def _scorer(self) -> BoundedScorer:
-        """Return the scorer that leads the search."""
+        """Return the main scorer of the search."""
         return next(iter(self._scorers().values()))
 
     def _scorer_of_one(self) -> BoundedScorer:
-        """Return the scorer of a search by one metric."""
+        """Return the scorer of a search with one metric."""
         if self._is_multimetric:
             raise ValueError(
                 "scoring must be one metric where the scores of all candidates are not paid for; "
@@ -346,7 +347,7 @@ class BasePrivateSearch(
     def fit(
         self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
     ) -> Self:
-        """Search, and fit the winner.
+        """Run the search, and fit the winner.
 
         Parameters
         ----------
@@ -355,10 +356,10 @@ class BasePrivateSearch(
         y : array-like of shape (n_samples,)
             Targets.
         X_val, y_val : array-like, optional
-            Public validation data, whose scores are free; `cv` is then ignored.
+            Public validation data, whose scores cost nothing; `cv` is then ignored.
         **params
-            Passed to the estimator's ``fit``; what has one entry per record is divided with the
-            records.
+            Passed to the estimator's ``fit``; arguments with one entry per record are divided with
+            the records.
 
         Returns
         -------
@@ -371,7 +372,7 @@ class BasePrivateSearch(
             progress.phase("trying the estimator on made-up data")
             run = self._prepared(plan, data, public)
             weights = params.get("sample_weight")
-            # Theorem H4: the cost is in the ledger before the data are read.
+            # Theorem H4: the ledger records the cost before the data are read.
             with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
                 with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
                     run(tasks)
@@ -379,7 +380,7 @@ class BasePrivateSearch(
         return self
 
     def _ledger_in_use(self) -> PrivacyLedger | None:
-        """Return the ledger of the search or of what it holds, or else the one in force."""
+        """Return the ledger of the search or of its estimators, or else the active one."""
         if is_paid(self):
             return None
         self._check_parameters()
@@ -397,7 +398,7 @@ class BasePrivateSearch(
         return ledger_for(self, next(iter(given), None))
 
     def _charge(self, plan: PlanT) -> Charge:
-        """Return what a ledger is to record before the search reads the data."""
+        """Return what a ledger records before the search reads the data."""
         report, kind = self._report(plan), type(self)
         details = {
             "estimator": f"{kind.__module__}.{kind.__qualname__}",
@@ -412,7 +413,7 @@ class BasePrivateSearch(
         self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
     ) -> tuple[PlanT, Data, Data | None]:
         """Return the plan, the data and the public validation data, all checked."""
-        # Theorem F0: nothing of the data decides the cost.
+        # Theorem F0: the data do not influence the cost.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
         X, y = indexable(as_table(X), y)
@@ -426,7 +427,7 @@ class BasePrivateSearch(
         classes: Any = None
         if needs_labels:
             classes = self._public_labels(y, n_samples)
-        # The whole cost is known before a single record is read, but for the public labels.
+        # The whole cost is known before a single record is read, except for the public labels.
         plan = self._make_plan(n_samples, n_features, classes=classes, is_public=is_public)
         if not needs_labels:
             classes = self._public_labels(y, n_samples)
@@ -439,7 +440,7 @@ class BasePrivateSearch(
         return plan, data, door.open(*indexable(X_val, y_val)) if is_public else None
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        """Refuse arguments of `fit` that no estimator could use, by their form."""
+        """Refuse arguments of `fit` that no estimator could use, judged by their form only."""
         n_samples = number_of_samples(X) if self.n_public is None else self.n_public
         for estimator in self._estimators():
             if not routing_is_enabled():
@@ -453,10 +454,10 @@ class BasePrivateSearch(
 
     @abstractmethod
     def _with_classes(self, plan: PlanT, classes: Any) -> PlanT:
-        """Return the plan with estimators that are given the public label set."""
+        """Return the plan with estimators that have the public label set."""
 
     def _public_labels(self, y: Any, n_samples: int) -> Any:
-        """Return the label set of a classifier's targets, which is taken to be public."""
+        """Return the label set of a classifier's targets, which is assumed to be public."""
         found = [
             public_labels(estimator, y, n_samples, is_random=self.n_public is not None)
             for estimator in self._estimators()
@@ -464,13 +465,13 @@ class BasePrivateSearch(
         return next((labels for labels in found if labels is not None), None)
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return what is passed on to the estimator's fit."""
+        """Return the arguments that are passed on to the estimator's fit."""
         if routing_is_enabled():
             return dict(process_routing(self, "fit", **params).estimator.fit)
         return params
 
     def _replaces_steps(self) -> bool:
-        """Return whether candidates may have other steps than the estimators."""
+        """Return whether candidates may have steps that differ from the estimator's."""
         names = set(_names_in(own_parameters(self).get(name) for name in _SPACES))
         return any(
             hasattr(value, "fit") or (isinstance(value, str) and value in ("passthrough", "drop"))
@@ -482,16 +483,16 @@ class BasePrivateSearch(
     # The report -----------------------------------------------------------------------------
 
     def _variants(self, plan: PlanT) -> Sequence[Any]:
-        """Return estimators that have all assumptions of those that the search may fit."""
+        """Return estimators with all assumptions of those that the search may fit."""
         return self._estimators()
 
     def _neighbouring(self, plan: PlanT) -> str:
-        """Return the neighbours that the guarantees of all parts are about."""
+        """Return the neighbouring relation for which the guarantees of all parts hold."""
         # Theorem F11: the weakest relation of all parts.
         return weakest(neighbouring_of(estimator) for estimator in self._variants(plan))
 
     def _assumptions(self, plan: PlanT, model: Any = None) -> tuple[str, ...]:
-        """Return all assumptions, once each: the search's own, its parts', and its model's."""
+        """Return all assumptions, each once: of the search, of its parts, of its model."""
         # Theorem F11: all assumptions of all parts, once each.
         layout = plan.layout
         parts = [
@@ -515,7 +516,7 @@ class BasePrivateSearch(
 
 
 def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
-    """Iterate over all names of parameters in spaces, lists of spaces and families of them."""
+    """Iterate over all parameter names in spaces, lists of spaces and families of them."""
     for space in spaces:
         if isinstance(space, Mapping):
             yield from space
@@ -525,9 +526,10 @@ def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
 
 
 def _bound_of_error(estimator: Any) -> Any:
-    """Return the squared error of the middle of the range of targets at most; None without one.
+    """Return the largest squared error of predicting the middle of the target range, or None.
 
-    Of several targets it is the mean, as the error of a record is.
+    With several targets it is their mean, as the squared error of a record is. None without a
+    range.
     """
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     bound, schema = (getattr(last, name, None) for name in ("target_bound", "schema"))
@@ -541,7 +543,7 @@ def _bound_of_error(estimator: Any) -> Any:
 
 
 def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:
-    """Return what a release is made of, as a tree that a ledger keeps."""
+    """Return the parts of a release, as a tree for the ledger."""
     parts = []
     for part in report.parts:
         epsilon = part.profile.epsilon(delta)
@@ -556,7 +558,7 @@ def several_scorers(scoring: Any) -> dict[str, BoundedScorer]:
     Parameters
     ----------
     scoring : list or tuple of (str or BoundedScorer), or mapping from str to these
-        A scorer in a list has its own name.
+        A scorer in a list keeps its own name.
     """
     is_named = isinstance(scoring, Mapping)
     given = list(scoring.items()) if is_named else [(None, one) for one in scoring]
@@ -578,7 +580,7 @@ def several_scorers(scoring: Any) -> dict[str, BoundedScorer]:
 
 
 def _scorer_in_list(given: Any) -> BoundedScorer:
-    """Return a scorer of several; what is no metric's name may be a label, and is not shown."""
+    """Return one of several scorers; an unknown name may be a label, and is not shown."""
     try:
         return get_bounded_scorer(given)
     except ValueError:
@@ -590,7 +592,7 @@ def _scorer_in_list(given: Any) -> BoundedScorer:
 
 
 def _check_scored_labels(scorer: BoundedScorer, estimator: Any) -> None:
-    """Refuse weights of other classes than the estimator's: its records would weigh nothing."""
+    """Refuse weights for other classes than the estimator's; these would weigh nothing."""
     if scorer.labels is None:
         return
     declared = declared_labels(estimator)
@@ -604,11 +606,11 @@ def _check_scored_labels(scorer: BoundedScorer, estimator: Any) -> None:
 
 
 def _warn_of_weights(params: dict[str, Any], scoring: Any) -> None:
-    """Warn where weights that a fit is given would be expected to weigh scores, too."""
+    """Warn if weights for the fit may be expected to weight scores as well."""
     if params.get("sample_weight") is not None and not routing_is_enabled():
         which = "scoring"
         if isinstance(scoring, list | tuple | Mapping):
-            # In the words of scikit-learn.
+            # The wording of scikit-learn.
             named = several_scorers(scoring).items()
             which = f"The scoring {', '.join(f'{name}={one.name}' for name, one in named)}"
         warnings.warn(
@@ -621,8 +623,8 @@ def _warn_of_weights(params: dict[str, Any], scoring: Any) -> None:
 
 
 def assumptions_of_model(model: Any, n_samples: int) -> tuple[str, ...]:
-    """Return the assumptions that a published model reports; none of one that was not fitted."""
-    # They are as public as the model is.
+    """Return the assumptions that a published model reports; empty for an unfitted model."""
+    # The assumptions are as public as the model.
     try:
         return assumptions_in(report_of(model, n_samples))
     except (AttributeError, TypeError, ValueError):

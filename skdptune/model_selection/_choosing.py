@@ -1,4 +1,4 @@
-"""The choice from a table of noisy scores: the default, unless another is clearly better."""
+"""Choose from a table of noisy scores: the default, unless another candidate is clearly better."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from scipy.special import logsumexp, ndtri
 
 from skdptune.model_selection._cost import expected_loss
 
-# What runs deviate by from what a final fit would do, in units of what their noise loses, and the
-# points of loss from which on that grows with the seventh power of the loss: beyond, candidates
-# that seem much better are so by standing noise.
+# Deviation of runs from what a final fit would score, in units of the loss caused by their noise;
+# and the loss, in points, from which on this deviation grows with its seventh power. Beyond that,
+# candidates seem much better only because they withstand noise.
 _DEVIATION_OF_LOSS, _LARGEST_OF_RULE, _POWER = 0.4, 6.0, 6
-# Points lost by the noise of runs from which on no choice by their scores has gained anything.
+# Loss by the noise of runs, in points, from which on no choice by their scores has gained
+# anything.
 _LARGEST_LOSS = 4.5
-# Deviation of a score by the records that it is made of, times the root of their number: two
-# models disagree on few.
+# Sampling deviation of a score times the root of its number of records: two models disagree on few
+# records.
 _DEVIATION_OF_RECORDS = 0.25
-# A gain that is found half of the time is at most this, in units of the range of a score, where
-# suggested values are searched: what they gained at most, of accuracy and of other scores.
+# Largest gain that suggested values had, in units of the range of a score, of accuracy and of
+# other scores. A search of suggested values must find such a gain at least half of the time.
 _LARGEST_GAIN, _LARGEST_GAIN_OF_LOSS = 0.08, 0.01
 
 
 @dataclass(frozen=True)
 class TableOutlook:
-    """What decides whether noisy scores can be expected to help.
+    """Public numbers that decide whether noisy scores can be expected to help.
 
     Parameters
     ----------
@@ -40,27 +41,27 @@ class TableOutlook:
     epsilon : float
         The total of the search.
     noise_ratio : float
-        Noise of a run beside its records, over that of one untuned fit on all records.
+        Effective noise of a run divided by that of an untuned fit on all records.
     n_score : int
         Number of records that a score averages.
     score_noise : float, default=0.0
-        Deviation of the noise on a score, in units of its range.
+        Standard deviation of the noise on a score, in units of its range.
     rivals : int or callable, default=1
         As for `margin`.
     is_accuracy : bool, default=True
-        Whether the score is a share of records. Other losses use little of their range.
+        Whether the score is a share of records. Other scores use only a small part of their range.
     is_narrow : bool, default=True
-        Whether it is a classification of at most 150 columns, of which more was measured.
+        Whether this is a classification of at most 150 columns, for which more was measured.
 
     Notes
     -----
     Theorem N5: all of this follows from public numbers.
 
-    Runs have many times the noise of the final fit, and twice the noise lost up to
-    ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 4.5 points
-    by this or more, they prefer what stands the noise best. A score of a run deviates from that
-    of a final fit by 0.4 of the loss at most, as far as it prefers a candidate to the default;
-    this holds for accuracy, log loss and squared error, each in units of its range.
+    Runs have many times the noise of the final fit. Doubling the noise lost up to
+    ``10000 / (epsilon n)`` points of accuracy in all measurements. If runs lose 4.5 points or more
+    by this, they prefer the candidate that best withstands noise. A score of a run deviates from
+    that of a final fit by 0.4 of the loss at most, where it prefers a candidate to the default.
+    This holds for accuracy, log loss and squared error, each in units of its range.
 
     Examples
     --------
@@ -84,13 +85,13 @@ class TableOutlook:
 
     @property
     def loss(self) -> float:
-        """Points of accuracy that a run is expected to lose by its noise."""
+        """Points of accuracy that a run is expected to lose because of its noise."""
         return expected_loss(self.noise_ratio, self.epsilon, self.n_samples)
 
     @property
     def run_deviation(self) -> float:
-        """What a score deviates by beside its noise, in units of its range."""
-        # Limited, so that a score says little, and not nothing at all.
+        """Deviation of a score without its noise, in units of its range."""
+        # Limited, so that a score says little but never nothing.
         loss = min(self.loss, 1e4)
         growth = max(loss / _LARGEST_OF_RULE, 1.0) ** _POWER
         of_runs = _DEVIATION_OF_LOSS * loss * growth / 100.0
@@ -103,9 +104,9 @@ class TableOutlook:
 
     @property
     def smallest_gain(self) -> float:
-        """How much better than the default a score must be, in units of its range.
+        """Gain over the default that a score must show, in units of its range.
 
-        A candidate that is better by this is found half of the time.
+        A candidate that is better by this amount is found half of the time.
         """
         # Theorem N6.
         return margin(self.rivals) * math.sqrt(2.0) * self.deviation
@@ -129,34 +130,35 @@ class TableOutlook:
 
     @property
     def gain_in_words(self) -> str:
-        """The smallest gain, in words."""
+        """The smallest gain, as text."""
         gain = 100.0 * self.smallest_gain
         unit = "points" if self.is_accuracy else "% of the range of a score"
         return f"{gain:.2g} {unit}" if gain < 100.0 else f"100 {unit}"
 
 
-# Positive values that span more than this are spaced by their logarithms.
+# Positive values that span more than this factor are spaced by their logarithms.
 _LONGEST_LINEAR_SPAN = 10.0
-# What a number and a category share of a squared distance: different categories are 1 apart.
+# Value of a category's indicator: two different categories are at a distance of 1.
 _INDICATOR = math.sqrt(0.5)
 _NUMBER, _LACKING = "a number", "lacking"
 
 
 def encode(candidates: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    """Return candidates as points, so that those with close values are close.
+    """Return candidates as points, such that candidates with close values are close.
 
     Parameters
     ----------
     candidates : sequence of mappings
-        From names of parameters to values of any kind; a candidate may lack some. Public.
+        From names of parameters to values of any kind; candidates may lack parameters. Public.
 
     Returns
     -------
     ndarray of shape (n_candidates, n_columns)
-        A parameter's numbers are an axis from 0 to 1, by logarithms where they are positive (or
-        0) and span more than a factor of 10. Everything else, a lacking parameter included, is a
-        category, and two different ones are 1 apart; where a parameter has both, being a number
-        is a category as well. A parameter that all candidates share has no column.
+        The numbers of a parameter form an axis from 0 to 1. The axis is logarithmic if they are
+        positive (or 0) and span more than a factor of 10. Everything else, including a missing
+        parameter, is a category, and two different categories are at a distance of 1. If a
+        parameter has both, being a number is a category as well. A parameter that is the same for
+        all candidates has no column.
 
     Examples
     --------
@@ -184,7 +186,7 @@ def _columns_of(candidates: Sequence[Mapping[str, Any]], name: str) -> list[np.n
     values = np.array([value if isinstance(value, float) else math.nan for value in found])
     columns = []
     if np.unique(values[given]).size > 1:
-        # Of what is no number, the middle is no closer to one end than to the other.
+        # A value that is not a number is at the middle, no closer to one end than to the other.
         column = np.full(len(candidates), 0.5)
         column[given] = _axis(values[given])
         columns.append(column)
@@ -198,18 +200,18 @@ def _columns_of(candidates: Sequence[Mapping[str, Any]], name: str) -> list[np.n
 
 
 def _axis(values: np.ndarray) -> np.ndarray:
-    """Return different numbers on an axis from 0 to 1."""
+    """Return distinct numbers on an axis from 0 to 1."""
     positive = values[values > 0.0]
     if (values >= 0.0).all() and positive.max() / _LONGEST_LINEAR_SPAN > positive.min():
         values = _logarithms(values)
-    # Halved, since the difference of two doubles may be no double.
+    # Halved, since the difference of two doubles may overflow.
     halves = values / 2.0
     low, high = halves.min(), halves.max()
     return (halves - low) / (high - low)
 
 
 def _logarithms(values: np.ndarray) -> np.ndarray:
-    """Return logarithms; 0 is as far below the least positive value as those are apart."""
+    """Return logarithms; 0 is placed one mean step below the least positive value."""
     positive = np.unique(values[values > 0.0])
     step = (math.log(positive[-1]) - math.log(positive[0])) / (positive.size - 1)
     logarithms = np.log(np.where(values > 0.0, values, 1.0))
@@ -217,7 +219,7 @@ def _logarithms(values: np.ndarray) -> np.ndarray:
 
 
 def _number_or_key(value: Any) -> float | str:
-    """Return a finite number as such, and a text that is the same for equal values of others."""
+    """Return a finite number as a float, and other values as a text that identifies them."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
         try:
             number = float(value)
@@ -229,7 +231,7 @@ def _number_or_key(value: Any) -> float | str:
 
 
 def _key(value: Any) -> str:
-    """Return a text that is the same for equal values: a representation, but of arrays all."""
+    """Return a text that is the same for equal values; arrays are represented in full."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return f"array {value.shape} {value.dtype} {value.tobytes().hex()}"
     if isinstance(value, np.ndarray | list | tuple):
@@ -239,7 +241,7 @@ def _key(value: Any) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-# Part of what candidates differ by that close ones do not share: grids have cliffs.
+# Share of the variance that even close candidates do not have in common: grids have cliffs.
 _OWN_SHARE = 0.5
 
 
@@ -262,8 +264,8 @@ def distances(points: np.ndarray) -> np.ndarray:
 def correlations(apart: np.ndarray, length_scale: float) -> np.ndarray:
     """Return the correlations of a process at points with these distances.
 
-    Half of the variance is of a Matérn process that is twice differentiable, and half of white
-    noise, which equal points share. For equal points the correlation is 1.
+    Half of the variance belongs to a Matérn process that is twice differentiable, and half to
+    white noise that only equal points share. For equal points the correlation is 1.
 
     Examples
     --------
@@ -276,25 +278,26 @@ def correlations(apart: np.ndarray, length_scale: float) -> np.ndarray:
     return np.where(apart > 0.0, (1.0 - _OWN_SHARE) * smooth, 1.0)
 
 
-# What is averaged over: lengths on axes from 0 to 1; deviations of candidates in units of the
-# spread of the scores; and what they are worse than the default on average, in units of that.
+# Hyperparameters that are averaged over. Length scales on axes from 0 to 1; spreads of candidates
+# in units of the spread of the scores; and average deficits relative to the default, in units of
+# the candidates' spread.
 _LENGTH_SCALES = (0.05, 0.15, 0.3)
 _SPREADS = (0.05, 0.1, 0.25, 0.5, 1.0)
 _DEFICITS = (0.0, 2.0, 4.0)
-# Scores without noise count as noisy by this, in units of their spread.
+# Scores without noise get this deviation, in units of their spread.
 _LEAST_DEVIATION = 1e-4
-# And scores with more noise than this say nothing all the same.
+# Scores with more noise than this carry no information anyway.
 _LARGEST_DEVIATION = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class TableChoice:
-    """The candidate that a table speaks for, and what it says of all of them.
+    """The candidate chosen from a table, and the posterior of all candidates.
 
     Attributes
     ----------
     index : int
-        Place of the chosen candidate.
+        Index of the chosen candidate.
     mean, std : ndarray of shape (n_candidates,)
         Posterior means and standard deviations of the candidates' scores.
     """
@@ -320,38 +323,39 @@ def choose_from_table(
     points : ndarray of shape (n_candidates, n_columns)
         The candidates, as `encode` returns them.
     scores : ndarray of shape (n_candidates,)
-        Their published scores; larger is better. One that is not finite says nothing.
+        Their published scores; larger is better. A score that is not finite carries no
+        information.
     deviations : ndarray of shape (n_candidates,) or float
-        Standard deviations of the noise on them. Infinite for a score that says nothing.
+        Standard deviations of the noise on the scores; infinite for a score without information.
     default : int, optional
-        Place of the candidate that is the estimator as it comes.
+        Index of the candidate that is the unchanged estimator.
     run_deviation : float, default=0.0
-        What the scores deviate by beside that: `TableOutlook.run_deviation`, times the range of a
-        score.
+        Further deviation of the scores: `TableOutlook.run_deviation`, times the range of a score.
     n_rivals : int, optional
-        How many other candidates there might have been; by default those that there are.
+        Number of other candidates that there might have been; by default those in the table.
 
     Returns
     -------
     TableChoice
-        Without a single score the default, or else the first, and means that are NaN.
+        The choice. Without a single score it is the default, or else the first candidate, and
+        means are NaN.
 
     Notes
     -----
     Theorem N5: the choice is post-processing of what the table publishes. Theorem N6: the chance
     that it is worse than the default is at most 5 %.
 
-    Only candidates may be chosen whose score is above the default's by `margin` deviations of the
-    difference. Which of them is chosen follows from all scores.
+    A candidate may only be chosen if its score exceeds that of the default by `margin` deviations
+    of the difference. Which of these candidates is chosen follows from all scores.
 
-    Scores are those of a Gaussian process with the known noise. With a default, the process is of
-    what candidates gain over it: 0 there, and elsewhere 0 or less on average, so that a table of
-    nothing but noise returns the default. The default's own score has a flat prior, as the mean
-    of all has where there is no default. Length scales, spreads and average deficits are averaged
-    over by their marginal likelihoods, in closed form, so that nothing depends on a start or a
-    seed. Of the candidates that may be chosen, the one with the largest posterior gain is, where
-    this is above 0; without a default, the one with the largest posterior mean of all.
-    ``docs/benchmarks.md`` shows what this gains and loses.
+    Scores are modelled by a Gaussian process with the known noise. With a default, the process
+    describes the gains over it. They are 0 at the default and 0 or less on average elsewhere, so
+    that a table of pure noise returns the default. The default's own score has a flat prior;
+    without a default, the mean of all scores has one. Length scales, spreads and average deficits
+    are averaged by their marginal likelihoods, in closed form, so the result does not depend on a
+    starting value or a seed. Of the eligible candidates, the one with the largest posterior gain
+    is chosen, if that gain is above 0. Without a default, the candidate with the largest posterior
+    mean is chosen. ``docs/benchmarks.md`` shows what this gains and loses.
 
     Examples
     --------
@@ -391,13 +395,13 @@ def choose_from_table(
 
 
 def _centre_and_unit(scores: np.ndarray, noise: np.ndarray) -> tuple[float, float]:
-    """Return the mean of the scores and their spread; their noise where all are equal."""
+    """Return the mean and the spread of the scores; for equal scores, the noise is the spread."""
     largest = float(np.abs(scores).max()) or 1.0
     centre, spread = (
         largest * float(np.mean(scores / largest)),
         largest * float(np.std(scores / largest)),
     )
-    # Scores that differ by rounding alone are equal.
+    # Scores that differ only by rounding count as equal.
     least = 1e-12 * largest
     if spread <= least:
         spread = max(float(noise.max()), least)
@@ -406,7 +410,7 @@ def _centre_and_unit(scores: np.ndarray, noise: np.ndarray) -> tuple[float, floa
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Scores in units of their spread, about their mean, at `known` places among the points."""
+    """Centred scores in units of their spread, at the indices `known` among the points."""
 
     apart: np.ndarray
     scores: np.ndarray
@@ -417,7 +421,7 @@ class _Table:
 
 @dataclass(frozen=True, eq=False)
 class _Posterior:
-    """Moments of scores and of gains over the default, and the logarithm of the evidence."""
+    """Moments of scores and of gains over the default, and the log evidence."""
 
     mean: np.ndarray
     std: np.ndarray
@@ -445,7 +449,7 @@ def _posteriors(table: _Table) -> Iterator[_Posterior]:
 def _of_process(
     table: _Table, covariance: np.ndarray, priors: list[np.ndarray]
 ) -> Iterator[_Posterior]:
-    """Yield the posterior for each prior mean of the gains, with one covariance of them."""
+    """Yield the posterior for each prior mean of the gains, with one covariance for all."""
     known = table.known
     factor = cho_factor(covariance[np.ix_(known, known)] + np.diag(table.noise**2), lower=True)
     shared = covariance[:, known]
@@ -470,7 +474,7 @@ def _of_process(
 
 
 def _averaged(posteriors: list[_Posterior]) -> _Posterior:
-    """Return the moments of the mixture, weighted by the evidence."""
+    """Return the moments of the mixture of posteriors, weighted by the evidence."""
     evidence = np.array([posterior.evidence for posterior in posteriors])
     weights = np.exp(evidence - logsumexp(evidence))
 
@@ -484,11 +488,11 @@ def _averaged(posteriors: list[_Posterior]) -> _Posterior:
 
 
 def _chosen(found: _Posterior, clear: np.ndarray | None, default: int | None) -> int:
-    """Return the place of the best; of equal ones the default, or else the first."""
+    """Return the index of the best candidate; with ties the default, or else the first."""
     if default is None or clear is None:
-        # Rounded, so that equal candidates are equal.
+        # Rounded, so that equal candidates compare as equal.
         return int(np.argmax(found.mean.round(9)))
-    # Theorem N6: whichever of these is chosen.
+    # Theorem N6 holds whichever of these candidates is chosen.
     gain = np.where(clear, found.gain.round(9), 0.0)
     gain[default] = 0.0
     best = int(np.argmax(gain))
@@ -497,12 +501,12 @@ def _chosen(found: _Posterior, clear: np.ndarray | None, default: int | None) ->
 
 # The test ---------------------------------------------------------------------------------------
 
-# Chance that a candidate is chosen that is no better than the default.
+# Probability of choosing a candidate that is not better than the default.
 _ERROR = 0.05
 
 
 def margin(rivals: int | Callable[[float], float]) -> float:
-    """Return by how many deviations of a difference another candidate must score better.
+    """Return the number of deviations by which a candidate must score better than the default.
 
     Parameters
     ----------
@@ -528,14 +532,14 @@ def margin(rivals: int | Callable[[float], float]) -> float:
     if not callable(rivals):
         return float(ndtri((1.0 - _ERROR) ** (1.0 / max(rivals, 1))))
     if rivals(0.5) >= 1.0 - _ERROR:
-        # Mostly there is none.
+        # Mostly there are no others.
         return 0.0
     share = brentq(lambda x: float(rivals(x)) - (1.0 - _ERROR), 0.5, 1.0, xtol=1e-12)
     return float(ndtri(share))
 
 
 def tail_factor(kind: str) -> float:
-    """Return by what the scale of noise counts more in a test than that of Gaussian noise.
+    """Return the factor for the scale of noise in the test, relative to Gaussian noise.
 
     Notes
     -----
@@ -545,7 +549,7 @@ def tail_factor(kind: str) -> float:
 
 
 def kept_in_words(outlook: TableOutlook) -> str:
-    """Return when the estimator as it is is not kept."""
+    """Return the sentence that says when the unchanged estimator is kept."""
     return (
         "The estimator as it is is kept unless the score of another candidate is higher by "
         f"{outlook.gain_in_words}: the chance that a worse one is chosen is at most 5 %."
@@ -553,7 +557,7 @@ def kept_in_words(outlook: TableOutlook) -> str:
 
 
 def advice_of(outlook: TableOutlook) -> str:
-    """Return that scores say little, where that is to be expected."""
+    """Return a warning that scores say little, if that can be expected."""
     if not outlook.reason_against:
         return ""
     return (

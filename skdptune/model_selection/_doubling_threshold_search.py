@@ -16,38 +16,38 @@ from skdptune.model_selection._strategies import DoublingThresholdSession, Thres
 class DoublingThresholdSearchCV(TuningSearch):
     """Search with a doubling threshold: any number of candidates for one constant privacy cost.
 
-    Candidates are scored on disjoint partitions of the data, where one record counts for little.
-    In rounds, the search asks through noise for a candidate that is a step better than the best so
-    far; it doubles the step after a hit and halves it after a miss. The last candidate that
-    passed is trained privately on all records. The cost depends neither on the number of
-    candidates nor on the number of rounds.
+    Candidates are scored on disjoint partitions of the data, so that one record changes a score by
+    little. In each round the search makes a noisy comparison: is a candidate better than the best
+    so far by one step? It doubles the step after a hit and halves it after a miss. The last
+    candidate that passed is trained privately on all records. The cost depends neither on the
+    number of candidates nor on the number of rounds.
 
-    Use it to reproduce the papers, or with `start` where another optimiser is to propose the
-    candidates; with a fixed list of candidates `DPGridSearchCV` chooses with less noise.
+    Use it to reproduce the papers, or with `start` if another optimiser proposes the candidates.
+    With a fixed list of candidates, `DPGridSearchCV` chooses with less noise.
 
     Parameters
     ----------
     {estimator}
     param_grid : dict or list of dicts, optional
-        From parameter names to lists of values: the candidates, in the order of each round.
+        From parameter names to lists of values: the candidates, in the order in which each round
+        tries them.
 
         {no_space}
 
-        On the default number of partitions that is always so, since the noise of the choice is
-        larger than what suggested values gain; more of them lessen it.
+        With the default number of partitions this is always the case, since the noise of the
+        choice is larger than the gain of suggested values. More partitions lessen the noise.
     param_distributions : dict or list of dicts, optional
-        Instead of `param_grid`: each round draws fresh candidates from lists or
-        distributions.
+        Alternative to `param_grid`: each round draws new candidates from lists or distributions.
     {budget}
     {scoring}
     cv : float or HoldOut, default=0.2
-        Chance of each record to be held out for validation, or a public rule of each that says
-        so. Folds are not needed: the partitions take their place.
+        The probability that a record is held out for validation, or a `HoldOut` with a public rule
+        for each record. Folds are not needed: the partitions take their place.
     refit : {"winner", True, False}, default="winner"
         "winner" and True fit the winner on all records; False returns no model.
     strategy : ThresholdRounds, optional
-        How rounds are made, with all that is seldom turned: their noise and steps, the partitions,
-        what is trained on these, and what the choice may cost.
+        How rounds are made, with the less common options: their noise and steps, the partitions,
+        the estimator that is trained on these, and what the choice may cost.
     {common_parameters}
 
     Attributes
@@ -55,23 +55,23 @@ class DoublingThresholdSearchCV(TuningSearch):
     best_estimator_ : estimator
         The tuned private model.
     best_params_ : dict
-        Its parameters: those of the last candidate that passed. If none did, they are the first
-        candidate's (of the grid, or drawn), which does not depend on the data.
+        Its parameters: those of the last candidate that passed. If none did, they are those of the
+        first candidate (of the grid, or drawn), which does not depend on the data.
     best_score_ : float
-        The score that was reached, a noisy level.
+        The level that the winner's score reached; it is noisy.
     trace_ : tuple of ThresholdRound
-        Utility, step and outcome of every round: paid for, so that it may be published. Not
-        there where no search was made.
+        Utility, step and outcome of every round. They are paid for, so they may be published. Not
+        available if no search was made.
     cv_results_ : dict
-        The one row that was paid for: the winner's.
+        The only row that was paid for: the winner's.
     best_index_ : int
-        Its row, 0.
+        The winner's row, 0.
     {common_attributes}
 
     See Also
     --------
     ThresholdRounds : Its strategy.
-    DoublingThresholdSession : The search driven from outside, by `start`.
+    DoublingThresholdSession : A search that your own loop drives; see `start`.
     skdptune.mechanisms.DoublingThreshold : The mechanism itself.
     DPGridSearchCV : Chooses from the same utilities by permute-and-flip, with less noise.
 
@@ -79,10 +79,10 @@ class DoublingThresholdSearchCV(TuningSearch):
     -----
     Theorem D0.
 
-    Neighbours differ by adding or removing one record. One record changes a utility by at
-    most ``1 / n_partitions`` if it trains, and by ``1 / n_score`` if it is scored on. The papers
-    charge the rounds that were made, whose number depends on the data; here the cost is
-    fixed before.
+    Neighbours differ by adding or removing one record. One record changes a utility by at most
+    ``1 / n_partitions`` if it is used for training, and by ``1 / n_score`` if it is used for
+    scoring. The papers charge for the rounds that were made, whose number depends on the data.
+    Here the cost is fixed in advance.
 
     References
     ----------
@@ -163,7 +163,7 @@ class DoublingThresholdSearchCV(TuningSearch):
     def start(
         self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
     ) -> DoublingThresholdSession:
-        """Return a session that is offered candidates by whoever drives it, in place of `fit`.
+        """Return a session to which your own loop proposes the candidates, in place of `fit`.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class DoublingThresholdSearchCV(TuningSearch):
         Returns
         -------
         DoublingThresholdSession
-            Costs what the search costs; its `finish` fits the search.
+            It costs as much as the search; its `finish` fits the search.
         """
         if self._given() is None:
             raise ValueError(

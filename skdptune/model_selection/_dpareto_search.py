@@ -47,72 +47,76 @@ _NOT_PRIVATE = (
     "see the data; release=epsilon charges them"
 )
 _MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in addition to this report"
-# Columns of exact evaluations, which no release pays for.
+# Columns of exact evaluations, which a release does not pay for.
 _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
 
 
 class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
-    """Search over parameters that returns the Pareto front of privacy and utility.
+    """Search for parameters on the Pareto front of privacy and utility.
 
     Epsilon and error are minimised together by multi-objective Bayesian optimisation. The front
-    holds the parameters for which neither can be smaller without more of the other: it shows which
-    accuracy an epsilon buys, and with which parameters.
+    holds the parameters for which neither can be made smaller without making the other larger. It
+    shows which accuracy can be reached at which epsilon, and with which parameters.
 
     Use it to choose an epsilon. For one private model at a given epsilon use `DPRandomSearchCV`.
 
     Parameters
     ----------
     estimator : estimator or list of (str, estimator)
-        A private estimator, or a Pipeline of private estimators and of steps that learn nothing;
-        or a list of several families with their names, of which the search selects one as well.
+        A private estimator, or a Pipeline of private estimators and of steps that do not learn
+        from data. Alternatively a list of several families with their names; the search then also
+        chooses the family.
     param_space : dict
         From parameter names to lists or arrays (categories), tuples ``(low, high)`` or
         ``(low, high, "log")`` (integers if both ends are), or frozen scipy distributions. With
-        several families, from their names to such dicts. It must hold what sets the noise.
+        several families, from their names to such dicts. It must include a parameter that sets the
+        noise.
     delta : float, default=1e-5
-        The delta of every epsilon.
+        The delta at which every epsilon is stated.
     n_iter : int, default=256
-        Evaluations after the first ones, which cover the space evenly: as many as `n_initial` of
-        the strategy, 16 by default.
+        Number of evaluations after the first ones. The first ones cover the space evenly; their
+        number is `n_initial` of the strategy, 16 by default.
     scoring : str or BoundedScorer, optional
         A bounded score, see `skdptune.metrics`; accuracy for classifiers. The error is 1 minus
         the score, scaled to [0, 1].
     cv : float, int or HoldOut, default=0.2
         A fraction is the probability that a record is used for validation; an integer is a number
-        of folds; `HoldOut` is a public rule of each record.
+        of folds; `HoldOut` is a public rule for each record.
     release : float, optional
         The epsilon, at `delta`, of everything that the fitted search shows. By default nothing is
-        released, and the search is **not private**. So that a few expensive points do not use all
-        of it, each of the first evaluations may cost at most an equal share of what is
-        left, and each later one at most half of it.
+        released, and the search is **not private**. A few expensive points must not use all of it:
+        each of the first evaluations may cost at most an equal share of the remaining epsilon, and
+        each later one at most half of it.
     refit : False, True or float, default=False
         The largest epsilon of a model that is fitted to all records at the end, with the evaluated
-        parameters of smallest error; True for any epsilon. It has `predict` and so on.
+        parameters of smallest error; True allows any epsilon. The search then has `predict` and so
+        on.
     strategy : ParetoFront, optional
-        How parameters are proposed and evaluated, with all that is seldom turned: the first
-        evaluations, batches, the sampler, what the hypervolume counts, repeats, a third objective,
-        and a storage from which a study can be resumed.
+        How parameters are proposed and evaluated, with the less common options: the first
+        evaluations, batches, the sampler, the scale of the hypervolume, repeats, a third
+        objective, and a storage from which a study can be resumed.
     n_jobs : int, optional
-        Workers for the evaluations of a batch, at most the strategy's `batch_size` of them; with
-        a release, for the fits of one evaluation.
+        Workers for the evaluations of a batch, at most the strategy's `batch_size` of them; with a
+        release, for the fits of one evaluation.
     verbose : int or None, default=None
-        None shows what is going on, and for how long, once it has taken a second, where somebody
-        watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
-        left.
+        None shows the current phase and the elapsed time, once a call has taken a second, on a
+        terminal or in a notebook. 0 shows nothing. A value above 0 shows them at once and leaves
+        them on the screen.
     random_state : int or None, default=None
         None draws noise from the operating system's entropy; a seed gives reproducible research
         runs.
     n_public : int, optional
-        Public constant used in place of the number of records, which otherwise is public.
+        Public constant used in place of the number of records. By default the number of records is
+        public.
     ledger : PrivacyLedger, optional
-        Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-        any: that of ``with ledger:`` or `skdptune.config_context`.
+        The ledger in which a fit reserves its cost before it reads the data. None uses the active
+        ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.
 
     Attributes
     ----------
     pareto_front_ : DataFrame, or dict of arrays without pandas
-        The front by rising epsilon: ``epsilon``, ``error``, the third objective, the parameters;
-        with a release also ``study_epsilon``, the cost of all points together.
+        The front in order of increasing epsilon: ``epsilon``, ``error``, the third objective, the
+        parameters. With a release also ``study_epsilon``, the cost of all points together.
     evaluations_ : DataFrame, or dict of arrays without pandas
         All evaluations; without a release also the spread of repeats, seconds and failures.
     hypervolume_ : float
@@ -120,14 +124,15 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     hypervolume_history_ : ndarray of shape (n_evaluations,)
         The hypervolume after each evaluation.
     fronts_ : dict of str to ndarray
-        The fronts of the ``"mean"``, ``"best"`` and ``"worst"`` of the repeats; with a release, of
-        the mean alone.
+        The fronts of the ``"mean"``, ``"best"`` and ``"worst"`` of the repeats; with a release,
+        only that of the mean.
     result_ : ParetoResult
         All of this as one object.
     study_ : optuna.Study
-        Without a release.
+        The study; only without a release.
     privacy_ : PrivacyReport
-        The cost of everything that is shown: of the release, or not private.
+        The cost of everything that is shown: that of the release, or a note that it is not
+        private.
     best_estimator_, best_params_, best_score_, best_index_
         With `refit`: the model, its parameters, score and row of ``evaluations_``.
     scorer_, multimetric_, n_splits_, classes_, n_features_in_, feature_names_in_
@@ -146,19 +151,19 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     Pareto Fronts. Neighbours differ by adding or removing one record.
 
     *The epsilon of a point* is the cost of a fit of its parameters on all records. The search
-    itself reads the data many times, and its exact scores depend on them: without a release it is
-    only for those who may see the data.
+    itself reads the data many times, and its exact scores depend on them. Without a release, it is
+    only for people who may see the data.
 
     *A release* (Theorem G3) shows one noisy score per evaluation and nothing else: no spread, no
     time, no failure (a fit that fails has the worst score). Its cost is fixed before the data are
-    read and holds whichever evaluations the search chooses by earlier noisy scores. If all fits
+    read, and holds whichever evaluations the search chooses by earlier noisy scores. If all fits
     cost the same, or proposals do not depend on scores ("random", "grid"), exact curves are
-    composed; otherwise a filter (`skdptune.accounting.GaussianFilter`, or `RenyiFilter` where that
-    admits more) admits what still fits.
-    Evaluations that are not paid for are not made; the search ends when the space has none left
-    that are. Proposals are made one after the other, since which evaluation ends first depends on
-    the data; how long a fit takes, and the progress bar, must not be published either. The model
-    of `refit` is charged to the release, half of whose delta is kept for it; that of
+    composed. Otherwise a filter (`skdptune.accounting.GaussianFilter`, or `RenyiFilter` if that
+    admits more) admits the evaluations that still fit. Evaluations that are not paid for are not
+    made; the search ends when no affordable evaluation is left in the space. Proposals are made
+    one after the other, since the order in which evaluations end depends on the data. The time
+    that a fit takes, and the progress bar, must not be published either. The model of `refit` is
+    charged to the release, which reserves half of its delta for it. The model of
     `best_estimator_for` is not, and has its own cost in addition.
 
     Examples
@@ -267,7 +272,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         return make_pareto_plan(self, self._strategy(), self._families(), layout, classes)
 
     def _with_classes(self, plan: ParetoPlan, classes: Any) -> ParetoPlan:
-        # Estimators may have to be given their labels for their cost to be known: it is solved so.
+        # The cost of an estimator may need its labels: the plan was solved with them.
         return plan
 
     def _summary(self, plan: ParetoPlan, n_samples: int, compare: bool) -> SearchPlan:
@@ -321,7 +326,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
 
     def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
         strategy = plan.strategy.with_objects_of(self._strategy())
-        # Copies: a change of what is shown must not change the cached plan.
+        # Copies: a change of the shown objects must not change the cached plan.
         costs = replace(plan.costs, families=clone(self)._families())
         plan = replace(plan, strategy=strategy, costs=costs)
         run = ParetoRun(self, plan, self._scorer(), Streams.of(self.random_state))
@@ -398,8 +403,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         Returns
         -------
         dict
-            Parameters, evaluated or predicted by surrogates. Their epsilon is computed, and never
-            above the bound.
+            Parameters, evaluated or predicted by surrogates. Their epsilon is computed, and is
+            never above the bound.
         """
         check_is_fitted(self)
         found = self.result_.best_params_for(epsilon=epsilon, error=error)
@@ -430,7 +435,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         epsilon, error : float, optional
             As for `best_params_for`.
         random_state : int or None, default=None
-            Of the fit.
+            Random state of the fit.
         **params
             Passed to the estimator's ``fit``.
 
@@ -453,7 +458,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         ledger = self._ledger_in_use()
         paying: AbstractContextManager[Any] = nullcontext()
         if ledger is not None:
-            # Theorem H4: the final fit is in the ledger before it reads the data.
+            # Theorem H4: the ledger records the final fit before it reads the data.
             paying = charge_of_fit(made, {"X": X, "y": y}).reserved(ledger)
         with paying:
             door = Door.of([made], X, declared_labels(made), varies=False)
@@ -473,7 +478,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
 
 
 def _with_total(table: Any, epsilon: float) -> Any:
-    """Return a table with a column of the cost of all rows together."""
+    """Return a table with a column for the cost of all rows together."""
     changed = table.copy()
     changed["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
     return changed

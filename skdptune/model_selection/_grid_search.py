@@ -19,7 +19,7 @@ from skdptune.model_selection._strategies import (
     Strategy,
 )
 
-# What "auto" begins with; see `DPGridSearchCV._plan_for`.
+# The strategy that "auto" tries first; see `DPGridSearchCV._plan_for`.
 _STRATEGIES: dict[str, type[Strategy]] = {
     "auto": FullTable,
     "table": FullTable,
@@ -32,40 +32,41 @@ _STRATEGIES: dict[str, type[Strategy]] = {
 class DPGridSearchCV(TuningSearch):
     """Grid search with differential privacy: one (epsilon, delta) for tuning and training.
 
-    By default every candidate is fitted and scored with a lot of noise, all noisy scores are
-    shown, and the chosen candidate is fitted on all records with nearly all of the budget: the
-    table takes 2 to 5 % more noise. With very many candidates, or where none can be fitted with
-    more noise, they are scored on disjoint partitions of the data, and the best one is chosen
-    through noise; nothing else is published then.
+    By default every candidate is fitted and scored with a lot of noise, and all noisy scores are
+    shown. The chosen candidate is then fitted on all records with nearly all of the budget: the
+    table adds 2 to 5 % to the noise of the final fit. With very many candidates, or if none can be
+    fitted with more noise, candidates are scored on disjoint partitions of the data. The best one
+    is then chosen through noise, and nothing else is published.
 
     Parameters
     ----------
     {estimator}
     param_grid : dict or list of dicts, optional
-        From parameter names to lists of values, of the model that is returned.
+        From parameter names to lists of values, as the returned model will have them.
 
         {no_space}
     {budget}
     strategy : {"auto", "table", "noisy_max", "compose"} or strategy, default="auto"
-        "table" publishes the noisy scores of all candidates, whose fits get much more noise, and
-        then fits the chosen one: see `FullTable`. "noisy_max" publishes the choice alone, whose
-        cost does not depend on the number of candidates: `NoisyMaximum`. "compose" gives
-        each candidate's fit the same noise, and publishes all models that way: `Composition`.
-        These take what is seldom turned. "auto" is "table" where that can tell candidates apart,
-        by public numbers; it is "noisy_max" where not, without `epsilon`, and without a delta.
+        "table" fits all candidates with much more noise, publishes their noisy scores, and then
+        fits the chosen one: see `FullTable`. "noisy_max" publishes only the choice, and its cost
+        does not depend on the number of candidates: `NoisyMaximum`. "compose" gives each
+        candidate's fit the same noise, and thereby publishes all models: `Composition`. These
+        classes have the less common options. "auto" is "table" if public numbers show that a table
+        can distinguish the candidates. Otherwise, and also without `epsilon` or without a delta,
+        it is "noisy_max".
     {scoring_by_several}
     cv : float, int, HoldOut or splitter, default=0.2
-        A fraction holds each record out for validation with that chance, by a random draw of its
-        own. An integer asks for folds, which each record joins by a random draw of its own; not
-        with "noisy_max". `HoldOut` holds out the records that a public rule names, such as the
-        newest. Of scikit-learn's splitters, KFold is taken for its number of folds and
-        ShuffleSplit with one split for its fraction; a split that depends on other records could
-        not be charged for.
+        A fraction is the probability that a record is held out for validation, independently of
+        the other records. An integer is a number of folds (not with "noisy_max"); each record
+        joins one of them at random, independently of the others. `HoldOut` holds out the records
+        that a public rule selects, such as the newest. Of scikit-learn's splitters, KFold is
+        accepted for its number of folds, and ShuffleSplit with one split for its fraction. A split
+        that depends on other records cannot be charged for.
     refit : {"winner", True, False}, str or callable, default="winner"
-        "winner" and True mean the one fit of the chosen candidate on all records. With "compose",
-        "winner" returns the candidate's own model, at no further cost. False returns no model. A
-        callable chooses, with "table" and "compose": it gets ``cv_results_``, which is paid for,
-        and returns the index of a candidate.
+        "winner" and True mean a single fit of the chosen candidate on all records. With "compose",
+        "winner" returns the candidate's own model, at no further cost. False returns no model.
+        With "table" and "compose", a callable may choose: it gets ``cv_results_``, which is paid
+        for, and returns the index of a candidate.
         {refit_by_several}
     {common_parameters}
 
@@ -76,29 +77,29 @@ class DPGridSearchCV(TuningSearch):
     best_params_ : dict
         Its parameters.
     best_score_ : float
-        With "table", the posterior mean of the chosen candidate's score, or its noisy score
-        where the largest decides; its noisy score with "compose"; NaN with "noisy_max", which
-        publishes no score. Not available where `refit` is a callable.
+        With "table", the posterior mean of the chosen candidate's score, or its noisy score if the
+        strategy chooses the largest one. With "compose", its noisy score. With "noisy_max" NaN,
+        since no score is published. Not available if `refit` is a callable.
     best_score_std_ : float
         Standard deviation of that posterior; with "table".
     cv_results_ : dict
-        With "table" and "compose", one row for each candidate, as in scikit-learn but for times,
-        which can depend on a record: parameters, noisy scores (of each fold, if there are folds),
-        and in ``std_test_score`` the deviation of the noise, or of the folds' noisy scores. With
-        "noisy_max", the winner's parameters. Of several metrics, columns end in their names in
-        place of ``score``.
+        With "table" and "compose", one row for each candidate, as in scikit-learn but without
+        times, which can depend on a record. It holds the parameters, the noisy scores (of each
+        fold, if there are folds), and in ``std_test_score`` the standard deviation of the noise,
+        or of the folds' noisy scores. With "noisy_max", the winner's parameters. With several
+        metrics, columns end in their names in place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
     {common_attributes}
 
     See Also
     --------
-    DPRandomSearchCV : A random number of candidates, of which the best alone is shown.
+    DPRandomSearchCV : A random number of candidates; only the best one is shown.
 
     Notes
     -----
     Neighbours differ by adding or removing one record. Theorem T8 for "table". The choice of
-    "noisy_max" is permute-and-flip (McKenna and Sheldon 2020), noisy maximum with one-sided
+    "noisy_max" is permute-and-flip (McKenna and Sheldon 2020): a noisy maximum with one-sided
     exponential noise.
 
     Examples

@@ -1,4 +1,4 @@
-"""Records that are held out for validation by a public rule of each, such as the newest ones."""
+"""Hold out records for validation by a public rule, such as "the newest ones"."""
 
 from __future__ import annotations
 
@@ -26,48 +26,49 @@ from skdptune.preprocessing._shared import (
 )
 
 COMPARISONS = (">=", ">", "<=", "<", "==", "in")
-# Made-up records on which a callable is tried.
+# Number of made-up records on which a callable is tried.
 _N_TRIED = 18
 
 
 @dataclass(frozen=True)
 class HoldOut:
-    """Hold out the records for validation that a public rule names, such as the newest ones.
+    """Hold out the records that a public rule selects for validation, such as the newest ones.
 
-    It is given to a search as `cv`. What a record holds decides whether it is held out, and no
-    other record does. "From 2024 on" is such a rule; "the last fifth" is not.
+    Pass it to a search as `cv`. Whether a record is held out depends on that record only, and on
+    no other. "From 2024 on" is such a rule; "the last fifth" is not.
 
     Parameters
     ----------
     column : str, int or callable
-        A column of X: its name, or its position counted from 0. Or a function of a table with the
-        columns of X, which returns True or False for each row. The function is called with one row
-        at a time, which can take a millisecond per row; a column is compared at once.
+        A column of X: its name, or its position counted from 0. Alternatively a function that
+        takes a table with the columns of X and returns True or False for each row. The function is
+        called with one row at a time, which can take a millisecond per row. A column is compared
+        all at once.
     comparison : {">=", ">", "<=", "<", "==", "in"}, optional
         How the column is compared with `value`.
     value : number, date, str or list, optional
-        A date may be written as "2024-01-31"; times with a zone are compared in UTC. Words are
+        A date may be written as "2024-01-31"; times with a zone are compared in UTC. Text is
         compared with "==" or "in". "in" needs a list.
     share : float
         The share of the records that you expect the rule to hold out. Take it from public
-        knowledge, not from these records: how many are held out is secret. Scores are noisy sums
-        divided by `share` times the public number of records. If the true share is another, the
-        scores of all candidates are scaled alike around the middle of their range. The choice is
-        then unharmed, but ``best_score_`` is not the mean. The utilities of `NoisyMaximum` and
-        `DoublingThresholdSearchCV` end at 1: for these a share that is too large is better than
-        one that is too small.
+        knowledge, not from these records: the number of held-out records is secret. Scores are
+        noisy sums divided by `share` times the public number of records. If the true share
+        differs, the scores of all candidates are scaled alike around the middle of their range.
+        This does not harm the choice, but ``best_score_`` is then not the mean. The utilities of
+        `NoisyMaximum` and `DoublingThresholdSearchCV` are limited to 1: for these, a share that is
+        too large is better than one that is too small.
 
     See Also
     --------
-    DPRandomSearchCV, DPGridSearchCV, DPAdaptiveSearchCV : They take it as `cv`.
+    DPRandomSearchCV, DPGridSearchCV, DPAdaptiveSearchCV : Searches that accept it as `cv`.
 
     Notes
     -----
     Theorem T9. Neighbours differ by adding or removing one record.
 
-    The rule must be public: choose it without a look at the records. A record is not held out
-    if its cell is missing or cannot be compared, or if the function raises for it or returns
-    neither True nor False. The pandas index is not a column, and a function cannot see it.
+    The rule must be public: choose it without looking at the records. A record is not held out if
+    its cell is missing or cannot be compared, or if the function raises for it or returns neither
+    True nor False. The pandas index is not a column, and a function cannot see it.
 
     Examples
     --------
@@ -89,7 +90,7 @@ class HoldOut:
     share: float
 
     def __post_init__(self) -> None:
-        """Refuse bad rules."""
+        """Validate the rule."""
         check_real(
             self.share, name="share", lower=0.0, upper=1.0, lower_open=True, upper_open=True
         )
@@ -104,7 +105,7 @@ class HoldOut:
 
     @property
     def in_words(self) -> str:
-        """The rule in a sentence."""
+        """Description of the rule, as one sentence."""
         if callable(self.column):
             rule = f"of which {getattr(self.column, '__name__', 'a function')} is True"
         else:
@@ -134,12 +135,12 @@ class HoldOut:
         if callable(self.column):
             return _answers(self.column, X)
         cells = cells_of_column(self._column_of(X))
-        # Theorem R7: what is read from a cell depends on no other cell.
+        # Theorem R7: the value read from a cell does not depend on any other cell.
         found = [wanted.outcomes(cells) == FITS for wanted in self._wanted()]
         return np.asarray(np.any(found, axis=0))
 
     def check_form(self, X: Any) -> None:
-        """Raise unless the rule suits the columns of a table and their types; no cell is read.
+        """Check that the rule suits the columns of a table and their types; read no cell.
 
         A function is tried on made-up rows.
 
@@ -159,7 +160,7 @@ class HoldOut:
             )
 
     def _wanted(self) -> list[NumberColumn | CategoryColumn]:
-        """Return what a cell must fit, one of it, or raise for values that none could fit."""
+        """Return the values of which a cell must match one; raise if none could match."""
         values = self.value if self.comparison == "in" else [self.value]
         is_list = isinstance(values, list | tuple)
         found = [_to_fit(self.comparison, value) for value in values] if is_list else []
@@ -172,7 +173,7 @@ class HoldOut:
         return wanted
 
     def _column_of(self, X: Any) -> Any:
-        """Return the column of a table, or raise by the table's form."""
+        """Return the rule's column of a table, or raise if the table has no such column."""
         names, shape = _names_of(X), table_shape(X) if hasattr(X, "__array__") else ()
         if isinstance(self.column, str) and names.count(self.column) == 1:
             return X[self.column]
@@ -188,7 +189,7 @@ class HoldOut:
 
 
 def _to_fit(comparison: str | None, value: Any) -> NumberColumn | CategoryColumn | None:
-    """Return what a cell must fit to compare with a value so, None where no cell could."""
+    """Return what a cell must match to satisfy a comparison; None if no cell could."""
     cell = np.empty(1, dtype=object)
     cell[0] = value
     largest = sys.float_info.max
@@ -208,7 +209,7 @@ def _to_fit(comparison: str | None, value: Any) -> NumberColumn | CategoryColumn
 
 
 def _names_of(X: Any) -> list[Any]:
-    """Return the names of a table's columns, none of one without names."""
+    """Return the column names of a table; empty if it has none."""
     of_array = getattr(getattr(X, "dtype", None), "names", None)
     found = getattr(X, "column_names", getattr(X, "columns", of_array))
     return [] if found is None else list(found)
@@ -218,10 +219,10 @@ def _names_of(X: Any) -> list[Any]:
 
 
 def _answers(rule: Callable[[Any], Any], X: Any) -> NDArray[np.bool_]:
-    """Return for which records a function is True; it is shown one record at a time."""
+    """Return for which records a function is True; it sees one record at a time."""
     # Theorem T9: a record for which the function fails is not held out.
     found = np.zeros(number_of_samples(X), dtype=bool)
-    # The index of pandas tells how many records come before.
+    # The pandas index would reveal how many records come before this one.
     rows = X.set_axis(np.zeros(found.size, dtype=int)).iloc if hasattr(X, "iloc") else X
     with Quiet():
         for place in range(found.size):
@@ -231,7 +232,7 @@ def _answers(rule: Callable[[Any], Any], X: Any) -> NDArray[np.bool_]:
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException:
-                # A library may panic, and a rule may exit.
+                # A library may panic, and a rule may call exit: catch everything.
                 continue
     return found
 
@@ -241,7 +242,7 @@ def _is_true(answer: Any) -> bool:
 
 
 def _check_answers(rule: Callable[[Any], Any], X: Any) -> None:
-    """Raise unless a function of made-up rows returns what it returns for each single row."""
+    """Check that a function returns the same for many made-up rows as for single rows."""
     problems = []
     for with_words in (True, False):
         made = made_up_like(X, _N_TRIED, with_words=with_words)
@@ -251,7 +252,7 @@ def _check_answers(rule: Callable[[Any], Any], X: Any) -> None:
             with Quiet():
                 answers = np.ravel(np.asarray(rule(copy(made)), dtype=object))
         except Exception as problem:
-            # Words where numbers are wanted, or the reverse: for all that types show.
+            # Text where numbers are expected, or the reverse, as far as dtypes reveal it.
             problems.append(problem)
             continue
         is_suited = answers.size == _N_TRIED and any(isinstance(each, bool) for each in answers)

@@ -1,4 +1,4 @@
-"""The search for the Pareto front of privacy and utility of any mechanism, given two functions."""
+"""Search for the Pareto front of privacy and utility of a mechanism given by two functions."""
 
 from __future__ import annotations
 
@@ -47,28 +47,29 @@ def pareto_search(
 ) -> ParetoResult:
     """Find the Pareto front of privacy and utility of any mechanism by Bayesian optimisation.
 
-    Use it for mechanisms that are no estimators; for estimators there is `DParetoSearchCV`. The
-    front is **not private**: it and everything else in the result depend on the data that the
-    utility function sees, and nothing is charged for that.
+    Use it for mechanisms that are not estimators; for estimators use `DParetoSearchCV`. The front
+    is **not private**: the front and everything else in the result depend on the data that the
+    utility function sees, and no privacy cost is charged for them.
 
     Parameters
     ----------
     privacy_oracle : callable ``(params) -> epsilon``
-        The privacy of parameters (a dict); ``inf`` is none.
+        The epsilon of a dict of parameters; ``inf`` means no privacy.
     utility_oracle : callable ``(params, seed) -> utility`` or ``(params) -> utility``
         One repeat of the utility of parameters, in [0, 1]. ``seed`` is a
-        :class:`numpy.random.SeedSequence`, another one in each repeat. If a function raises or
+        :class:`numpy.random.SeedSequence`, a different one in each repeat. If a function raises or
         returns NaN, the search continues: see ``failure`` in the result's ``evaluations_``.
     param_space : mapping of str
         For each parameter a list (categories), a tuple ``(low, high)`` or
         ``(low, high, "log")`` (integers when both ends are), or a frozen scipy distribution.
     n_initial : int, default=16
-        Evaluations that cover the space evenly, by the given distributions.
+        Number of first evaluations, which cover the space evenly with regard to the given
+        distributions.
     n_iter : int, default=256
-        Evaluations that follow.
+        Number of evaluations after the first ones.
     batch_size : int, default=1
-        Evaluations that run at the same time. Each is proposed with regard to those that run, and
-        a new one is proposed as soon as one ends.
+        Number of evaluations that run at the same time. Each proposal takes the running
+        evaluations into account, and a new one is made as soon as an evaluation ends.
     sampler : {"auto", "hvpoi", "random", "grid"} or optuna sampler, default="auto"
         How parameters are proposed.
 
@@ -78,39 +79,39 @@ def pareto_search(
           it to reproduce the paper.
         - ``"random"``: independent draws from the space. Use it as a baseline.
         - ``"grid"``: the finest grid of at most ``n_initial + n_iter`` points, repeated if it
-          has fewer. Use it for one or two parameters that are to be covered evenly.
-        - An optuna sampler proposes all points, the first ones too. Use it to compare.
+          has fewer. Use it to cover one or two parameters evenly.
+        - An optuna sampler proposes all points, including the first ones. Use it to compare.
     reference_point : tuple of float, default=(10.0, 1.0)
         The largest epsilon, error (1 - utility) and third objective that count for the
         hypervolume.
     epsilon_scale : {"linear", "log"}, default="linear"
-        The scale of epsilon in the hypervolume, and so what "auto" and "hvpoi" aim at. "linear"
-        is the paper's and counts every unit of epsilon alike; "log" counts every factor alike:
-        use it where small epsilons matter as much as large ones. On it, epsilons below a millionth
-        of the reference point's count as that.
+        The scale of epsilon in the hypervolume, which "auto" and "hvpoi" maximise. "linear" is the
+        paper's: every unit of epsilon counts the same. With "log" every factor counts the same:
+        use it if small epsilons matter as much as large ones. On the log scale, epsilons below a
+        millionth of the reference point's count as that millionth.
     n_repeats : int, default=1
         Calls of the utility function per evaluation; their mean is the utility.
     third_objective : None, "time", or tuple ``(name, function)``, default=None
-        A further objective to be minimised: the seconds that the utility function takes per
+        A further objective to minimise: the seconds that the utility function takes per
         evaluation, or ``function(params, seed)``, called once per evaluation.
     storage : None, path, URL or optuna storage, default=None
-        Where the study is kept: in memory, in an SQLite file, or in a data base. A stored study is
-        resumed until it has ``n_initial + n_iter`` evaluations; those that a crash cut off are
-        repeated. Several processes, and with a URL several machines, can work on one study. Its
-        user alone may read the file, which holds a seed only if you give one. A password in a URL
-        is in nothing that is shown.
+        Where the study is kept: in memory, in an SQLite file, or in a database. A stored study is
+        resumed until it has ``n_initial + n_iter`` evaluations; evaluations that a crash
+        interrupted are repeated. Several processes, and with a URL several machines, can work on
+        one study. Only its owner may read the file, which holds a seed only if you give one. A
+        password in a URL is never shown.
     study_name : str or None, default=None
         The study's name in its storage; None is ``"pareto_search"``.
     n_jobs : int or None, default=None
         Workers for the evaluations of a batch, at most ``batch_size`` of them: processes, or
         threads where joblib's backend is threading or a function cannot be pickled.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds proposals and repeats. A resumed study keeps its seed; without one, later
-        evaluations have fresh seeds, which nothing keeps.
+        Seeds proposals and repeats. A resumed study keeps its seed. Without a seed, later
+        evaluations use new seeds, which are not stored.
     verbose : int or None, default=None
-        None shows what is going on, and for how long, once it has taken a second, where somebody
-        watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
-        left.
+        None shows the current phase and the elapsed time, once a call has taken a second, on a
+        terminal or in a notebook. 0 shows nothing. A value above 0 shows them at once and leaves
+        them on the screen.
 
     Returns
     -------
@@ -127,12 +128,12 @@ def pareto_search(
     -----
     The method is that of Avent, Gonzalez, Diethe, Paleyes and Balle, "Automatic Discovery of
     Privacy-Utility Pareto Fronts" (PoPETs 2020): independent Gaussian processes of Matern 5/2
-    covariance on the logarithm of epsilon and the logit of the utility. Here the first points
-    are a Sobol sequence, running evaluations count with their predicted values, and regions where
-    evaluations fail are avoided.
+    covariance on the logarithm of epsilon and the logit of the utility. Here the first points are
+    a Sobol sequence, running evaluations are represented by their predicted values, and regions in
+    which evaluations fail are avoided.
 
-    The same ``random_state`` gives the same result, after a crash as well, if evaluations are made
-    one after another and the sampler is not one of optuna's.
+    The same ``random_state`` gives the same result, also after a crash, if evaluations are made
+    one after another and the sampler is not an optuna sampler.
 
     Examples
     --------
@@ -173,7 +174,7 @@ def pareto_search(
     records = optimizer.records()
     warn_of_failures(records, stacklevel=3)
     seed = None
-    # Theorem F10: without a seed the result holds none either.
+    # Theorem F10: without a given seed, the result does not hold one either.
     if optimizer.seeds.is_seeded:
         seed = np.random.SeedSequence(optimizer.seeds.evaluations, spawn_key=(3,))
     return ParetoResult(
@@ -189,12 +190,12 @@ def pareto_search(
 
 
 class Oracles:
-    """Evaluates parameters by the user's functions.
+    """Evaluate parameters with the user's functions.
 
     Parameters
     ----------
     privacy, utility : callable
-        As :func:`pareto_search` has them.
+        As in :func:`pareto_search`.
     n_repeats : int
         Calls of the utility per evaluation.
     third : ThirdObjective or None
@@ -213,7 +214,7 @@ class Oracles:
     def __call__(
         self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
     ) -> Evaluation:
-        """Return an evaluation; the privacy is computed first, since that is fast and may fail."""
+        """Return an evaluation; compute the privacy first, since it is fast and may fail."""
         epsilon = self.privacy(dict(params))
         start = time.perf_counter()
         utilities = self.utilities(params, seed)
@@ -246,7 +247,7 @@ def takes_seed(function: Oracle) -> bool:
         inspect.signature(function).bind({}, None)
     except TypeError:
         return False
-    # Some functions written in C have no signature; they are called with the parameters alone.
+    # Some functions written in C have no signature; they are called without a seed.
     except ValueError:
         return False
     return True

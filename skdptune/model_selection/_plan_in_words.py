@@ -1,4 +1,4 @@
-"""Plans in words: the table of a search beside others, and whether a search is worth it."""
+"""Describe plans: a table of a search and its alternatives, and whether a search is worth it."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _NOT_WORTH_IT = "A search of the suggested space cannot be expected to help here
 _ONE_FIT = "the estimator is fitted once, as it is, with all of ε."
 _ALL_THE_SAME = "To search all the same"
 _UNTUNED = "one fit, untuned"
-# So many values of one parameter make an example of a space.
+# Number of values of one parameter in an example of a space.
 _SHOWN = 3
 
 # The plan's table -------------------------------------------------------------------------------
 
 
 def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> SearchPlan:
-    """Return a plan as it is shown to the user.
+    """Return a plan in the form that is shown to the user.
 
     Parameters
     ----------
     plan : Plan
     report : PrivacyReport
-        What `privacy_` will be.
+        The future value of `privacy_`.
     name : str
-        Of the search.
+        Name of the search.
     compare : bool
-        Whether to solve for other searches of the same total.
+        Whether to compute other searches with the same total.
     """
     searched, layout = plan.declined, plan.layout
     if searched is not None:
@@ -84,7 +84,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
 
 
 def _row(plan: Plan, name: str, fits: tuple[float, float] | None = None) -> PlanRow:
-    """Return the row of a plan's table."""
+    """Return a plan's row of the table."""
     layout, cost, noise = plan.layout, plan.cost, plan.noise_of_final()
     expected, worst = plan.strategy.number_of_fits(plan) if fits is None else fits
     work = expected * layout.n_train / layout.n_samples
@@ -103,7 +103,7 @@ def _row(plan: Plan, name: str, fits: tuple[float, float] | None = None) -> Plan
 
 
 def _untuned_row(plan: Plan) -> PlanRow | None:
-    """Return the row of one fit of the estimator, without tuning, for the same total."""
+    """Return the row of one fit of the estimator, without tuning, with the same total."""
     model = untuned_model(plan.model)
     try:
         cost = model.within(plan.asked)
@@ -118,14 +118,15 @@ def _untuned_row(plan: Plan) -> PlanRow | None:
 def _alternatives(plan: Plan) -> Iterator[PlanRow]:
     """Iterate over rows of other searches that can meet the same total.
 
-    One fit without tuning comes first, then other strategies, then this one in other ways.
+    One fit without tuning comes first, then other strategies, then variations of this one.
     """
     untuned = _untuned_row(plan)
     if untuned is not None:
         yield untuned
     if plan.asked is not None:
         fits = plan.strategy.number_of_fits(plan)[0] / max(plan.layout.folds, 1)
-        # One run of a random search is of the estimator as it is, which others add themselves.
+        # One run of a random search uses the unchanged estimator; other strategies add it
+        # themselves.
         fits -= 0 if plan.request.own is None else 1
         yield from _rows_of_others(plan, max(round(fits), 1))
     for name, strategy, changes in plan.strategy.variations(plan):
@@ -136,7 +137,7 @@ def _alternatives(plan: Plan) -> Iterator[PlanRow]:
 
 
 def _rows_of_others(plan: Plan, count: int) -> Iterator[PlanRow]:
-    """Iterate over rows of the other strategies, each with so many candidates."""
+    """Iterate over rows of the other strategies, each with the given number of candidates."""
     own = plan.request
     request = replace(
         own,
@@ -163,7 +164,7 @@ def _rows_of_others(plan: Plan, count: int) -> Iterator[PlanRow]:
 
 
 def _searched_by(strategy: Strategy, request: PlanRequest, count: int) -> PlanRequest | None:
-    """Return the request of the same candidates as a strategy takes them, None if it cannot."""
+    """Return a strategy's request for the same candidates; None if it cannot search them."""
     candidates = request.candidates
     if "space" in strategy.kinds:
         given = _one_space(request.estimator, candidates)
@@ -180,9 +181,9 @@ def _searched_by(strategy: Strategy, request: PlanRequest, count: int) -> PlanRe
 
 
 def _one_space(estimator: Any, candidates: Candidates) -> dict[str, Any] | None:
-    """Return the values of all parameters if any may go with any other, else None.
+    """Return the values of all parameters if they form one grid, else None.
 
-    What the estimator has itself, which searches add, counts as no other combination.
+    The estimator's own values, which searches add, do not count as another combination.
     """
     if candidates.suggestion is not None:
         return {name: list(values) for name, values in candidates.suggestion.items()}
@@ -202,8 +203,8 @@ def _one_space(estimator: Any, candidates: Candidates) -> dict[str, Any] | None:
 
 
 def worth_it(plan: Plan) -> Plan:
-    """Return the plan of a search of a suggested space, or of what takes its place."""
-    # Theorem F12: public numbers alone decide whether it is searched.
+    """Return the plan of a search of a suggested space, or of the fit that replaces it."""
+    # Theorem F12: only public numbers decide whether the space is searched.
     untuned = _untuned_row(plan)
     if untuned is None:
         return plan
@@ -212,12 +213,12 @@ def worth_it(plan: Plan) -> Plan:
         ratio = _noise_ratio(_row(plan, ""), untuned, plan.layout.final_share)
         reason = plan.strategy.reason_against(plan, ratio)
     plan = replace(plan, advice=reason)
-    # Without a model to return, nothing could take the place of the search.
+    # If no model is returned, nothing can replace the search.
     return _declined(plan) if plan.advice and plan.request.refit is not False else plan
 
 
 def _declined(plan: Plan) -> Plan:
-    """Return the plan of one fit of the estimator as it is, in place of a search."""
+    """Return the plan of one fit of the unchanged estimator, which replaces a search."""
     own = Candidates(
         {name: [value] for name, value in (plan.candidates.default or {}).items()},
         name=plan.candidates.name,
@@ -235,13 +236,13 @@ def _declined(plan: Plan) -> Plan:
 
 
 def _noise_ratio(row: PlanRow, untuned: PlanRow, final_share: float) -> float:
-    """Return the noise beside the records of a fit, over that of one fit without tuning."""
+    """Return the effective noise of a fit divided by that of a fit without tuning."""
     if row.effective_noise is not None and untuned.effective_noise:
         return row.effective_noise / untuned.effective_noise
-    # Noise falls in proportion to epsilon, about.
+    # Noise is about inversely proportional to epsilon.
     epsilons = 1.0
     if row.fit_epsilon is not None and untuned.fit_epsilon is not None:
-        # At a large delta a fit may have an epsilon of 0, from which no noise follows.
+        # At a large delta a fit may have an epsilon of 0, which says nothing about its noise.
         epsilons = untuned.fit_epsilon / row.fit_epsilon if row.fit_epsilon else math.inf
     return epsilons / final_share
 
@@ -250,7 +251,7 @@ def _noise_ratio(row: PlanRow, untuned: PlanRow, final_share: float) -> float:
 
 
 def _how_to(searched: Plan) -> str:
-    """Return how to search all the same, with a space that may be given as it is."""
+    """Return advice on how to search anyway, with an example of a space."""
     suggestion = searched.candidates.suggestion or {}
     several = {name: values for name, values in suggestion.items() if len(values) > 1}
     name = searched.candidates.name

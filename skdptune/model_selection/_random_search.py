@@ -1,4 +1,4 @@
-"""Random search: a random number of independent candidates, of which the best wins."""
+"""Random search: fit a random number of independent candidates and return the best one."""
 
 from __future__ import annotations
 
@@ -15,40 +15,41 @@ from skdptune.model_selection._strategies import RandomRuns, Strategy
 class DPRandomSearchCV(TuningSearch):
     """Randomized search with differential privacy: one (epsilon, delta) for tuning and training.
 
-    A random number of candidates, drawn independently, are trained and scored privately; the
-    one of highest noisy score wins, if it is clearly better than the estimator as it is. By
-    default they are trained on a small random part of the data with much noise, and what wins on
-    all records with nearly all of the budget.
+    A random number of candidates are drawn independently, trained and scored privately. The
+    candidate with the highest noisy score wins, if it is clearly better than the unchanged
+    estimator. By default candidates are trained on a small random part of the data with much
+    noise. The winner is then trained on all records with nearly all of the budget.
 
-    Use it by default.
+    This is the default choice among the searches.
 
     Parameters
     ----------
     {estimator}
     param_distributions : dict or list of dicts, optional
         From parameter names to lists or distributions (objects with ``rvs``). Every candidate is
-        drawn afresh, from lists with replacement, as the theorems require. The values are those
-        of the model that is returned; runs on fewer records scale them, see `RandomRuns`.
+        drawn independently, from lists with replacement, as the theorems require. The values are
+        those of the returned model; runs on fewer records scale them, see `RandomRuns`.
 
         {no_space}
 
-        A third of the draws are then the estimator as it is.
+        A third of the draws are then the unchanged estimator.
     n_iter : float, default=10
-        Mean number of candidates. Other than in scikit-learn the number itself is random and
-        stays secret: that is what makes the search cheap.
+        Mean number of candidates. Unlike in scikit-learn, the number itself is random and stays
+        secret, which keeps the cost of the search low.
     {budget}
     {scoring}
     cv : float, int or HoldOut, default=0.2
-        A fraction holds each record out for validation with that chance, by a random draw of its
-        own; an integer asks for folds; `HoldOut` holds out those that a public rule names, such as
-        the newest. A split that depends on other records could not be charged for.
+        A fraction is the probability that a record is held out for validation, independently of
+        the other records. An integer is a number of folds. `HoldOut` holds out the records that a
+        public rule selects, such as the newest. A split that depends on other records cannot be
+        charged for.
     refit : {"winner", True, False}, default="winner"
-        "winner" returns the winning run's own model, at no further cost; True fits it once more on
-        all records; False returns none. Where candidates are fitted on a part of the records, as
+        "winner" returns the winning run's own model, at no further cost. True fits it once more on
+        all records. False returns no model. If candidates are fitted on a part of the records, as
         by default on a thousand and more, "winner" and True both mean a final fit on the rest.
     strategy : RandomRuns, optional
-        How candidates are tried, with all that is seldom turned: the distribution of their number,
-        the share of the records that they are fitted on, the theorem that is used.
+        How candidates are tried, with the less common options: the distribution of their number,
+        the share of the records on which they are fitted, and the theorem that bounds the cost.
     {common_parameters}
 
     Attributes
@@ -58,13 +59,13 @@ class DPRandomSearchCV(TuningSearch):
     best_params_ : dict
         Its parameters.
     best_score_ : float
-        Its run's noisy score.
+        The noisy score of its run.
     cv_results_ : dict
-        The two rows that were paid for: the estimator as it is, and the winner of the draws. The
-        latter is returned only if it scores so much better that the chance of a mistake is at
-        most 5 %. Without `try_own_values` of `RandomRuns`, the winner's row alone.
+        The two rows that were paid for: the unchanged estimator, and the winner of the draws. The
+        winner is returned only if its score is better by a margin that limits the probability of a
+        mistake to 5 %. Without `try_own_values` of `RandomRuns`, only the winner's row.
     best_index_ : int
-        The row of what is returned.
+        The row of the returned candidate.
     {common_attributes}
 
     See Also
@@ -76,10 +77,10 @@ class DPRandomSearchCV(TuningSearch):
     Notes
     -----
     Neighbours differ by adding or removing one record. The selection costs what the envelope bound
-    gives for one run (fit and noisy score) and for the distribution of the number of runs; the
-    tuning records are a Poisson sample (Koskela and Kulkarni 2023, variants 1 and 2). One more
-    run, of the estimator as it is, is paid for and shown (Theorem F14). The number
-    of runs is secret: it is shown nowhere, and how long a fit took must not be published either.
+    gives for one run (fit and noisy score) and for the distribution of the number of runs. The
+    tuning records are a Poisson sample (Koskela and Kulkarni 2023, variants 1 and 2). One
+    additional run, of the unchanged estimator, is paid for and shown (Theorem F14). The number of
+    runs is secret and is never shown. The time that a fit took must not be published either.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Searches that return one tuned model: plan, run, choose, refit, publish."""
+"""Base class of searches that return one tuned model: plan, run, choose, refit, publish."""
 
 from __future__ import annotations
 
@@ -56,24 +56,25 @@ from skdptune.model_selection._strategies import (
     run_file,
 )
 
-# The package's own strategies, by what they search.
+# The package's strategies, by the kind of space that they search.
 _TAKEN = {
     "grid": "FullTable, NoisyMaximum, Composition",
     "distribution": "RandomRuns",
     "space": "AdaptiveTrials",
 }
-# Assumption F6: what is kept for diagnosis is not private.
+# Assumption F6: values that are kept for diagnosis are not private.
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
 )
 
 
 class TuningSearch(BasePrivateSearch[Plan]):
-    """The template of the searches that return one tuned model.
+    """Base class of the searches that return one tuned model.
 
-    It knows parameters and records, and no way to search: its strategy says what is tried, what
-    that costs, and how the winner is chosen. What the user gives no space for is searched as the
-    estimator suggests, or fitted once as it is where no search can be expected to help.
+    It handles parameters and records, but does not know how to search. Its strategy decides which
+    candidates are tried, what that costs, and how the winner is chosen. If the user gives no
+    space, the space that the estimator suggests is searched. If no search can be expected to help,
+    the unchanged estimator is fitted once.
 
     Notes
     -----
@@ -88,22 +89,22 @@ class TuningSearch(BasePrivateSearch[Plan]):
 
     @abstractmethod
     def _space(self) -> tuple[Any, str, str]:
-        """Return what the user gave to search, its parameter's name, and of what kind it is."""
+        """Return the user's space, the name of its parameter, and its kind."""
 
     @abstractmethod
     def _strategy(self) -> Strategy:
-        """Return the strategy, given or by default."""
+        """Return the given or the default strategy."""
 
     def _plan_for(self, request: PlanRequest) -> Plan:
-        """Return the strategy's plan."""
+        """Return the plan of the strategy."""
         return self._strategy().plan(request)
 
     def _n_candidates(self) -> float | None:
-        """Return how many candidates the search asks for, where they are drawn."""
+        """Return the requested number of candidates, if these are drawn."""
         return None
 
     def _missing(self) -> tuple[str, str]:
-        """Return what the user may give to search, and what there is in its place."""
+        """Return the names of the parameters for a space, and what was given instead."""
         return self._space()[1], "None"
 
     # Parameters -------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
         if callable(self.refit) or self.refit is False:
             return found
         if not isinstance(self.refit, str) or self.refit not in found:
-            # As in scikit-learn, in its words.
+            # The wording is that of scikit-learn.
             raise ValueError(
                 f"refit must be {shown_names(found)}, a callable or False with several metrics; "
                 f"got {shown(self.refit)}. For multi-metric scoring, the parameter refit must be "
@@ -150,12 +151,12 @@ class TuningSearch(BasePrivateSearch[Plan]):
     # Candidates -------------------------------------------------------------------------------
 
     def _estimators(self) -> Sequence[Any]:
-        # A step that is searched over may be a classifier in place of none.
+        # A searched step may be a classifier where the estimator has none.
         given = self._given()
         return (self.estimator,) if given is None else given.with_steps(self.estimator)
 
     def _given(self) -> Candidates | None:
-        """Return what the user gave to search, if anything."""
+        """Return the user's space, if there is one."""
         space, name, kind = self._space()
         if space is None:
             return None
@@ -163,8 +164,8 @@ class TuningSearch(BasePrivateSearch[Plan]):
         return Candidates(space, name=name, drawn=kind != "grid")
 
     def _candidates(self, n_samples: int, n_features: int | None) -> Candidates:
-        """Return what is searched: what the user gave, or what the estimator suggests."""
-        # Theorem F12: public numbers alone decide what is searched.
+        """Return the candidates of the user's space, or of the estimator's suggested space."""
+        # Theorem F12: only public numbers decide what is searched.
         given = self._given()
         if given is not None:
             return given
@@ -199,7 +200,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             self.epsilon,
             self._delta(),
             self.cv,
-            # The name of a metric asks for a fit of the winner by it.
+            # The name of a metric asks for a fit of the winner by that metric.
             True if self._is_multimetric and isinstance(self.refit, str) else self.refit,
             self._n_candidates(),
             n_samples,
@@ -299,11 +300,11 @@ class TuningSearch(BasePrivateSearch[Plan]):
         *,
         tries: bool = True,
     ) -> RunningSearch:
-        """Return the start of a session, whose cost is set aside in the ledger in use.
+        """Return the search of a new session, whose cost is reserved in the active ledger.
 
-        With `tries`, fits are tried on made-up data first.
+        With `tries`, fits on made-up data are tried first.
         """
-        # Theorem H4: the cost is in the ledger before the data are read.
+        # Theorem H4: the ledger records the cost before the data are read.
         ledger = self._ledger_in_use()
         announce_search(self, X, warns=ledger is None)
         plan, data, public = self._opened(X, y, X_val, y_val, params)
@@ -334,18 +335,18 @@ class TuningSearch(BasePrivateSearch[Plan]):
     def _own_assumptions(self, plan: Plan) -> tuple[str, ...]:
         sentences = super()._own_assumptions(plan)
         if plan.declined is not None:
-            # No data are held out, and no public ones are read.
+            # No data are held out, and no public data are read.
             sentences = tuple(one for one in sentences if one != PUBLIC_VALIDATION)
         keeps_all = check_flag(self._strategy().diagnostics, name="diagnostics")
         return (_NOT_PRIVATE, *sentences) if keeps_all else sentences
 
 
-# A delta at which every mechanism with noise has an epsilon, for searches at a delta of 0.
+# For searches at a delta of 0: at this delta every mechanism with noise has a finite epsilon.
 _SOME_DELTA = 0.05
 
 
 def _check_noise(plan: Plan) -> None:
-    """Refuse a search without a total whose fits have no noise: it would protect nothing."""
+    """Refuse a search that has no total and whose fits have no noise: it would protect nothing."""
     if plan.asked is not None or math.isfinite(plan.total.epsilon(plan.delta or _SOME_DELTA)):
         return
     costs = plan.model.fit_costs

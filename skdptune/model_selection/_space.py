@@ -1,4 +1,4 @@
-"""Search spaces: lists, ranges and distributions, as the unit cube and in the words of optuna."""
+"""Search spaces: lists, ranges and distributions, mapped to the unit cube and to optuna."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Interval:
     def __init__(self, low: float, high: float, *, log: bool) -> None:
         self.low, self.high, self.log = low, high, log
         self.is_integer = all(isinstance(end, numbers.Integral) for end in (low, high))
-        # Integers own half a unit on either side.
+        # Each integer covers half a unit on either side.
         half = 0.5 if self.is_integer else 0.0
         self._bottom, self._top = self._scale(low - half), self._scale(high + half)
 
@@ -36,7 +36,7 @@ class Interval:
         return math.log(value) if self.log else float(value)
 
     def value(self, unit: float) -> float:
-        """Return the value at a number of the unit interval."""
+        """Return the value for a number in the unit interval."""
         if unit in (0.0, 1.0):
             # The exponential of a logarithm is rounded.
             return self.high if unit else self.low
@@ -46,11 +46,11 @@ class Interval:
         return min(max(number, self.low), self.high)
 
     def unit(self, value: float) -> float:
-        """Return the number of the unit interval that is mapped to a value."""
+        """Return the number in the unit interval that is mapped to a value."""
         return (self._scale(value) - self._bottom) / (self._top - self._bottom)
 
     def features(self, units: FloatArray) -> FloatArray:
-        """Return the numbers, rounded to those of integers where the values are integers."""
+        """Return unit-interval numbers, rounded to those of integers for integer values."""
         if not self.is_integer:
             return units[:, np.newaxis]
         scaled = self._bottom + units * (self._top - self._bottom)
@@ -64,7 +64,7 @@ class Interval:
         return list(dict.fromkeys(self.value(float(unit)) for unit in ends))
 
     def distribution(self) -> Any:
-        """Return optuna's interval of the same numbers."""
+        """Return optuna's distribution for the same interval."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         if self.is_integer:
@@ -72,7 +72,7 @@ class Interval:
         return FloatDistribution(self.low, self.high, log=self.log)
 
     def to_optuna(self, value: Any) -> Any:
-        """Return the value as a plain number: storages hold no others."""
+        """Return the value as a plain number: storages accept only these."""
         return value.item() if isinstance(value, np.generic) else value
 
     def from_optuna(self, value: Any) -> Any:
@@ -80,33 +80,33 @@ class Interval:
         return int(value) if self.is_integer else float(value)
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is between the ends, and whole where integers are."""
+        """Return whether a value is between the ends, and an integer if the ends are."""
         return self.low <= float(value) <= self.high and _are_close(self.from_optuna(value), value)
 
     def describe(self) -> str:
-        """Return the ends and the scale."""
+        """Return a description of the ends and the scale."""
         return f"({shown(self.low)}, {shown(self.high)}, {'log' if self.log else 'even'})"
 
 
 class Quantiles:
-    """Numbers with a scipy distribution: the unit interval holds the levels of quantiles."""
+    """Numbers with a scipy distribution; the unit interval holds quantile levels."""
 
     def __init__(self, frozen: Any) -> None:
         self.frozen = frozen
         self._is_discrete = hasattr(frozen, "pmf")
 
     def value(self, unit: float) -> Any:
-        """Return the quantile."""
+        """Return the quantile at a level."""
         quantile = self.frozen.ppf(min(max(unit, _EDGE), 1.0 - _EDGE))
         return int(quantile) if self._is_discrete else float(quantile)
 
     def unit(self, value: Any) -> float:
-        """Return the level of a value, the middle of its levels where it is discrete."""
+        """Return the level of a value; for a discrete value the middle of its levels."""
         level = float(self.frozen.cdf(value))
         return (level + float(self.frozen.cdf(value - 1))) / 2 if self._is_discrete else level
 
     def features(self, units: FloatArray) -> FloatArray:
-        """Return the levels, rounded to the middle of a value's where it is discrete."""
+        """Return the levels; for discrete values rounded to the middle of each value's levels."""
         if self._is_discrete:
             values = self.frozen.ppf(np.clip(units, _EDGE, 1.0 - _EDGE))
             units = (self.frozen.cdf(values) + self.frozen.cdf(values - 1)) / 2
@@ -118,7 +118,7 @@ class Quantiles:
         return list(dict.fromkeys(self.value(float(unit)) for unit in units))
 
     def distribution(self) -> Any:
-        """Return the unit interval: optuna holds levels."""
+        """Return optuna's unit interval, since optuna stores levels."""
         from optuna.distributions import FloatDistribution
 
         return FloatDistribution(0.0, 1.0)
@@ -128,7 +128,7 @@ class Quantiles:
         return min(max(self.unit(value), 0.0), 1.0)
 
     def from_optuna(self, value: float) -> Any:
-        """Return the quantile of a level."""
+        """Return the quantile at a level."""
         return self.value(value)
 
     def holds(self, value: Any) -> bool:
@@ -144,16 +144,16 @@ class Quantiles:
 class Categories:
     """Unordered values, with equal parts of the unit interval.
 
-    Optuna holds their indices; with ``by_value`` the values where storages can tell them apart.
+    Optuna stores their indices, or with ``by_value`` the values if storages can distinguish them.
     """
 
     def __init__(self, values: Sequence[Any], *, by_value: bool = False) -> None:
         self.values = list(values)
-        # Storages hold no objects, and take 1 for True.
+        # Storages cannot hold objects, and do not distinguish True from 1.
         self._by_value = by_value and _are_distinct(self.values)
 
     def value(self, unit: float) -> Any:
-        """Return the category in whose part of the interval a number lies."""
+        """Return the category whose part of the interval contains a number."""
         return self.values[min(max(int(unit * len(self.values)), 0), len(self.values) - 1)]
 
     def unit(self, value: Any) -> float:
@@ -169,7 +169,7 @@ class Categories:
         """Return one column per category, so that all are at the same distance."""
         number = len(self.values)
         indices = np.clip((units * number).astype(int), 0, number - 1)
-        # Two categories are at a distance of 1, as the ends of an interval are.
+        # Two categories have distance 1, like the two ends of an interval.
         hot: FloatArray = np.eye(number)[indices] / math.sqrt(2)
         return hot
 
@@ -197,7 +197,7 @@ class Categories:
         return any(known is value or _same(known, value) for known in self.values)
 
     def describe(self) -> str:
-        """Return the categories, objects by their type: their text may differ by process."""
+        """Return the categories; objects by type, since their text may differ by process."""
         texts = [repr(v) if isinstance(v, _PLAIN) else type(v).__name__ for v in self.values]
         return f"[{', '.join(texts)}]"
 
@@ -210,7 +210,7 @@ def _are_close(known: float, value: Any) -> bool:
 
 
 def _same(known: Any, value: Any) -> bool:
-    """Return whether two categories are the same; True is not 1."""
+    """Return whether two categories are the same; True differs from 1."""
     if type(known) is not type(value):
         return False
     equal = known == value
@@ -218,7 +218,7 @@ def _same(known: Any, value: Any) -> bool:
 
 
 def _are_distinct(values: list[Any]) -> bool:
-    """Return whether values are plain, and none equals another."""
+    """Return whether all values are plain and different."""
     if not all(type(value) in _PLAIN for value in values):
         return False
     return len(set(values)) == len(values) and not any(value != value for value in values)
@@ -226,7 +226,7 @@ def _are_distinct(values: list[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Values of one parameter, drawn at random."""
+    """Values of one parameter that are drawn at random."""
 
     dimension: Dimension
 
@@ -252,7 +252,7 @@ class SearchSpace:
     {'rate': 2.0, 'n': 4, 'kind': 'a'}
     """
 
-    # Whether optuna holds categories by their values, where it can.
+    # Whether optuna holds categories by value where possible.
     _by_value = False
 
     def __init__(self, param_space: Mapping[str, Any]) -> None:
@@ -313,7 +313,7 @@ class SearchSpace:
         return {name: dimension.distribution() for name, dimension in self.dimensions.items()}
 
     def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return optuna's representation of some of the parameters."""
+        """Return optuna's representation of the given parameters."""
         return {n: d.to_optuna(params[n]) for n, d in self.dimensions.items() if n in params}
 
     def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,7 +321,7 @@ class SearchSpace:
         return {n: d.from_optuna(params[n]) for n, d in self.dimensions.items() if n in params}
 
     def check(self, params: Mapping[str, Any]) -> None:
-        """Raise unless all of some parameters have values of the space."""
+        """Raise unless all given parameters have values in the space."""
         for name, value in params.items():
             if name not in self.dimensions:
                 raise ValueError(
@@ -339,7 +339,7 @@ class SearchSpace:
                 )
 
     def holds(self, params: Mapping[str, Any]) -> bool:
-        """Return whether all parameters have values that the space holds."""
+        """Return whether all parameters are given and have values in the space."""
         try:
             self.check(params)
         except ValueError:
@@ -347,7 +347,7 @@ class SearchSpace:
         return set(params) == set(self.names)
 
     def costed(self) -> dict[str, Any]:
-        """Return lists and what draws at random, by which the costs of fits are found."""
+        """Return lists, and objects that draw at random, for computing the costs of fits."""
         return {
             name: dimension.values if isinstance(dimension, Categories) else Drawn(dimension)
             for name, dimension in self.dimensions.items()
@@ -361,8 +361,8 @@ class SearchSpace:
 class AdaptiveSpace(SearchSpace):
     """The parameters that an adaptive search may choose.
 
-    Optuna's own distributions may be given as well, and optuna gets its own ones wherever there
-    are such.
+    Optuna's own distributions are accepted as well, and values are passed to optuna in its own
+    distributions if these exist.
     """
 
     _by_value = True
@@ -430,12 +430,12 @@ def _finite(name: str, frozen: Any) -> Any:
     return frozen
 
 
-# scipy's names of distributions that optuna has, too.
+# scipy's names of distributions that optuna also has.
 _INTERVALS = {"uniform": (), "loguniform": ("log",), "reciprocal": ("log",), "randint": ()}
 
 
 def _translated(given: Any) -> Any:
-    """Return what a distribution is as a tuple or a list, where it is one."""
+    """Return a distribution as a tuple or a list if it is equivalent to one."""
     if type(given).__module__ == "optuna.distributions":
         return _of_optuna(given)
     name = getattr(getattr(given, "dist", None), "name", None)

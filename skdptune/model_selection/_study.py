@@ -1,4 +1,4 @@
-"""Studies that can be resumed: their storage, seeds, the processes at work, and what was begun."""
+"""Resumable studies: storage, seeds, the processes at work, and the fits that have begun."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from skdptune.base import PrivacyWarning
 from skdptune.base._shared import legacy_generator
 
 _FINGERPRINT = "fingerprint"
-# User attributes: the entropy of everything, where a user gave a seed, or that of proposals alone.
+# User attributes: the entropy of everything, if a user gave a seed, or only that of proposals.
 _ENTROPY = "entropy"
 _PROPOSALS = "proposals"
 _SALT_BYTES = 16
-# A file of SQLite, and those that it keeps beside it.
+# Endings of an SQLite file, and of the files that SQLite keeps next to it.
 _ENDS = ("", "-journal", "-wal", "-shm")
-# So that guesses at the data are slow as well.
+# A slow hash makes it expensive to guess the data.
 _HASH_ROUNDS = 100_000
 
 
 def optuna() -> Any:
-    """Return optuna, or raise naming the extra that brings it."""
+    """Return optuna, or raise an error that names the extra which installs it."""
     try:
         import optuna as package
     except ModuleNotFoundError as problem:
@@ -67,7 +67,7 @@ def quiet_optuna() -> Iterator[None]:
 
 
 def check_named(given: Any, name: str, names: Sequence[str], method: str, example: str) -> None:
-    """Raise unless a sampler or pruner is one of some names, or one of optuna's."""
+    """Raise unless a sampler or pruner is one of the names or an optuna object."""
     if isinstance(given, str) and given in names:
         return
     # A class of samplers is not a sampler.
@@ -79,23 +79,23 @@ def check_named(given: Any, name: str, names: Sequence[str], method: str, exampl
 
 
 def check_sampler(sampler: Any, names: Sequence[str]) -> None:
-    """Raise unless a sampler is one of some names, or one of optuna's."""
+    """Raise unless a sampler is one of the names or an optuna sampler."""
     check_named(sampler, "sampler", names, "sample_relative", "samplers.TPESampler(seed=0)")
 
 
-# What stands in a URL before a password, the password, and what follows; and secret options.
+# In a URL: the text before a password, the password, the text after it; and secret options.
 _PASSWORD = re.compile(r"^([^:/?#]+://[^:/?#@]*):(.*)(@[^@]*)$", re.DOTALL)
 _SECRET_OPTION = re.compile(r"([?&](?:ssl)?(?:password|passwd|pwd|secret|token)=)[^&]*", re.I)
 _HIDDEN = "***"
-# URLs of this process, by how they are shown: never in a pickle or a message.
+# Full URLs of this process by their visible forms; never pickled or shown in a message.
 _URLS: dict[str, str] = {}
 
 
 class HiddenUrl(str):
-    """A URL as it may be shown: what is secret in it is known to this process alone.
+    """A URL whose secrets are known only to this process.
 
-    It is the text without the secrets, for whoever prints, logs or pickles it. `secret_url` is
-    the whole one.
+    As text it is the URL without the secrets, also when it is printed, logged or pickled.
+    `secret_url` is the full URL.
     """
 
     __slots__ = ("secret_url",)
@@ -111,12 +111,12 @@ class HiddenUrl(str):
         return self
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        """Pickle what may be shown."""
+        """Pickle the visible form only."""
         return _shown_again, (str(self),)
 
 
 def hide_secrets(storage: Any) -> Any:
-    """Return a storage as it may be shown: of a URL with a password the URL without it."""
+    """Return a storage in its visible form: a URL without its password, others unchanged."""
     if not isinstance(storage, str) or isinstance(storage, HiddenUrl) or "://" not in storage:
         return storage
     visible = _SECRET_OPTION.sub(rf"\1{_HIDDEN}", _PASSWORD.sub(rf"\1:{_HIDDEN}\3", storage))
@@ -128,7 +128,7 @@ def hide_secrets(storage: Any) -> Any:
 
 
 def _shown_again(visible: str) -> HiddenUrl:
-    """Return what was pickled, in another process without the secrets."""
+    """Return an unpickled URL; in another process it has no secrets."""
     hidden = HiddenUrl(visible)
     bare = visible.replace(f":{_HIDDEN}@", "@")
     hidden.secret_url = _URLS.get(visible, re.sub(rf"[?&][^?&=]*={re.escape(_HIDDEN)}", "", bare))
@@ -136,19 +136,19 @@ def _shown_again(visible: str) -> HiddenUrl:
 
 
 class StorageParameter:
-    """A parameter of a search that shows no password, wherever it is set.
+    """A parameter of a search that never shows a password, wherever it is set.
 
-    As in `PrivacyLedger`, a password stays in its process. Workers do not need it, and what was
-    unpickled elsewhere takes it from where the data base's driver looks for it (PGPASSFILE or
-    PGPASSWORD for PostgreSQL), or is given the URL again.
+    As in `PrivacyLedger`, a password stays in its process. Workers do not need it. An object that
+    was unpickled elsewhere gets the password from the usual sources of the database driver
+    (PGPASSFILE or PGPASSWORD for PostgreSQL), or the URL is given again.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Note what it is called."""
+        """Store the name of the parameter."""
         self._name = name
 
     def __get__(self, search: Any, owner: type | None = None) -> Any:
-        """Return what was given, without a password."""
+        """Return the given value, without a password."""
         if search is None:
             return self
         if self._name not in vars(search):
@@ -156,12 +156,12 @@ class StorageParameter:
         return vars(search)[self._name]
 
     def __set__(self, search: Any, value: Any) -> None:
-        """Keep a value, of which nothing secret will be shown."""
+        """Store a value whose secrets will not be shown."""
         vars(search)[self._name] = hide_secrets(value)
 
 
 def open_storage(storage: Any) -> Any:
-    """Return an optuna storage for None (memory), a path (SQLite), a URL, or one of optuna's."""
+    """Return an optuna storage for None (memory), a path (SQLite), a URL, or an optuna storage."""
     storage = hide_secrets(storage)
     package = optuna()
     if storage is None:
@@ -179,11 +179,12 @@ def open_storage(storage: Any) -> Any:
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file that only the user may read and write, or take one from all others.
+    """Create an empty file that only its owner may access, or restrict an existing one.
 
-    Also the files that SQLite keeps beside it. Raises ValueError where that cannot be done.
+    The same holds for the files that SQLite keeps next to it. Raises ValueError if that is not
+    possible.
     """
-    # Theorem F10: the file is closed to others before anything is written.
+    # Theorem F10: other users lose access to the file before anything is written.
     try:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -209,12 +210,12 @@ def create_private(path: Path) -> None:
 
 
 def _take_from_others(path: Path) -> bool:
-    """Let only its user read and write a file; return whether others could."""
+    """Restrict a file to its owner; return whether others had access."""
     if os.name != "posix" or not path.exists():
         return False
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        # By its name: closing a file of SQLite's would free the locks of this process.
+        # By name: closing a file of SQLite would release the locks of this process.
         os.chmod(path, mode & 0o700)
     return bool(mode & 0o077)
 
@@ -222,7 +223,7 @@ def _take_from_others(path: Path) -> bool:
 def _data_base(url: str, **given: Any) -> Any:
     """Return optuna's storage at a URL.
 
-    Of several processes that create its tables at the same time all but one fail; they try again.
+    If several processes create its tables at the same time, all but one fail; they try again.
     """
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -235,7 +236,7 @@ def _data_base(url: str, **given: Any) -> Any:
             f"storage must be a URL that can be read; got {shown(str(visible))}."
         ) from None
     file = place.database or ":memory:"
-    # SQLite also takes names of other things than files.
+    # SQLite also accepts names that are not files.
     if place.get_backend_name() == "sqlite" and not file.startswith((":", "file:")):
         create_private(Path(file))
 
@@ -258,7 +259,7 @@ def _storage_class() -> Any:
     package = optuna()
 
     class PrivateStorage(package.storages.RDBStorage):  # type: ignore[name-defined]
-        """A storage whose pickles, and so those of a search's study, hold no password."""
+        """A storage whose pickles, including those of a search's study, hold no password."""
 
         def __reduce__(self) -> Any:
             state: Any = self.__getstate__()
@@ -268,7 +269,7 @@ def _storage_class() -> Any:
 
 
 def _restored(state: dict[str, Any]) -> Any:
-    """Return the storage of a pickle."""
+    """Return an unpickled storage."""
     kind = _storage_class()
     restored = kind.__new__(kind)
     url = state["url"]
@@ -277,7 +278,7 @@ def _restored(state: dict[str, Any]) -> Any:
 
 
 def open_study(storage: Any, study_name: str | None, default: str, directions: list[str]) -> Any:
-    """Return a new study, or the stored one of the name."""
+    """Return a new study, or the stored one with this name."""
     check_kind(study_name, name="study_name", kind=str | None, domain="None or a str")
     return optuna().create_study(
         storage=open_storage(storage),
@@ -288,15 +289,15 @@ def open_study(storage: Any, study_name: str | None, default: str, directions: l
 
 
 def check_same(study: Any, shared: Mapping[str, Any], fingerprint: str = "") -> None:
-    """Raise if a study is one of something else; note in a new one what it is of.
+    """Raise if a stored study belongs to something else; mark a new study.
 
     Parameters
     ----------
     study : optuna.Study
     shared : mapping
-        From names of attributes to what a study must have in common with one that is resumed.
+        From names of attributes to values that must agree with those of a resumed study.
     fingerprint : str
-        The same, where it must not be read: a new study keeps a salted hash.
+        A further value that must agree but must not be readable: a new study keeps a salted hash.
     """
     for name, value in shared.items():
         known = study.user_attrs.get(name)
@@ -309,7 +310,7 @@ def check_same(study: Any, shared: Mapping[str, Any], fingerprint: str = "") -> 
             _refuse(study, f"study of the same {name}")
     if not fingerprint:
         return
-    # Theorem F10: of the data a salted, slow hash is kept.
+    # Theorem F10: only a salted, slow hash of the data is kept.
     known = study.user_attrs.get(_FINGERPRINT)
     if known is None:
         study.set_user_attr(_FINGERPRINT, salted(fingerprint, os.urandom(_SALT_BYTES)))
@@ -327,10 +328,10 @@ def _refuse(study: Any, others: str) -> NoReturn:
 
 
 class _Hasher(NumpyHasher):
-    """Hashes what is of this package by its folder and name, wherever in the folder it stands."""
+    """Hash objects of this package by folder and name, not by the module that defines them."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Return what is hashed in place of a class or function; all else is hashed as usual."""
+        """Return a replacement for a class or function of this package; hash others as usual."""
         if isinstance(value, type | FunctionType) and value.__module__.startswith("skdptune."):
             folder = ".".join(value.__module__.split(".")[:2])
             return str, (f"{folder}:{value.__qualname__}",)
@@ -345,7 +346,7 @@ def fingerprint_of(*content: Any) -> str:
 def salted(fingerprint: str, salt: bytes) -> str:
     """Return a salt and a slow hash of a fingerprint with it.
 
-    Whoever has several files cannot tell whether they are about the same data, nor look a hash
+    Several files do not reveal whether they are about the same data, and a hash cannot be looked
     up in a table.
     """
     found = hashlib.pbkdf2_hmac("sha256", fingerprint.encode(), salt, _HASH_ROUNDS)
@@ -354,16 +355,15 @@ def salted(fingerprint: str, salt: bytes) -> str:
 
 @dataclass(frozen=True)
 class StudySeeds:
-    """Where the random numbers of a study come from.
+    """The seeds of the random numbers of a study.
 
     Attributes
     ----------
     proposals : int
-        Seeds proposals. It is kept in the study, and tells nothing of evaluations unless a user
-        gave a seed.
+        Seeds proposals. It is kept in the study, and reveals nothing about evaluations unless a
+        user gave a seed.
     evaluations : int
-        Seeds evaluations. Of a study without a seed it is kept nowhere, and another one in each
-        process.
+        Seeds evaluations. Without a given seed it is not stored, and differs in each process.
     is_seeded : bool
         Whether a user gave a seed, now or when the study was new.
     """
@@ -374,13 +374,13 @@ class StudySeeds:
 
 
 def study_seeds(study: Any, random_state: Any) -> StudySeeds:
-    """Return the seeds of a study: what proposals need is drawn once, and kept in the study."""
-    # Theorem F10: seeds of evaluations are kept only where a user gave one.
+    """Return the seeds of a study; that of proposals is drawn once and kept in the study."""
+    # Theorem F10: seeds of evaluations are kept only if a user gave one.
     known = study.user_attrs
     if _ENTROPY not in known and _PROPOSALS not in known:
         name = _PROPOSALS if random_state is None else _ENTROPY
         study.set_user_attr(name, str(_entropy(random_state)))
-        # As another process may have written it just now.
+        # Another process may have written it in the meantime.
         known = study.user_attrs
     if _ENTROPY in known:
         entropy = int(known[_ENTROPY])
@@ -396,14 +396,14 @@ def _entropy(random_state: Any) -> int:
     return int(legacy_generator(random_state).randint(2**31 - 1))
 
 
-# User attributes of trials. A trial that repeats a lost one keeps the lost one's two numbers.
+# User attributes of trials. A trial that repeats a lost one keeps the lost trial's two numbers.
 NUMBER, PROPOSAL = "number", "proposal"
-# The evaluation that a trial holds, or why it was closed without one.
+# The evaluation that a trial holds, or the reason why it was closed without one.
 EVALUATION, REFUSED, WITHDRAWN = "evaluation", "refused", "withdrawn"
 
 
 def proposal_numbers(trials: Sequence[Any]) -> list[int]:
-    """Return which proposal each trial is, from 0; a repeated one has its first trial's number."""
+    """Return the number of each trial's proposal, from 0; a repeat keeps the original number."""
     numbers, n_repeated = [], 0
     for trial in trials:
         is_repeated = PROPOSAL in trial.user_attrs
@@ -415,7 +415,7 @@ def proposal_numbers(trials: Sequence[Any]) -> list[int]:
 
 
 def evaluation_numbers(trials: Sequence[Any]) -> list[int]:
-    """Return which evaluation each trial is: proposals that were dismissed are not counted."""
+    """Return the number of each trial's evaluation; dismissed proposals are not counted."""
     numbers, n_dismissed = [], 0
     for trial, proposal in zip(trials, proposal_numbers(trials), strict=True):
         attributes = trial.user_attrs
@@ -425,24 +425,24 @@ def evaluation_numbers(trials: Sequence[Any]) -> list[int]:
 
 
 def failed_by_parameters(trial: Any) -> bool:
-    """Return whether a failed trial's parameters, not its process, are why it failed."""
+    """Return whether a trial failed because of its parameters, not because of its process."""
     return EVALUATION in trial.user_attrs or REFUSED in trial.user_attrs
 
 
-# Of the study's user attributes.
+# Prefix of user attributes of the study.
 _PREFIX = "process "
 _INTERVAL = 30.0
-# A process of another machine that was silent for so long is gone.
+# A process on another machine that was silent for this many seconds counts as ended.
 _GRACE_PERIOD = 180.0
 
 
 class Heartbeat:
-    """Shows other processes that this one works on a study, and which ones do.
+    """Show other processes that this one works on a study, and find out which others do.
 
     Parameters
     ----------
     study : optuna.Study
-        Each process writes the time to its user attributes now and then.
+        The study; each process regularly writes the time to its user attributes.
 
     Attributes
     ----------
@@ -457,14 +457,14 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Heartbeat:
-        """Start."""
+        """Start writing the time."""
         self._beat()
         self._thread = threading.Thread(target=self._keep_beating, daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Stop, and show the other processes so."""
+        """Stop, and tell the other processes."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -475,12 +475,12 @@ class Heartbeat:
 
     def _keep_beating(self) -> None:
         while not self._stopped.wait(_INTERVAL):
-            # A storage that is busy now is written to next time.
+            # If a storage is busy now, the next beat writes to it.
             with contextlib.suppress(Exception):
                 self._beat()
 
     def alive(self) -> set[str]:
-        """Return the names of the processes that work on the study."""
+        """Return the names of the processes that are working on the study."""
         attributes = self.study.user_attrs
         beats = {key: beat for key, beat in attributes.items() if key.startswith(_PREFIX)}
         processes = {key.removeprefix(_PREFIX): float(beat) for key, beat in beats.items()}
@@ -495,7 +495,7 @@ class Heartbeat:
 
 
 def _is_gone(pid: int) -> bool:
-    """Return whether no process of this machine has an id; signal 0 does nothing to it."""
+    """Return whether no local process has this id; signal 0 does nothing to it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -506,13 +506,13 @@ def _is_gone(pid: int) -> bool:
 
 
 def stored(by_metric: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return noisy scores as they are stored: a list, or one of lists for several metrics."""
+    """Return noisy scores in stored form: a list, or a list of lists for several metrics."""
     lists = [list(splits) for splits in by_metric]
     return lists if len(lists) > 1 else lists[0]
 
 
 def restored(kept: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return stored noisy scores by each metric, the one that leads first."""
+    """Return stored noisy scores for each metric, the main one first."""
     return [tuple(splits) for splits in (kept if isinstance(kept[0], list) else [kept])]
 
 
@@ -523,17 +523,17 @@ RUN = "run"
 
 @dataclass(frozen=True)
 class Begun:
-    """A trial that was begun.
+    """A trial whose fits have begun.
 
     Attributes
     ----------
     run : str
-        Its name, another one in each process.
+        Its name, different in each process.
     number : int
     params : dict
-        As optuna has them.
+        Parameters in optuna's form.
     shares : tuple of Fraction
-        Of its fits that were begun.
+        Shares of its fits that have begun.
     """
 
     run: str
@@ -543,17 +543,17 @@ class Begun:
 
 
 class Journal:
-    """Notes in an optuna study what a search begins, before data are read for it.
+    """Record in an optuna study which fits a search begins, before data are read for them.
 
     Parameters
     ----------
     study : optuna.Study
-        Of released values alone.
+        A study that holds only released values.
 
     Notes
     -----
-    Theorem G6. A note is written first and the sum of all notes is looked at second, so that
-    what was run was within the sum of what all processes had noted.
+    Theorem G6. A note is written first, and the sum of all notes is checked second. The fits that
+    were run are therefore within the sum of the notes of all processes.
     """
 
     def __init__(self, study: Any) -> None:
@@ -561,7 +561,7 @@ class Journal:
         self._process = uuid.uuid4().hex
 
     def open(self, plan: dict[str, str]) -> None:
-        """Take over the study, or raise if it is one of another plan, or at its end."""
+        """Resume the study; raise if it has another plan or is finished."""
         check_same(self._study, {"plan": plan})
         if any(name.startswith(_FINAL) for name in self._study.user_attrs):
             raise ValueError(
@@ -572,7 +572,7 @@ class Journal:
         self._study.set_user_attr(_PROCESS, self._process)
 
     def begin(self, begun: Begun, most: int) -> None:
-        """Note a trial's fit, or raise if it is no longer this process's to make."""
+        """Record a trial's fit; raise if another process has taken over."""
         self._study.set_user_attr(
             f"{_BEGUN}{begun.run}",
             {
@@ -593,7 +593,7 @@ class Journal:
             )
 
     def begin_final(self) -> None:
-        """Note the final fit, or raise if another process has begun it."""
+        """Record the final fit; raise if another process has begun it."""
         own = f"{_FINAL}{self._process}"
         self._study.set_user_attr(own, True)
         known = self._study.user_attrs
@@ -605,22 +605,22 @@ class Journal:
             )
 
     def note_score(self, run: str, place: int, scores: list[Any]) -> None:
-        """Note a trial's noisy scores at a rung, as `stored`, after which it may go on."""
+        """Record a trial's noisy scores at a rung, as from `stored`; the trial may then go on."""
         known = self._study.user_attrs.get(f"{_SCORED}{run}", {})
         self._study.set_user_attr(f"{_SCORED}{run}", {**known, str(place): scores})
 
     def scores(self, run: str) -> dict[int, list[Any]]:
-        """Return what was noted of a trial's scores, by rung."""
+        """Return the recorded scores of a trial, by rung."""
         noted = self._study.user_attrs.get(f"{_SCORED}{run}", {})
         return {int(place): scores for place, scores in noted.items()}
 
     def begun(self) -> list[Begun]:
-        """Return all trials that were begun, by any process."""
+        """Return all trials that any process has begun."""
         return begun_in(self._study.user_attrs)
 
 
 def begun_in(attributes: dict[str, Any]) -> list[Begun]:
-    """Return what the attributes of a study say was begun, in the order of trials."""
+    """Return the trials that have begun, in order, from the attributes of a study."""
     # Storages return attributes in any order.
     found = [
         Begun(
@@ -635,12 +635,12 @@ def begun_in(attributes: dict[str, Any]) -> list[Begun]:
     return sorted(found, key=lambda begun: begun.number)
 
 
-# How long a fit takes can depend on a record: all trials are said to have been made at one time.
+# The time that a fit takes can depend on a record: all trials get the same date.
 NO_TIME = datetime(2000, 1, 1)
 
 
 def without_times(trial: Any) -> Any:
-    """Return a frozen trial, whose dates are set to one time."""
+    """Return a frozen trial with its dates set to that fixed time."""
     trial.datetime_start = NO_TIME
     if trial.state.is_finished():
         trial.datetime_complete = NO_TIME
@@ -657,7 +657,7 @@ def _timeless_class() -> Any:
     package = optuna()
 
     class TimelessStorage(package.storages.InMemoryStorage):  # type: ignore[name-defined]
-        """Keeps all trials as of one time."""
+        """A storage that gives all trials the same date."""
 
         def create_new_trial(self, study_id: int, template_trial: Any = None) -> int:
             state = package.trial.TrialState.RUNNING
@@ -666,7 +666,7 @@ def _timeless_class() -> Any:
 
         def set_trial_state_values(self, trial_id: int, state: Any, values: Any = None) -> bool:
             is_set = bool(super().set_trial_state_values(trial_id, state, values))
-            # What this storage returns is what it keeps.
+            # The returned object is the stored one.
             without_times(self.get_trial(trial_id))
             return is_set
 

@@ -35,7 +35,7 @@ else:
     }
 
     def __getattr__(name: str) -> object:
-        """Load a public name, and with it torch."""
+        """Load a public name, which also loads torch."""
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import importlib

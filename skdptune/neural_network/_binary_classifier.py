@@ -44,19 +44,19 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     """Neural network classifier for two classes, trained with differential privacy (DP-SGD).
 
     A skorch net whose gradients Opacus clips and adds noise to. Use it rather than
-    `DPNeuralNetClassifier` where there are two classes: a single output has less to add noise to.
+    `DPNeuralNetClassifier` for two classes: with a single output, noise is added to fewer weights.
 
     Parameters
     ----------
     module : torch.nn.Module or its class, default=MLP
         The network, with one output (logit) per record: positive in favour of the second class.
-        The modules of this package are given their sizes, as is any class with arguments
+        The modules of this package get their sizes from the net, as does any class with arguments
         `input_shape` and `n_outputs`. An instance is copied before it is trained.
     criterion : class of torch.nn loss, default=BCEWithLogitsLoss
         With ``reduction="none"`` it must return one loss per record, for targets 0 and 1.
     {shared_parameters}
     classes : sequence, optional
-        The two labels. Those found in `y` by default, which takes the label set to be public.
+        The two labels. By default those found in `y`, which assumes that the label set is public.
     {class_weight}
     threshold : float, default=0.5
         Probability of the second class above which it is predicted. Not used in training.
@@ -75,9 +75,9 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     Notes
     -----
     The privacy guarantee is that of `DPNeuralNetClassifier`. The second class is the larger of the
-    two labels, as everywhere in scikit-learn. A softmax over two outputs can express no more, and
-    has gradients longer by a factor of the root of 2 to clip and a second row of weights to add
-    noise to.
+    two labels, as everywhere in scikit-learn. A softmax over two outputs cannot express more. Its
+    gradients are longer by a factor of the root of 2, and it has a second row of weights that gets
+    noise.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         return self.forward(self._validated_inputs(X)).numpy()
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the second label where its probability is above the threshold, else the first.
+        """Return the second label if its probability is above the threshold, else the first.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
 
 
 def _flat(outputs: Any) -> torch.Tensor:
-    """Return the first of a module's outputs without an axis for its one column."""
+    """Return the first of a module's outputs without the axis of its single column."""
     first = outputs[0] if isinstance(outputs, tuple) else outputs
     if first.ndim != 1 and tuple(first.shape[1:]) != (1,):
         raise CriterionError(

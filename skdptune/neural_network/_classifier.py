@@ -34,8 +34,8 @@ from skdptune.neural_network._parameters import (
 )
 from skdptune.neural_network._private_net import SHARED_TEXT, PrivateNet
 
-# Criteria of logits, and made-up records that show how long gradients are: their squared norm is
-# about an eighth of their width, as that of encoded tables and of images between 0 and 1.
+# Criteria of logits, and made-up records that show the size of gradients. Their squared norm is
+# about an eighth of their width, like that of encoded tables and of images between 0 and 1.
 _OF_LOGITS = (nn.BCEWithLogitsLoss, nn.CrossEntropyLoss)
 _N_MADE_UP, _LARGEST_ENTRY = 32, 0.6
 
@@ -44,21 +44,20 @@ _N_MADE_UP, _LARGEST_ENTRY = 32, 0.6
 class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     """Neural network classifier, trained with differential privacy (DP-SGD).
 
-    A skorch net whose gradients Opacus clips and adds noise to. Use it for two or more classes
-    where a linear model is too simple; its parameters are tuned by the searches of
-    `skdptune.model_selection`.
+    A skorch net whose gradients Opacus clips and adds noise to. Use it for two or more classes if
+    a linear model is too simple; the searches of `skdptune.model_selection` tune its parameters.
 
     Parameters
     ----------
     module : torch.nn.Module or its class, default=MLP
-        The network, with one output (logit) per class. The modules of this package are given
-        their sizes, as is any class with arguments `input_shape` and `n_outputs`. An instance is
-        copied before it is trained.
+        The network, with one output (logit) per class. The modules of this package get their sizes
+        from the net, as does any class with arguments `input_shape` and `n_outputs`. An instance
+        is copied before it is trained.
     criterion : class of torch.nn loss, default=CrossEntropyLoss
         With ``reduction="none"`` it must return one loss per record.
     {shared_parameters}
     classes : sequence, optional
-        The labels. Those found in `y` by default, which takes the label set to be public.
+        The labels. By default those found in `y`, which assumes that the label set is public.
     {class_weight}
     {components}
 
@@ -82,10 +81,10 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     Gaussian mechanisms (Abadi et al. 2016; computed from privacy loss distributions). Losses,
     scores and batch sizes are not recorded, since they are not charged.
 
-    Theorem U5. A clipped gradient stays as long while the residual shrinks, so that logits grow
-    beyond what the labels say. After training the last layer is multiplied by the cube root of
+    Theorem U5. A clipped gradient keeps its length while the residual shrinks, so logits grow
+    beyond what the labels justify. After training the last layer is multiplied by the cube root of
     `max_grad_norm` over the usual gradient of a difference of logits, if that is below 1. This
-    makes probabilities fit, costs nothing and changes no decision. It is done for modules of this
+    calibrates probabilities, costs nothing and changes no decision. It is done for modules of this
     package and for ``torch.nn.Sequential`` that end in a linear layer.
 
     Examples
@@ -190,7 +189,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     def _publish(self) -> None:
         is_first = self._unused is not None
         super()._publish()
-        # A fit that failed has no report, and may have no module.
+        # A failed fit has no report, and may have no module.
         if not is_first or not hasattr(self, "privacy_") or self.predict_nonlinearity is None:
             return
         layer = last_layer(self.module_)
@@ -241,7 +240,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -264,13 +263,13 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a noisy classifier."""
         tags = super().__sklearn_tags__()
-        # With the few dozen records of a test, noise hides what a private model learns.
+        # In the tests' few dozen records, noise dominates any private model.
         tags.classifier_tags.poor_score = True
         return tags
 
 
 def last_layer(module: nn.Module) -> nn.Linear | None:
-    """Return the linear layer that makes a module's outputs and nothing else, if one is known."""
+    """Return the linear layer that alone makes a module's outputs, if one is known."""
     layers = module.layers if isinstance(module, SizedModule) else module
     last = layers[-1] if isinstance(layers, nn.Sequential) and len(layers) else None
     if not isinstance(last, nn.Linear):
@@ -281,13 +280,13 @@ def last_layer(module: nn.Module) -> nn.Linear | None:
 
 @torch.enable_grad()
 def logit_factor(module: nn.Module, input_shape: tuple[int, ...], max_grad_norm: float) -> float:
-    """Return by what to multiply logits of a trained module, from it and public numbers alone.
+    """Return the factor for the logits of a trained module, from it and public numbers only.
 
     Notes
     -----
     Theorem U5.
     """
-    # A copy, since a module may keep what it is given.
+    # A copy, since a module may store its arguments.
     module, made_up = copy.deepcopy(module).cpu(), np.random.default_rng(0)
     trained = [one for one in module.parameters() if one.requires_grad]
     records = _LARGEST_ENTRY * made_up.uniform(-1.0, 1.0, size=(_N_MADE_UP, *input_shape))
@@ -304,7 +303,7 @@ def logit_factor(module: nn.Module, input_shape: tuple[int, ...], max_grad_norm:
 
 
 def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return labels, each among `classes`, as numbers 0, 1, ...: their positions there."""
+    """Return labels, which are among `classes`, as numbers 0, 1, ...: their positions there."""
     if labels.size == 0:
         return np.zeros(0, dtype=np.int64)
     return np.searchsorted(classes, labels).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Checks that a record changes no outputs, losses or gradients of others, now or later."""
+"""Checks that a record does not change outputs, losses or gradients of others, now or later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIX = (
 
 
 def fixed_module(module: nn.Module) -> nn.Module:
-    """Return a copy in which Opacus has replaced layers that mix records, where it can."""
+    """Return a copy in which Opacus has replaced layers that mix records, if possible."""
     return ModuleValidator.fix(module)
 
 
@@ -38,20 +38,20 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: Devic
     Parameters
     ----------
     module : torch.nn.Module
-        On `device`.
+        The module, on `device`.
     record_shape : tuple of int
         Shape of one record.
     device : str or torch.device
-        Where the module is.
+        Device of the module.
 
     Notes
     -----
     Assumption U0.
 
-    Opacus knows layers by their classes. Other layers are tried on a batch of synthetic records:
-    each output's gradient by all other records must be zero, no buffer may change, and outputs may
-    not depend on an earlier batch. Nothing that copies of the module share may change. It is a
-    check and no proof: a module can mix records behind operations without gradients.
+    Opacus knows layers by their classes. Other layers are tried on a batch of synthetic records.
+    Each output's gradient by all other records must be zero, no buffer may change, and outputs may
+    not depend on an earlier batch. Nothing that copies of the module share may change. This is a
+    check and not a proof: a module can mix records behind operations without gradients.
     """
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ValueError("module must have parameters to train; got none.")
@@ -71,7 +71,7 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: Devic
 
 
 def _try_records(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> None:
-    # Each trial is on a copy, which it may change.
+    # Each trial uses a copy, which it may change.
     trial = copy.deepcopy(module)
     before = _state_of(trial)
     records = torch.rand(_N_SYNTHETIC, *record_shape, device=device, requires_grad=True)
@@ -99,9 +99,10 @@ def _state_of(module: nn.Module) -> dict[str, torch.Tensor]:
 
 @contextmanager
 def nothing_shared(component: nn.Module, name: str) -> Iterator[None]:
-    """Refuse a component with anything that its copies share and that changes in the block.
+    """Refuse a component if anything that its copies share changes in the block.
 
-    Such as a list in the closure of a hook: records that a copy leaves there would be published.
+    An example is a list in the closure of a hook: records that a copy leaves there would be
+    published.
 
     Notes
     -----
@@ -118,7 +119,7 @@ def nothing_shared(component: nn.Module, name: str) -> Iterator[None]:
 
 
 def _pickled(component: nn.Module) -> bytes | None:
-    """Return all that is published with a component; None where it cannot be pickled at all."""
+    """Return all that is published with a component; None if it cannot be pickled at all."""
     try:
         return bytes(cloudpickle.dumps(component))
     except Exception:
@@ -126,7 +127,7 @@ def _pickled(component: nn.Module) -> bytes | None:
 
 
 def _remembers(module: nn.Module, records: torch.Tensor, training: bool) -> bool:
-    """Return whether a batch in training changes the outputs for a later batch."""
+    """Return whether a training batch changes the outputs for a later batch."""
     before = _seeded_output(module, records, training)
     used = copy.deepcopy(module)
     with same_draws(records.device):
@@ -156,7 +157,7 @@ def _seeded_output(
 
 @contextmanager
 def same_draws(device: torch.device) -> Iterator[None]:
-    """Let a module draw the same numbers at each call, then restore torch's generators."""
+    """Let a module draw the same numbers in each call, then restore torch's generators."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(0)
         yield
@@ -169,7 +170,7 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 class CriterionError(ValueError):
-    """Losses that suit no outputs of the module, whatever the records are."""
+    """Losses that do not suit the module's outputs, whatever the records are."""
 
 
 def check_losses(
@@ -179,21 +180,21 @@ def check_losses(
     targets: torch.Tensor,
     device: Device,
 ) -> None:
-    """Refuse losses of which one is found to depend on another record.
+    """Refuse losses if one of them is found to depend on another record.
 
     Parameters
     ----------
     module : torch.nn.Module
-        On `device`; it has been checked.
+        The module, on `device`; it has been checked.
     fresh_losses : callable
-        Returns a function of outputs and targets, with one loss per record, which has seen no
+        Returns a new function of outputs and targets, with one loss per record, that has seen no
         batch yet.
     record_shape : tuple of int
         Shape of one record.
     targets : tensor
-        Of which shape and dtype are used, and nothing else.
+        Only their shape and dtype are used.
     device : str or torch.device
-        Where the module is.
+        Device of the module.
 
     Notes
     -----
@@ -237,22 +238,22 @@ def has_outer_products(module: nn.Module, record_shape: tuple[int, ...], device:
     Parameters
     ----------
     module : torch.nn.Module
-        On `device`.
+        The module, on `device`.
     record_shape : tuple of int
         Shape of one record.
     device : str or torch.device
-        Where the module is.
+        Device of the module.
 
     Notes
     -----
     Theorem U1.
 
-    Clipping by norms alone adds up positions (of a sequence, or patches of an image) and records
-    in one product. A record with large positions that cancel each other has a gradient of
-    moderate norm, is not clipped, and absorbs by rounding what all other records add. With one
-    position per record every number that is added is no larger than the clipping norm. Only plain
-    sequences of known layers qualify: in other modules a weight may be used where no norm is
-    computed, or the backward pass may not be linear.
+    Clipping by norms only adds up positions (of a sequence, or patches of an image) and records in
+    one product. A record with large positions that cancel each other has a gradient of moderate
+    norm, is not clipped, and absorbs by rounding what all other records add. With one position per
+    record, every added number is at most as large as the clipping norm. Only plain sequences of
+    known layers qualify: in other modules a weight may be used where no norm is computed, or the
+    backward pass may not be linear.
     """
     if not has_only_linear_layers(module):
         return False
@@ -271,7 +272,7 @@ def has_outer_products(module: nn.Module, record_shape: tuple[int, ...], device:
 
 
 def check_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> None:
-    """Refuse a module whose gradients may not be clipped by norms alone."""
+    """Refuse a module whose gradients may not be clipped by norms only."""
     if not has_outer_products(module, record_shape, device):
         raise ValueError(
             "grad_sample_mode must not be 'ghost' for a module with other trained layers than "
@@ -317,21 +318,21 @@ def check_gradients(
     device: Device,
     mode: str,
 ) -> None:
-    """Refuse a module for which Opacus computes something else than each record's gradient.
+    """Refuse a module for which Opacus computes anything other than each record's gradient.
 
     Parameters
     ----------
     module : torch.nn.Module
-        In training mode, on `device`.
+        The module, in training mode, on `device`.
     fresh_losses : callable
-        Returns a function of outputs and targets, with one loss per record, which has seen no
+        Returns a new function of outputs and targets, with one loss per record, that has seen no
         batch yet.
     record_shape : tuple of int
         Shape of one record.
     targets : tensor
-        Of which shape and dtype are used, and nothing else.
+        Only their shape and dtype are used.
     device : str or torch.device
-        Where the module is.
+        Device of the module.
     mode : {"hooks", "functorch"}
         How Opacus computes gradients.
 
@@ -339,10 +340,10 @@ def check_gradients(
     -----
     Assumption U0.
 
-    Layers may hold records along another axis than the first, or mix them in the backward pass
-    alone, or use what earlier batches left. So gradients of synthetic records, in two batches one
-    after another, are compared with those that autograd computes for one loss at a time, each
-    batch by a fresh module. It is a check and no proof.
+    Layers may hold records along another axis than the first, or mix them only in the backward
+    pass, or use what earlier batches left. Gradients of synthetic records, in two successive
+    batches, are therefore compared with those that autograd computes for one loss at a time, each
+    batch by a new module. This is a check and not a proof.
     """
     wrapped = with_gradients_per_record(copy.deepcopy(module), mode, 1.0)
     losses = fresh_losses()

@@ -1,4 +1,4 @@
-"""Ready-made modules, which take their input and output sizes from the data at `fit`."""
+"""Modules for common uses, which take their input and output sizes from the data at `fit`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TemperedSigmoid(nn.Module):
 
 
 class SizedModule(nn.Module):
-    """A module whose layers are built once its sizes are known, if need be by the net in `fit`."""
+    """A module that builds its layers once its sizes are known, in `fit` at the latest."""
 
     def __init__(self, input_shape: Shape | None, n_outputs: int | None, **settings: Any) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class SizedModule(nn.Module):
             self.layers = nn.Sequential(*self._layers(_checked_shape(input_shape), outputs))
 
     def sized(self, input_shape: Shape, n_outputs: int) -> SizedModule:
-        """Return a new module of the same settings; sizes that were given before are kept."""
+        """Return a new module with the same settings; previously given sizes are kept."""
         shape = input_shape if self.input_shape is None else self.input_shape
         outputs = n_outputs if self.n_outputs is None else self.n_outputs
         return type(self)(**self.settings, input_shape=shape, n_outputs=outputs)
@@ -59,7 +59,7 @@ class SizedModule(nn.Module):
         return self.layers(inputs)
 
     def _check(self) -> None:
-        """Refuse bad settings."""
+        """Validate the settings."""
 
     def _activation(self) -> TemperedSigmoid:
         names = ("scale", "temperature", "offset")
@@ -138,8 +138,8 @@ class MLP(SizedModule):
 class LogisticHead(SizedModule):
     """A single linear layer: logistic regression, or linear regression.
 
-    Use it as a linear model that is trained like the other nets; `skdptune.linear_model` offers
-    solvers of its own.
+    Use it as a linear model that is trained like the other nets; `skdptune.linear_model` has other
+    solvers.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class SmallCNN(SizedModule):
     The network for MNIST and Fashion-MNIST of Papernot, Thakurta, Song, Chien and Erlingsson
     (2020, arXiv:2007.14191): filters of 8x8 and 4x4 pixels at stride 2, each followed by a
     maximum over 2x2 pixels at stride 1, and tempered sigmoid activations. The second convolution
-    is padded only where an image is so small that nothing would be left.
+    is padded only if an image is so small that nothing would be left.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Steps of an optimizer on clipped and noised gradients, made by Opacus and checked.
 
-A `TrainingRun` is the data of one training, its plan and its source of randomness.
+A `TrainingRun` holds the data of one training, its plan and its source of randomness.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from skdptune.mechanisms._shared import NoisyGradientPlan, NormalNoise
 
 
 class GradientNoise:
-    """Normal noise for one sum of gradients after another.
+    """Normal noise for successive sums of gradients.
 
     Parameters
     ----------
     deviation : float
         Standard deviation; 0 for no noise.
     rng : numpy.random.Generator
-        Its own draws are independent of the noise.
+        A generator; draws made directly from it are independent of the noise.
     device : torch.device or str, default="cpu"
-        Where the sums are.
+        Device of the sums.
 
     Notes
     -----
@@ -59,7 +59,7 @@ class GradientNoise:
             self._noise = NormalNoise(deviation, source)
 
     def added_to(self, total: torch.Tensor) -> torch.Tensor:
-        """Return a sum with noise, a tensor of its own."""
+        """Return a sum with noise, as a new tensor."""
         total = total.detach()
         if self._deviation == 0.0:
             return total.clone()
@@ -77,11 +77,12 @@ class GradientNoise:
 
 
 GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
-# Probability that sound noise is taken for too little: one sound fit in 10^11 or so is refused.
+# Probability that correct noise is considered too small: one correct fit in 10^11 or so is
+# refused.
 _FALSE_ALARM_RATE = 1e-12
 # Rounding of float32 in a sum of clipped gradients.
 _TOLERANCE = 1e-3
-# Records with larger numbers count as having no gradient where norms alone are computed.
+# Records with larger numbers count as having no gradient if only norms are computed.
 _LARGEST_INPUT = 1e9
 _MISSING_GRADIENT = (
     "each parameter of module must get one gradient per record; got one that does not. Its "
@@ -90,7 +91,7 @@ _MISSING_GRADIENT = (
 
 
 class _Arithmetic:
-    """How many trainings need exact products now, and the setting to restore after the last."""
+    """Number of trainings that need exact products now, and the setting to restore later."""
 
     lock = threading.Lock()
     users = 0
@@ -100,12 +101,12 @@ class _Arithmetic:
 _ARITHMETIC = _Arithmetic()
 LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 WeightPerRecord = Callable[[torch.Tensor], torch.Tensor | None]
-# Opacus's own, where it clips.
+# The constant with which Opacus clips.
 _CLIPPING_FLOOR = 1e-6
 
 
 class NotPrivateError(RuntimeError):
-    """Clipping or noise differs from the plan; the training was stopped."""
+    """Raised if clipping or noise differs from the plan; the training was stopped."""
 
 
 def check_step(
@@ -118,7 +119,7 @@ def check_step(
     clipped, added : float
         Squared lengths of the sum of clipped gradients, and of the noise added to it.
     size : int
-        How many numbers each of them has.
+        Number of entries of each of them.
     norm, noise : float
         The clipping norm, and the standard deviation of the noise.
     batch : int
@@ -142,14 +143,14 @@ def check_step(
 class NoisySteps:
     """The steps of one private training, each on a batch that the caller drew.
 
-    Opacus clips, this package adds the noise.
+    Opacus clips, and this package adds the noise.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Trained in place.
+        The module, which is trained in place.
     optimizer : torch.optim.Optimizer
-        Of the module's parameters.
+        Optimizer of the module's parameters.
     losses : callable
         Returns one loss per record, from outputs and targets.
     noise_multiplier : float
@@ -165,8 +166,8 @@ class NoisySteps:
     max_physical_batch_size : int or None
         Largest number of records in memory together.
     weights_of : callable, optional
-        Returns a factor in [0, 1] for each record's clipped gradient, from targets; None stands
-        for ones. Gradients that were weighted and then clipped would mostly have lost it.
+        Returns a factor in [0, 1] for each record's clipped gradient, from targets; None means
+        ones. If gradients were weighted before clipping, clipping would mostly undo the weights.
 
     Attributes
     ----------
@@ -177,10 +178,10 @@ class NoisySteps:
     -----
     Theorem U1.
 
-    What Opacus did is checked in steps 1, 2, 4, 8, ...: the sum of clipped gradients must not be
-    longer than clipping permits, and what was added to it must have the size of the noise. In all
-    steps every parameter must have a gradient for each record. A record on which the module or the
-    losses raise by itself counts as none.
+    The work of Opacus is checked in steps 1, 2, 4, 8, ...: the sum of clipped gradients must not
+    be longer than clipping permits, and what was added to it must have the size of the noise. In
+    all steps every parameter must have a gradient for each record. A record on which the module or
+    the losses raise, if tried separately, does not count.
     """
 
     def __init__(
@@ -246,7 +247,7 @@ class NoisySteps:
             )
 
     def _physical_batches(self, size: int) -> Iterator[slice]:
-        """Yield slices of a batch small enough for the memory; one of none for an empty batch."""
+        """Yield slices of a batch that fit into memory; one empty slice for an empty batch."""
         length = size if self._max_physical_batch_size is None else self._max_physical_batch_size
         for first in range(0, max(size, 1), max(length, 1)):
             yield slice(first, min(first + max(length, 1), size))
@@ -265,7 +266,7 @@ class NoisySteps:
             self._compute_all_gradients(inputs[is_valid], targets[is_valid])
 
     def _is_valid(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return which records the module and the losses take; they see each of them alone."""
+        """Return which records the module and the losses accept, when each is tried separately."""
 
         def have_losses(places: np.ndarray) -> bool:
             chosen = torch.from_numpy(places).to(inputs.device)
@@ -301,7 +302,8 @@ class NoisySteps:
     def _weigh_gradients(self, targets: torch.Tensor) -> None:
         """Clip gradients and multiply them by weights, if there are any.
 
-        None is longer than the norm then, so that Opacus's own clipping does nothing to them.
+        Weighted gradients are never longer than the norm, so Opacus's own clipping leaves them
+        unchanged.
         """
         weights = self._weights(targets)
         if weights is None:
@@ -331,7 +333,7 @@ class NoisySteps:
                 parameter.summed_grad += before
 
     def _drop_invalid_gradients(self) -> None:
-        """Replace a record's gradient by zero where it is not finite, and undo the sum."""
+        """Replace a record's gradient by zero if it is not finite, and undo the sum."""
         samples = [parameter.grad_sample for parameter in self._parameters]
         size = len(samples[0])
         finite = [sample.reshape(size, -1).isfinite().all(dim=1) for sample in samples]
@@ -344,9 +346,10 @@ class NoisySteps:
             parameter.summed_grad = None
 
     def _compute_clipped_sum(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
-        """Leave the sum of clipped gradients in ``grad``, by norms alone (Opacus's ghost)."""
+        """Store the sum of clipped gradients in ``grad``, by norms only (Opacus's ghost)."""
         if len(inputs):
-            # Beside numbers so large a slope's square may underflow to zero, and with it the norm.
+            # With numbers as large as these, a slope's square may underflow to zero, and with it
+            # the norm.
             is_valid = inputs.flatten(1).abs().amax(dim=1) <= _LARGEST_INPUT
             if not bool(is_valid.all()):
                 inputs, targets = inputs[is_valid], targets[is_valid]
@@ -378,13 +381,13 @@ class NoisySteps:
             raise NotPrivateError(_MISSING_GRADIENT) from None
 
     def _add_noise(self) -> None:
-        """Leave each sum with its noise in ``grad``, in place of Opacus's own."""
+        """Store each sum with its noise in ``grad``, in place of Opacus's own."""
         for parameter in self._parameters:
             noisy = self._gradient_noise.added_to(parameter.summed_grad)
             parameter.grad = noisy.view_as(parameter)
 
     def _check_parameters(self) -> None:
-        """Refuse an optimizer whose parameters are not those that Opacus clips."""
+        """Refuse an optimizer whose parameters differ from those that Opacus clips."""
         held = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
         trained = {id(p) for p in self._parameters}
         frozen = {id(p) for p in self._plain.parameters()} - trained
@@ -408,7 +411,7 @@ class NoisySteps:
         check_step(clipped, noise, size, self._norm, self._noise, self._batch_size)
 
     def _forget_activations(self) -> None:
-        """Remove what Opacus keeps of a forward pass, which one that failed leaves behind."""
+        """Remove what Opacus keeps of a forward pass; a failed pass leaves it behind."""
         for part in self._plain.modules():
             for name in ("activations", "max_batch_len"):
                 vars(part).pop(name, None)
@@ -418,7 +421,7 @@ class NoisySteps:
 
 
 class _WeightedClipping:
-    """What Opacus asks of a module between its two passes, with factors times weights."""
+    """The interface that Opacus expects between its two passes, with factors times weights."""
 
     def __init__(self, module: Any, weights: torch.Tensor) -> None:
         self._module, self._weights = module, weights
@@ -458,7 +461,7 @@ def quiet_hooks() -> Iterator[None]:
 def exact_arithmetic() -> Iterator[None]:
     """Keep torch from rounding products to fewer digits than clipping relies on.
 
-    The setting is the process's: the first training saves it, and the last to end restores it.
+    The setting belongs to the process: the first training saves it, and the last one restores it.
     """
     with _ARITHMETIC.lock:
         if not _ARITHMETIC.users:
@@ -477,20 +480,20 @@ def exact_arithmetic() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What one fit of a net trains on, for how long, and with which random draws.
+    """The data of one fit of a net, its number of steps and its random draws.
 
     Attributes
     ----------
     plan : NoisyGradientPlan
         Sampling, number of steps and noise.
     X, targets : tensor
-        Records, and targets as the criterion takes them.
+        Records, and targets in the form for the criterion.
     new_generator : callable
-        Returns the source of all randomness of the run, at its start, at every call.
+        Returns the source of all randomness of the run, at its start, in every call.
     sizes : dict
         Arguments for the module: ``input_shape`` and ``n_outputs``.
     class_weights : tensor of shape (n_classes,) or None
-        Factor in [0, 1] of the clipped gradients of each class's records; None stands for ones.
+        Factor in [0, 1] of the clipped gradients of each class's records; None means ones.
     rng : Generator
         The source of randomness of this attempt.
     """
@@ -504,17 +507,17 @@ class TrainingRun:
     rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin at the start of the source of randomness."""
+        """Start again at the beginning of the source of randomness."""
         object.__setattr__(self, "rng", self.new_generator())
 
     def weights_of(self, targets: torch.Tensor) -> torch.Tensor | None:
-        """Return the factor of each record's clipped gradient, by its target alone."""
+        """Return the factor of each record's clipped gradient, given by its target only."""
         if self.class_weights is None:
             return None
         return self.class_weights.to(targets.device)[targets.long()]
 
     def restarted(self) -> TrainingRun:
-        """Return the same run at its start, with the same random draws to come."""
+        """Return the same run at its start, with the same future random draws."""
         return replace(self)
 
 

@@ -1,4 +1,4 @@
-"""The parameters of a private net: their names, domains and defaults, and the plan they make."""
+"""The parameters of a private net: names, domains and defaults, and the resulting plan."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from skdptune.mechanisms._shared import (
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
 
 AUTO = "auto"
-# Epochs by default, from so many records on: as many as lose nothing at small budgets, which noise
-# decides. It changes a decision between two classes least, numbers more, and one class among many
-# most. The measurements are in docs/defaults.md.
+# Default numbers of epochs, by the least number of records: they lose nothing at small budgets,
+# for which noise decides. Noise changes a decision between two classes least, numbers more, and
+# one class among many most. The measurements are in docs/defaults.md.
 EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30}
 EPOCHS_FOR_TARGETS = {0: 10, 16_000: 20}
 EPOCHS_FOR_CLASSES = {0: 10}
@@ -35,13 +35,14 @@ EPOCHS_FOR_CLASSES = {0: 10}
 def default_epochs(rule: dict[int, int], n_samples: int) -> int:
     """Return the number of epochs that "auto" stands for.
 
-    It must depend on nothing that differs between plan and fit, nor on epsilon, which is not there
-    while a search solves for the noise.
+    It must not depend on anything that differs between plan and fit, nor on epsilon, which is not
+    available while a search solves for the noise.
 
     Parameters
     ----------
     rule : dict of int to int
-        Numbers of epochs by the least number of records from which they hold, in rising order.
+        Numbers of epochs by the least number of records for which they are used, in increasing
+        order.
     n_samples : int
         The public number of records.
 
@@ -52,13 +53,13 @@ def default_epochs(rule: dict[int, int], n_samples: int) -> int:
     return [epochs for least, epochs in rule.items() if n_samples >= least][-1]
 
 
-# Of a rate that is "auto": the standard deviation by which noise may move a weight, and between
-# which rates that is followed. The measurements are in docs/defaults.md.
+# For the rate "auto": the standard deviation by which noise may move a weight, and the limits of
+# the rate. The measurements are in docs/defaults.md.
 _NOISE_OF_WEIGHTS, _RATES = 0.18, (0.5, 2.0)
 
 
 def default_rate(plan: NoisyGradientPlan) -> float:
-    """Return the learning rate that "auto" stands for, from a plan and so from public numbers."""
+    """Return the learning rate for "auto", from a plan and therefore from public numbers."""
     noise = plan.noise_multiplier * math.sqrt(plan.steps) / plan.batch_size
     low, high = _RATES
     return min(max(_NOISE_OF_WEIGHTS / max(noise, 1e-9), low), high)
@@ -104,21 +105,21 @@ def _policy_name(callback: Any) -> str:
     return policy if isinstance(policy, str) else getattr(policy, "__name__", str(policy))
 
 
-# Instances, or classes and factories to be called with the arguments of the component.
+# Instances, or classes and factories that are called with the arguments of the component.
 ModuleLike: TypeAlias = nn.Module | Callable[..., nn.Module]
 OptimizerFactory = Callable[..., torch.optim.Optimizer]
 Callbacks = Sequence[Any] | Literal["disable"] | None
 GradSampleMode = Literal["auto", "hooks", "functorch", "ghost"]
 PredictNonlinearity = Callable[[torch.Tensor], torch.Tensor] | Literal["auto"] | None
 
-# Of noise in units of the clipping norm.
+# Limit of the noise in units of the clipping norm.
 _LEAST_NOISE = 1e-6
 # Components of skorch that would draw batches or read data outside of `fit`.
 _REFUSED_COMPONENTS = ("compile", "dataset", "iterator_train", "train_split")
 
 
 class NetParameters(PrivateEstimatorMixin):
-    """Names and domains of a net's parameters, where skorch takes any keyword."""
+    """Names and domains of a net's parameters; skorch itself accepts any keyword."""
 
     module: ModuleLike
     criterion: ModuleLike
@@ -135,15 +136,15 @@ class NetParameters(PrivateEstimatorMixin):
     callbacks: Any
     train_split: None
     device: str | torch.device
-    # What "auto" epochs are, by the number of records.
+    # Meaning of "auto" epochs, by the number of records.
     _epochs_by_size: dict[int, int]
-    # skorch's.
+    # Parameters of skorch.
     prefixes_: Sequence[str]
     _params_to_validate: set[str]
 
     @classmethod
     def _own_names(cls) -> list[str]:
-        """Return the named parameters of the class and of those it descends from."""
+        """Return the named parameters of the class and of its base classes."""
         kinds = [kind for kind in cls.__mro__ if issubclass(kind, NetParameters)]
         return sorted({name for kind in kinds for name, _ in named_parameters(kind.__init__)})
 
@@ -155,7 +156,7 @@ class NetParameters(PrivateEstimatorMixin):
         return {}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; fitted attributes stay as they are until the next fit.
+        """Set parameters; fitted attributes stay unchanged until the next fit.
 
         Parameters
         ----------
@@ -175,14 +176,14 @@ class NetParameters(PrivateEstimatorMixin):
                     f"parameters are: {self._own_names()}, and those of components with a prefix, "
                     "such as module__hidden."
                 )
-            # Around skorch, which takes a module that is set outside of its hooks for a mistake.
+            # Bypass skorch, which treats a module that is set outside of its hooks as a mistake.
             object.__setattr__(self, name, value)
             if is_nested:
                 self._params_to_validate.add(name)
         return self
 
     def _check_parameters(self) -> None:
-        """Refuse bad parameters, before any data are read."""
+        """Validate the parameters, before any data are read."""
         self._check_sizes()
         self._check_noise()
         check_real(self.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e6)
@@ -202,7 +203,7 @@ class NetParameters(PrivateEstimatorMixin):
         _check_device(self.device)
 
     def _takes_most_steps(self) -> bool:
-        """Return whether a fit takes as many steps of a given noise as the budget pays for."""
+        """Return whether a fit takes all steps of a given noise that its budget pays for."""
         return isinstance(self.max_epochs, str) and self.max_epochs == MAX_EPOCHS
 
     def _takes_default_epochs(self) -> bool:
@@ -219,7 +220,7 @@ class NetParameters(PrivateEstimatorMixin):
             return
         if self.noise_multiplier is not None:
             self._checked_delta()
-            # Less would be lost in the digits of a gradient.
+            # With less than this, a gradient's digits would be lost.
             check_real(self.noise_multiplier, name="noise_multiplier", lower=_LEAST_NOISE)
             return
         epsilon, delta = self._checked_budget()
@@ -257,18 +258,18 @@ class NetParameters(PrivateEstimatorMixin):
             )
 
     def _epochs_for(self, n_samples: int) -> float | Literal["max"]:
-        """Return the number of epochs for so many records; "max" stays as it is."""
+        """Return the number of epochs for a number of records; "max" stays unchanged."""
         if self._takes_default_epochs():
             return default_epochs(self._epochs_by_size, n_samples)
         return cast(float | Literal["max"], self.max_epochs)
 
     def _epochs_of(self, plan: NoisyGradientPlan) -> float:
-        """Return the number of epochs of a plan, as it was given where it was."""
+        """Return the number of epochs of a plan, or the given number."""
         epochs = self._epochs_for(plan.n_samples)
         return plan.epochs if isinstance(epochs, str) else float(epochs)
 
     def _plan_before_data(self, n_samples: int) -> NoisyGradientPlan:
-        """Return the plan of a fit to so many records, from public numbers alone."""
+        """Return the plan of a fit to a number of records, from public numbers only."""
         self._check_parameters()
         return self._plan(self._public_size(check_integer(n_samples, name="n_samples", lower=1)))
 

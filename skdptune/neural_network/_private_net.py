@@ -1,4 +1,4 @@
-"""What all private nets share: privacy cost, validation of data, and the report of a fit."""
+"""Base class of all private nets: privacy cost, validation of data, and the report of a fit."""
 
 from __future__ import annotations
 
@@ -24,65 +24,65 @@ from skdptune.neural_network._training_loop import TrainingLoop
 SHARED_TEXT = {
     "shared_parameters": """\
 epsilon : float or None, default=1.0
-    Privacy budget of a fit: the noise is the least that keeps within it. Infinite for no noise.
+    Privacy budget of a fit, with the least noise that meets it. Infinite for no noise.
 delta : float, default=1e-5
     The delta of the budget; far below one over the number of records.
 optimizer : class of torch.optim.Optimizer, default=SGD
-    Takes the steps along the noisy gradients.
+    Makes the steps along the noisy gradients.
 lr : float or "auto"
     Learning rate. "auto", the default of classifiers, is a rule from public numbers: the rate at
-    which noise moves each weight by 0.18 in standard deviation, between 0.5 and 2. It is meant
-    for `max_grad_norm` of about 1. A regressor's default is 0.5.
+    which noise moves each weight by 0.18 in standard deviation, between 0.5 and 2. It is meant for
+    a `max_grad_norm` of about 1. A regressor's default is 0.5.
 max_epochs : float, "auto" or "max", default="auto"
     Expected number of times that each record is used. "auto" follows from the public number of
-    records: 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from
-    4,000 on; 10 for `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" stands for as many
-    steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
+    records. It is 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30
+    from 4,000 on; 10 for `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" takes all steps of
+    noise `noise_multiplier` that `epsilon` and `delta` pay for.
 batch_size : int or float, default=256
     Expected number of records in a batch, or their share of all records; at most all of them.
 max_grad_norm : float, default=1.0
     Norm to which the gradient of each record is clipped.
 noise_multiplier : float, optional
-    Standard deviation of the noise in units of `max_grad_norm`. Given, it replaces `epsilon`;
+    Standard deviation of the noise in units of `max_grad_norm`. If given, it replaces `epsilon`;
     with "max" epochs both are needed.
 grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
     How Opacus computes gradients of records: layer by layer, by torch.func, or their norms only.
     "ghost" is faster and takes less memory, and is offered for networks of linear layers on
     vectors. "auto" is "ghost" for those, and "hooks" for others.
 sampling : {"poisson", "fixed", "allocation"}, default="poisson"
-    "poisson" draws each record for each batch independently. "fixed" draws batches of fixed
-    size, which takes about twice the noise. "allocation" puts each record into one batch of an
-    epoch, at random: use it to have every record once in an epoch, with a little less noise.
+    "poisson" draws each record for each batch independently. "fixed" draws batches of fixed size,
+    which needs about twice the noise. "allocation" puts each record into one batch of an epoch, at
+    random: use it to have every record once in an epoch, with slightly less noise.
 max_physical_batch_size : int, optional
     Largest number of records in memory together; larger batches are processed in pieces.
 fix_module : bool, default=False
     Whether Opacus may replace layers that mix records, such as BatchNorm by GroupNorm.
 callbacks : list, optional
-    skorch callbacks that read no data: schedules of the learning rate, and those with a class
-    attribute ``data_independent = True``, whose author vouches for it.
+    skorch callbacks that do not read data: schedules of the learning rate, and callbacks with a
+    class attribute ``data_independent = True``, for which their author is responsible.
 train_split : None
-    Must be None: scores of validation data that are split off would not be paid for.
+    Must be None: scores of held-out validation data would not be paid for.
 predict_nonlinearity : callable, "auto" or None, default="auto"
-    Applied to outputs to predict, as in skorch.
+    Applied to outputs for predictions, as in skorch.
 device : str or torch.device, default="cpu"
     Device to train on.
 verbose : int, default=0
     Verbosity of skorch.
 random_state : int or None, default=None
-    None draws first weights, batches and noise from the operating system's entropy; a seed gives
-    reproducible research runs.
-    Fits with the same seed, such as clones on two folds, share their noise.
+    None draws initial weights, batches and noise from the operating system's entropy; a seed gives
+    reproducible research runs. Fits with the same seed, such as clones on two folds, share their
+    noise.
 n_public : int, optional
-    Public constant that replaces the number of records, where that number is secret.
+    Public constant in place of the number of records, if that number is secret.
 ledger : PrivacyLedger, optional
-    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    The ledger in which a fit reserves its cost before it reads the data. None uses the active
+    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "class_weight": """\
 class_weight : mapping of class to float, optional
     Weights of classes, by which the clipped gradients of their records are multiplied; classes
-    that are not named weigh 1. They must be public numbers, not counted in the data. They are
-    divided by the largest, so that no record's influence grows and the cost stays. For a rare
-    class take `skdptune.calibration.PrivateThreshold` instead.""",
+    that are not named have weight 1. They must be public numbers, not counted in the data. They
+    are divided by the largest weight, so that no record's influence grows and the cost stays the
+    same. For a rare class use `skdptune.calibration.PrivateThreshold` instead.""",
     "components": """\
 **components
     Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.""",
@@ -90,9 +90,9 @@ class_weight : mapping of class to float, optional
 module_ : torch.nn.Module
     The trained network, without Opacus.
 lr_ : float
-    The learning rate, also where `lr` is "auto".
+    The learning rate that was used, also if `lr` is "auto".
 max_epochs_ : float
-    Number of epochs, also where `max_epochs` is "auto" or "max".
+    The number of epochs that was used, also if `max_epochs` is "auto" or "max".
 plan_ : NoisyGradientPlan
     Sampling rate, number of steps and noise.
 privacy_ : PrivacyReport
@@ -115,7 +115,7 @@ _COST_PARAMETERS = frozenset(
 )
 
 
-# Beside the present value, in units of it.
+# Values to search in addition to the current one, as multiples of it.
 _SUGGESTED = (1.0 / 3.0, 3.0)
 
 
@@ -126,9 +126,9 @@ _REFUSED_WEIGHTS = (
 
 
 class PrivateNet(NetParameters, TrainingLoop):
-    """What DPNeuralNetClassifier and DPNeuralNetRegressor add to skorch's nets."""
+    """The private part of all nets, in addition to skorch's."""
 
-    # Public classes give the defaults, and spell out skorch's parameters.
+    # Public classes define the defaults, and list skorch's parameters.
     def __init__(
         self,
         module: ModuleLike,
@@ -160,12 +160,12 @@ class PrivateNet(NetParameters, TrainingLoop):
         self.ledger = ledger
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return the privacy cost of a fit, from the parameters and public sizes alone.
+        """Return the privacy cost of a fit, from the parameters and public sizes only.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
             Not used.
 
@@ -179,8 +179,8 @@ class PrivateNet(NetParameters, TrainingLoop):
     def noise_parameter(self) -> str | None:
         """Name of the parameter that sets the noise of a fit and changes nothing else, or None.
 
-        Given in place of `epsilon`, the same noise makes the same fit. With "max" epochs it sets
-        the number of steps instead.
+        If it is given in place of `epsilon`, the same noise gives the same fit. With "max" epochs
+        it sets the number of steps instead.
         """
         return None if self._takes_most_steps() else "noise_multiplier"
 
@@ -195,7 +195,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
             Not used.
 
@@ -207,21 +207,21 @@ class PrivateNet(NetParameters, TrainingLoop):
         return float(self._plan_before_data(n_samples).noise_multiplier)
 
     def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
-        """Return the number that "auto" or "max" stands for, under the name of the parameter.
+        """Return the number of epochs for "auto" or "max", under the name of the parameter.
 
-        Set beside the same ``noise_multiplier`` it makes the same fit, whatever ``epsilon`` is.
+        Together with the same ``noise_multiplier`` it gives the same fit, whatever ``epsilon`` is.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
             Not used.
 
         Returns
         -------
         dict
-            Empty where the number of epochs is given.
+            Empty if the number of epochs is given.
         """
         if not isinstance(self.max_epochs, str):
             return {}
@@ -244,10 +244,10 @@ class PrivateNet(NetParameters, TrainingLoop):
 
         Notes
         -----
-        *batch_size* becomes a share of the records, as large as it is of `n_final`. That keeps the
+        *batch_size* becomes the share of the records that it has for `n_final`. That keeps the
         sampling rate, the number of steps, the noise multiplier and the privacy cost.
 
-        *max_epochs* of "auto" becomes the number that it is for `n_final`, for the same reason.
+        *max_epochs* of "auto" becomes its value for `n_final`, for the same reason.
 
         *lr* of plain SGD is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
         arXiv:2301.11989, section 3.2), which keeps the size of the noise that a step adds to the
@@ -274,15 +274,15 @@ class PrivateNet(NetParameters, TrainingLoop):
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
             Not used.
 
         Returns
         -------
         dict of lists
-            The present value of each, a third and three times of it. A search varies one
-            parameter at a time.
+            The current value of each, a third and three times of it. A search varies one parameter
+            at a time.
         """
         self._check_parameters()
         present = {
@@ -296,7 +296,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         }
 
     def _present_rate(self, n_samples: int) -> float:
-        """Return the learning rate of a fit to so many records, also where it is "auto"."""
+        """Return the learning rate of a fit to a number of records, also if it is "auto"."""
         rate = getattr(self, self._rate_name)
         if self._rate_name == "lr" and self._takes_default_rate():
             return default_rate(self._plan_before_data(n_samples))
@@ -304,18 +304,18 @@ class PrivateNet(NetParameters, TrainingLoop):
 
     @property
     def _rate_name(self) -> str:
-        # skorch prefers the one with the prefix.
+        # skorch prefers the parameter with the prefix.
         return "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
-        """Train the module privately, from fresh weights.
+        """Train the module privately, from new initial weights.
 
         Parameters
         ----------
         X : array-like or tensor of shape (n_samples, ...)
-            Records, converted to 32-bit floating-point numbers. One that then holds anything but
-            finite numbers, or has no proper label or target, counts as a record of zeros with the
-            first label, or the target 0: it cannot make the fit fail.
+            Records, converted to 32-bit floating-point numbers. A record with entries that are
+            then not finite, or without a proper label or target, counts as a record of zeros with
+            the first label, or the target 0: it cannot make the fit fail.
         y : array-like or tensor of shape (n_samples,) or (n_samples, n_targets)
             Labels or targets.
 
@@ -331,7 +331,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         return self._train_alone(self._training_run(X, y))
 
     def _try_on_made_up(self, X: Any, y: Any) -> None:
-        """Refuse a module or a criterion by a trial on made-up records, before a ledger pays."""
+        """Check module and criterion on made-up records, before a ledger pays."""
         if not hasattr(X, "shape"):
             return
         net = clone(self)
@@ -365,7 +365,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         )
 
     def _weights_of_codes(self) -> torch.Tensor | None:
-        """Return the factor in [0, 1] of the records of each class; None where there are none."""
+        """Return the factor in [0, 1] of the records of each class; None without class weights."""
         return None
 
     def _finish(self, plan: NoisyGradientPlan, steps_taken: int) -> Self:
@@ -379,7 +379,7 @@ class PrivateNet(NetParameters, TrainingLoop):
     def fit_many(
         cls, estimators: Sequence[PrivateNet], X: Any, y: Any, *, return_exceptions: bool = False
     ) -> list[Any]:
-        """Train many nets together, each on batches and with noise of its own.
+        """Train many nets together, each with its own batches and noise.
 
         Parameters
         ----------
@@ -398,12 +398,12 @@ class PrivateNet(NetParameters, TrainingLoop):
 
         See Also
         --------
-        PopulationTrainer : The same, with a limit of memory.
+        PopulationTrainer : The same, with a memory limit.
         """
         return PopulationTrainer().fit(estimators, X, y, return_exceptions=return_exceptions)
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return records, targets as the criterion takes them, and the number of outputs."""
+        """Return records, targets in the form for the criterion, and the number of outputs."""
         raise NotImplementedError
 
     def _validated_pair(self, X: Any, y: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -418,7 +418,7 @@ class PrivateNet(NetParameters, TrainingLoop):
             min_samples=1 if self.n_public is None else 0,
             **settings,
         )
-        # Tensors share this memory, which must not be the caller's, nor read-only.
+        # Tensors share this memory, so it must be neither the caller's nor read-only.
         return own_array(rows, X), targets
 
     def _check_finite(self) -> None:
@@ -433,7 +433,7 @@ class PrivateNet(NetParameters, TrainingLoop):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -480,14 +480,14 @@ class PrivateNet(NetParameters, TrainingLoop):
 
 
 def as_array(values: Any) -> Any:
-    """Return torch tensors as NumPy arrays, and anything else as it is."""
+    """Return torch tensors as NumPy arrays, and other objects unchanged."""
     if isinstance(values, torch.Tensor):
         return values.detach().cpu().numpy()
     return values
 
 
 def own_array(rows: np.ndarray, given: Any) -> np.ndarray:
-    """Return rows in memory that is not the caller's, in C order."""
+    """Return rows in new memory, in C order."""
     is_own = rows.flags.c_contiguous and rows.flags.writeable
     if is_own and isinstance(given, np.ndarray) and not np.may_share_memory(rows, given):
         return rows

@@ -23,7 +23,7 @@ from skdptune.neural_network._parameters import (
 )
 from skdptune.neural_network._private_net import SHARED_TEXT, PrivateNet
 
-# What half of the public range of targets is to a net: steps suit targets of about this size.
+# Half of the target range in units of the net: steps suit targets of about this size.
 _HALF_RANGE = 2.5
 
 
@@ -32,22 +32,22 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     """Neural network regressor, trained with differential privacy (DP-SGD).
 
     A skorch net whose gradients Opacus clips and adds noise to. Use it for one or more numeric
-    targets where a linear model is too simple, and give it the public range of the targets.
+    targets if a linear model is too simple, and give it the public range of the targets.
 
     Parameters
     ----------
     module : torch.nn.Module or its class, default=MLP
-        The network, with one output per target. The modules of this package are given their
-        sizes, as is any class with arguments `input_shape` and `n_outputs`. An instance is copied
-        before it is trained.
+        The network, with one output per target. The modules of this package get their sizes from
+        the net, as does any class with arguments `input_shape` and `n_outputs`. An instance is
+        copied before it is trained.
     criterion : class of torch.nn loss, default=MSELoss
         With ``reduction="none"`` it must return losses of the targets' shape; a record's loss is
         the mean over its targets.
     {shared_parameters}
     target_bound : float or tuple (lower, upper), optional
-        Bound on the absolute value of a target, or its public range; what lies beyond is clipped.
-        The net is trained on targets from the middle of the range, in units in which half of the
-        range is 2.5. None trains on the targets as they are, whose size should be about 1.
+        Bound on the absolute value of a target, or its public range; values beyond it are clipped.
+        The net is trained on targets relative to the middle of the range, in units in which half
+        of the range is 2.5. None trains on the unchanged targets, whose size should be about 1.
     {components}
 
     Attributes
@@ -64,8 +64,8 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     Theorem U4.
 
     The privacy guarantee is that of `DPNeuralNetClassifier`. The gradient of a squared error grows
-    with the error, and is then clipped, so that large targets are learned slowly, and so is a
-    constant far from 0. With `target_bound` the net learns neither.
+    with the error, and is then clipped. Large targets are therefore learned slowly, and so is a
+    constant far from 0. With `target_bound` the net need not learn either.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     """
 
     _can_train_together = True
-    # Told to pipelines: a schema need not know the range.
+    # For pipelines: a schema need not state the range.
     _has_optional_bound = True
     _epochs_by_size = EPOCHS_FOR_TARGETS
 
@@ -148,7 +148,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
             self._unit, dtype = float(half) / _HALF_RANGE, np.float64
         X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=dtype)
         if self.target_bound is not None:
-            # Theorem U4: each target by itself, to a public range and by public constants.
+            # Theorem U4: each target separately, to a public range and by public constants.
             y = (np.clip(y, *target_range(self.target_bound)) - self._middle) / self._unit
         columns = as_columns(y)
         self._is_flat = y.ndim == 1
@@ -217,13 +217,13 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a noisy regressor."""
         tags = super().__sklearn_tags__()
-        # With the few dozen records of a test, noise hides what a private model learns.
+        # In the tests' few dozen records, noise dominates any private model.
         tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = True
         return tags
 
 
 def as_columns(targets: np.ndarray) -> np.ndarray:
-    """Return a copy of targets as 32-bit numbers, one column for each."""
+    """Return a copy of targets as 32-bit numbers, with one column for each target."""
     columns = targets[:, None] if targets.ndim == 1 else targets
     return np.array(columns, dtype=np.float32, order="C")

@@ -1,4 +1,4 @@
-"""The training of a private net: its components, and counted steps on clipped, noisy gradients."""
+"""Training of a private net: its components, and counted steps on clipped, noisy gradients."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _NOT_OFFERED = (
 
 
 def not_offered(name: str) -> AttributeError:
-    """Return the error for a method of skorch that a private net must not have."""
+    """Return the error for a skorch method that a private net must not have."""
     return AttributeError(_NOT_OFFERED.format(name=name))
 
 
 class NetComponents(NeuralNet):
-    """skorch's hooks, so that each fit starts afresh and nothing else trains."""
+    """skorch's hooks, changed so that each fit starts anew and no other method trains."""
 
     fix_module: bool
     lr: float | Literal["auto"]
@@ -57,11 +57,11 @@ class NetComponents(NeuralNet):
 
     @property
     def _default_callbacks(self) -> list[Any]:
-        # skorch's would record losses, scores and times.
+        # skorch's history would record losses, scores and times.
         return []
 
     def initialize_module(self) -> Self:
-        """Make a fresh module; one of this package is given the sizes of the data."""
+        """Make a new module; one of this package gets the sizes of the data."""
         sizes = getattr(self, "_sizes", {})
         # Layers that are passed as arguments belong to the caller and must not be trained.
         kwargs = copy.deepcopy(self.get_params_for("module"))
@@ -80,7 +80,7 @@ class NetComponents(NeuralNet):
                 "module must be a torch.nn.Module, or a class or function that makes one; got "
                 f"{type(module).__name__}."
             )
-        # A factory, or a class with a layer of its own, may return the same layers again.
+        # A factory, or a class with a shared layer, may return the same layers again.
         module = copy.deepcopy(module)
         if sizes and not any(parameter.requires_grad for parameter in module.parameters()):
             raise ValueError("module must have parameters to train; got none.")
@@ -103,7 +103,7 @@ class NetComponents(NeuralNet):
     def initialize_optimizer(self, triggered_directly: bool | None = None) -> Self:
         """Make the optimizer; a learning rate of "auto" is that of the fit."""
         given = self.lr
-        # Around skorch, which takes a parameter that is set for a change by the user.
+        # Bypass skorch, which treats a set parameter as a change by the user.
         self.__dict__["lr"] = getattr(self, "lr_", 0.5) if isinstance(given, str) else given
         try:
             super().initialize_optimizer(triggered_directly)
@@ -112,7 +112,7 @@ class NetComponents(NeuralNet):
         return self
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
-        """Return batches to predict for; batches to train on are drawn by `fit` alone."""
+        """Return batches for prediction; only `fit` draws batches for training."""
         if training:
             raise not_offered("get_iterator(training=True)")
         settings = {"batch_size": _PREDICTION_BATCH, **self.get_params_for("iterator_valid")}
@@ -121,8 +121,8 @@ class NetComponents(NeuralNet):
     def forward_iter(self, X: Any, *arguments: Any, **settings: Any) -> Iterator[Any]:
         """Yield outputs for one batch after another; called by skorch.
 
-        A copy of the module sees the records, and may keep something of them. The module itself is
-        published, by a search after it has predicted for private records.
+        A copy of the module sees the records, and may keep information about them. The module
+        itself is published; a search publishes it after predictions for private records.
 
         Parameters
         ----------
@@ -145,20 +145,20 @@ class NetComponents(NeuralNet):
 
     @property
     def partial_fit(self) -> Any:
-        """Not offered: training in pieces would have a privacy cost that nothing counts."""
+        """Not offered: training in pieces would have a privacy cost that is not counted."""
         raise not_offered("partial_fit")
 
     def fit_loop(self, X: Any, y: Any = None, **refused: Any) -> Any:
-        """Refuse: training in pieces would have a privacy cost that nothing counts."""
+        """Raise an error: training in pieces would have a privacy cost that is not counted."""
         raise not_offered("fit_loop")
 
     def train_step_single(self, batch: Any, **refused: Any) -> Any:
-        """Refuse: it would compute gradients that are neither clipped nor noised."""
+        """Raise an error: it would compute gradients that are neither clipped nor noised."""
         raise not_offered("train_step_single")
 
 
 class TrainingLoop(NetComponents):
-    """The pieces of a net's `fit`, in place of skorch's loop over a data loader.
+    """The parts of a net's `fit`, which replace skorch's loop over a data loader.
 
     Notes
     -----
@@ -169,7 +169,7 @@ class TrainingLoop(NetComponents):
     max_epochs: float | Literal["auto", "max"]
     # Set only during `fit`: training outside of it would not be charged.
     _engine: NoisySteps | None = None
-    # Copies of module and criterion that meet no record, from the start of `fit` to its end.
+    # Copies of module and criterion that see no record, from the start of `fit` to its end.
     _unused: tuple[torch.nn.Module, Any] | None = None
 
     def _train_alone(self, run: TrainingRun) -> Any:
@@ -196,9 +196,9 @@ class TrainingLoop(NetComponents):
             check_losses(self.module_, fresh_losses, shape, run.targets, self.device)
 
     def _publish(self) -> None:
-        """Put copies that no record has met in the place of all that was trained on records.
+        """Replace everything that was trained on records by copies that have seen no record.
 
-        They get the trained weights, and nothing else.
+        The copies get the trained weights, and nothing else.
 
         Notes
         -----
@@ -219,7 +219,7 @@ class TrainingLoop(NetComponents):
         self.initialize_optimizer()
         for _, callback in self.callbacks_:
             if type(callback) is LRScheduler:
-                # It holds the optimizer, and with it what was trained.
+                # The optimizer refers to the trained objects.
                 callback.initialize()
         # A callback may hold the trained module, where it and Opacus have kept records.
         for parameter in weights.values():
@@ -229,7 +229,7 @@ class TrainingLoop(NetComponents):
 
     @contextmanager
     def _trial_losses(self) -> Iterator[Callable[[], LossPerRecord]]:
-        """Yield what makes losses, by a copy of the criterion for each time that it is called."""
+        """Yield a function that makes losses, with a new copy of the criterion for each call."""
         criterion = self.criterion_
 
         def fresh_losses() -> LossPerRecord:
@@ -248,14 +248,14 @@ class TrainingLoop(NetComponents):
 
     @contextmanager
     def _seeded_torch(self, rng: np.random.Generator) -> Iterator[None]:
-        # Modules draw from torch's global generators by themselves, as for first weights.
+        # Modules draw from torch's global generators, for example for initial weights.
         device = torch.device(self.device)
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(int(rng.integers(0, 2**63 - 1)))
             yield
 
     def _train(self, run: TrainingRun) -> int:
-        """Take the planned steps, and return how many were taken."""
+        """Take the planned steps, and return the number taken."""
         engine = NoisySteps(
             self.module_,
             self.optimizer_,
@@ -297,7 +297,7 @@ class TrainingLoop(NetComponents):
             parameter.data.zero_()
 
     def _take_steps(self, run: TrainingRun) -> None:
-        # Callbacks are notified, but are given no data.
+        # Callbacks are notified, but get no data.
         self.notify("on_train_begin", X=None, y=None)
         try:
             with Progress(type(self).__name__) as progress:
@@ -305,7 +305,7 @@ class TrainingLoop(NetComponents):
                     progress.count(done, run.plan.steps, "steps")
                     self.train_step((run.X[rows], run.targets[rows]))
         except KeyboardInterrupt:
-            # As in skorch, what is trained so far is kept; the cost does not become less.
+            # As in skorch, the weights trained so far are kept; the cost stays the same.
             pass
         self.notify("on_train_end", X=None, y=None)
 

@@ -1,4 +1,4 @@
-"""A private estimator for tables of one's own, in one step."""
+"""Make a private estimator for tables with text, dates or missing values, in one step."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ _OTHER_LABELS = (
 def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 5) -> Pipeline:
     """Make a pipeline that encodes a table by its public schema and fits a private estimator.
 
-    The estimator is told what the schema knows, where its own parameters do not say it: the bound
-    on the norm of a row (``data_norm``), the labels (``classes``), the range of the targets of a
-    regression, a net or boosting (``target_bound``), and for models of diffprivlib the ranges of
-    features and targets (``bounds``, ``bounds_X``, ``bounds_y``). The whole costs what the
-    estimator costs.
+    Parameters of the estimator that are not set are taken from the schema. They are the bound on
+    the norm of a row (``data_norm``), the labels (``classes``), and the range of the targets of a
+    regression, a net or boosting (``target_bound``). For models of diffprivlib they are also the
+    ranges of features and targets (``bounds``, ``bounds_X``, ``bounds_y``). The pipeline costs
+    what the estimator costs.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator; it is copied. Of a search, put the pipeline inside.
+        A private estimator; it is copied. For a search, make the pipeline its estimator.
     schema : Schema, dict or str
         See `TableEncoder`.
     n_knots : int or None, default=5
@@ -59,18 +59,18 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
     Returns
     -------
     Pipeline
-        Of the steps "tableencoder" and the estimator's class in small letters, as
-        scikit-learn's ``make_pipeline`` names them, so that a search over `C` is one over
+        With the steps "tableencoder" and the estimator's class name in lower case, as in
+        scikit-learn's ``make_pipeline``. A search over `C` is then one over
         ``"dplogisticregression__C"``.
 
     Raises
     ------
     NoProfileError
-        If the estimator, or a step of it, is not private. The message names its private
+        If the estimator, or one of its steps, is not private. The message names its private
         counterpart.
     ValueError
-        If the schema is wrong, a regression's target has no range (a net needs none), or that of
-        a classifier without ``classes`` is a range.
+        If the schema is wrong, if the target of a regression has no range (a net needs none), or
+        if the target of a classifier without ``classes`` is a range.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
     >>> round(privacy_of(pipeline).epsilon, 1)
     2.0
     """
-    # All that is wrong is said at once, with the names of the steps.
+    # Report all problems at once, with the names of the steps.
     problems: list[tuple[str, Exception]] = []
     known: dict[str, Any] | None = None
     try:
@@ -117,7 +117,7 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
 def _known(encoder: TableEncoder) -> dict[str, Any]:
     """Return parameters of estimators that follow from a schema."""
     known: dict[str, Any] = {"data_norm": encoder.data_norm}
-    # What models of diffprivlib would read off the data: no feature leaves this range.
+    # Models of diffprivlib would otherwise read these from the data: no feature leaves this range.
     known["bounds"] = known["bounds_X"] = (-1.0, 1.0)
     schema: Schema = encoder.schema
     if schema.target_bounds is not None:
@@ -128,7 +128,7 @@ def _known(encoder: TableEncoder) -> dict[str, Any]:
 
 
 def _check_labels(estimator: Any, schema: Schema) -> None:
-    """Raise where a classifier lacks labels of the schema, or would read them off the targets."""
+    """Raise if a classifier lacks labels of the schema, or would read them from the targets."""
     if not has_cost(estimator) or not is_classifier(estimator):
         return
     declared, labels = declared_labels(estimator), schema.target_labels
@@ -142,7 +142,7 @@ def _check_labels(estimator: Any, schema: Schema) -> None:
 
 
 def _check_steps(estimator: Any) -> None:
-    """Raise where a step of a composition learns from private rows."""
+    """Raise if a step of a composition learns from private rows."""
     if isinstance(estimator, _COMPOSITIONS):
         refusals = refusals_of(estimator)
         if refusals:
@@ -150,11 +150,11 @@ def _check_steps(estimator: Any) -> None:
 
 
 def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the parameters that a private estimator leaves open and a schema knows, if any."""
+    """Return the unset parameters of a private estimator that a schema can set, if any."""
     if not has_cost(estimator):
         raise no_profile(estimator)
     known = {"target_bound": None} if known is None else known
-    # Of what is around a model, the parameters of the model.
+    # If an object wraps a model, the parameters of the model.
     prefix = getattr(type(estimator), "_model_prefix", "")
     own = own_parameters(getattr(estimator, prefix.removesuffix("__")) if prefix else estimator)
     is_open = {name for name, value in own.items() if value is None}

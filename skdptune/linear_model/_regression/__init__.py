@@ -1,4 +1,4 @@
-"""Private linear regressions, and the sums over the data that they are fitted to."""
+"""Private linear regressions, and the sums over the data to which they are fitted."""
 
 from skdptune.linear_model._regression._noisy_statistics import (
     AdaSSPLinearRegression,

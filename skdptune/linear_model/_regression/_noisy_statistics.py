@@ -29,12 +29,12 @@ from skdptune.mechanisms._shared import nonprivate_profile
 
 @dataclass(frozen=True)
 class NoisySumsPlan:
-    """The shift of each Gaussian release, in standard deviations, and the cost of all.
+    """The shift of each Gaussian release, in standard deviations, and the joint cost.
 
     Attributes
     ----------
     shift : float
-        Of each release.
+        Shift of each release.
     n_releases : int
     profile : PrivacyProfile
         Releases of shifts a, b, ... compose to one of ``sqrt(a^2 + b^2 + ...)``.
@@ -46,18 +46,18 @@ class NoisySumsPlan:
 
     @property
     def total_shift(self) -> float:
-        """Shift of the one release that all of them compose to."""
+        """Shift of the single release to which all of them compose."""
         return self.shift * math.sqrt(self.n_releases)
 
     @property
     def noise_multiplier(self) -> float:
-        """Noise of each release over its sensitivity."""
+        """Noise of each release divided by its sensitivity."""
         return 1.0 / self.shift
 
 
 @functools.lru_cache(maxsize=256)
 def noisy_sums_plan(epsilon: float, delta: float, n_releases: int) -> NoisySumsPlan:
-    """Return the plan of so many Gaussian releases within a budget.
+    """Return the plan of a number of Gaussian releases within a budget.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def release_sums(
     ----------
     problem : RidgeProblem
     shift : float
-        Sensitivity of each of the two in standard deviations of its noise.
+        Sensitivity of each of the two releases in standard deviations of its noise.
     rng : numpy.random.Generator
         Source of the noise.
 
@@ -101,7 +101,7 @@ def release_sums(
 
 
 def release_gram(problem: RidgeProblem, shift: float, rng: np.random.Generator) -> np.ndarray:
-    """Release the rows' products with rows alone, as `release_sums` does."""
+    """Release only the rows' products with rows, as `release_sums` does."""
     radius2 = problem.radius2
     upper = np.triu_indices(problem.gram.shape[0])
     gram = np.zeros_like(problem.gram)
@@ -112,22 +112,22 @@ def release_gram(problem: RidgeProblem, shift: float, rng: np.random.Generator) 
 def solve_noisy(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarray:
     """Return the weights of a ridge regression on noisy sums.
 
-    Eigenvalues that noise made negative count as 0, since those of no data are negative.
+    Eigenvalues that noise made negative count as 0, since no data have negative ones.
     """
     values, vectors = np.linalg.eigh(gram)
     raised = np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)
     return vectors @ ((vectors.T @ moment).T / raised).T
 
 
-# What did well: docs/defaults.md.
+# Values that did well; see docs/defaults.md.
 N_STEPS = 5
-# Of the squared shift; the rest is for the rows' products with rows.
+# Share of the squared shift; the rest pays for the rows' products with rows.
 STEPS_SHARE = 0.7
-# The largest residual, in units of the bound of targets: the first number up to this noise, and as
-# noise falls up to the last.
+# The largest residual, in units of the bound of targets: the first number up to this noise; as
+# noise falls it grows up to the last number.
 _LEAST_RESIDUAL, _USUAL_NOISE, _LARGEST_RESIDUAL = 1.0 / 3.0, 0.12, 1.0
-# Of weights, in units of the bounds. A row of norm 2^20 sqrt(1.25) and weights of norm 2^12 2^20
-# have a product, and parts of one, below 2^53, where doubles count exactly in any order.
+# Limits of weights, in units of the bounds. A row of norm 2^20 sqrt(1.25) and weights of norm 2^12
+# 2^20 have a product, and parts of one, below 2^53, where doubles count exactly in any order.
 _LARGEST_WEIGHTS = 2.0**12
 
 
@@ -137,7 +137,7 @@ def largest_residual(shift: float, n_samples: int, width: int) -> float:
     Parameters
     ----------
     shift : float
-        Of the one Gaussian release that a fit costs.
+        Shift of the one Gaussian release that a fit costs.
     n_samples : int
         Number of records, or the public constant for it.
     width : int
@@ -145,9 +145,9 @@ def largest_residual(shift: float, n_samples: int, width: int) -> float:
 
     Notes
     -----
-    Short residuals need less noise, but take no notice of how far a target is. Noise is about
-    that on an eigenvalue of ``X'X``, if half of the squared shift is for it, over the mean of
-    these for rows of norm 1.
+    Short residuals need less noise, but do not show how far away a target is. The noise is about
+    that on an eigenvalue of ``X'X``, if half of the squared shift pays for it, divided by the mean
+    eigenvalue for rows of norm 1.
     """
     noise = math.sqrt(2.0) * width**1.5 / (shift * n_samples)
     wanted = _LEAST_RESIDUAL * math.sqrt(_USUAL_NOISE / noise)
@@ -163,8 +163,8 @@ def refined_weights(
 ) -> np.ndarray:
     """Return weights after steps towards smaller residuals.
 
-    The rows' products with rows are released once. Each step then releases the rows' products
-    with what the weights so far leave of the targets, cut to a limit.
+    The rows' products with rows are released once. Each step then releases the rows' products with
+    the current residuals of the targets, cut to a limit.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def refined_weights(
     blocks : callable
         Reads the records, as `SufficientStatistics.blocks` does.
     shift : float
-        Of the one Gaussian release that all of it costs.
+        Shift of the one Gaussian release that all releases cost together.
     limit : float
         The largest residual, from `largest_residual`.
     rng : numpy.random.Generator
@@ -199,12 +199,12 @@ def refined_weights(
 
 
 def whole_weights(weights: np.ndarray) -> np.ndarray:
-    """Return weights as whole numbers, in units of 2^-20, of norm 2^32 at most.
+    """Return weights as integers, in units of 2^-20, of norm 2^32 at most.
 
     Parameters
     ----------
     weights : ndarray of shape (width,) or (width, n_targets)
-        In units of the bounds. What is no finite number becomes 0. The norm is that of a column.
+        In units of the bounds. Numbers that are not finite become 0. The norm is that of a column.
     """
     finite = np.where(np.isfinite(weights), weights, 0.0)
     # Squares of the largest numbers would overflow.
@@ -220,7 +220,7 @@ def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: fl
     Parameters
     ----------
     blocks : iterable of ndarray
-        Rows and, in the last columns, targets: whole numbers, in units of 2^-20 of the bounds.
+        Rows and, in the last columns, targets: integers, in units of 2^-20 of the bounds.
     weights : ndarray
         From `whole_weights`.
     limit : float
@@ -246,29 +246,29 @@ def exact_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: float
     return total
 
 
-# Probability with which the rule for the ridge errs; it concerns the model, not privacy.
+# Probability that the rule for the ridge errs; it concerns the model, not privacy.
 _CHOICE_FAILURE = 0.05
 
 
 @with_shared_text(REGRESSOR_TEXT)
 class NoisyStatisticsRidge(PrivateLinearRegressor):
-    r"""Differentially private ridge regression on noisy sums of products; the one to start with.
+    r"""Differentially private ridge regression on noisy sums of products: the recommended start.
 
-    The sums ``X'X`` are released with Gaussian noise, and then five times those of the rows with
-    what the weights so far leave of the targets; each of these is a step towards smaller
-    residuals. With its default regularization it had the lowest error, or one within the standard
-    errors of it, on all data sets of the benchmark of the regressions. A fit costs exactly one
-    Gaussian release, whatever `alpha` is and whether steps are taken.
+    The sums ``X'X`` are released with Gaussian noise, and then five times the sums of the rows
+    with the residuals of the current weights; each of these is a step towards smaller residuals.
+    With its default regularization it had the lowest error, or one within its standard errors, on
+    all data sets of the benchmark of the regressions. A fit costs exactly one Gaussian release,
+    whatever `alpha` is and whether or not steps are taken.
 
     Parameters
     ----------
     {epsilon}
     {delta}
     alpha : float, optional
-        Regularization strength, as of scikit-learn's ``Ridge``. None follows the noise: the root
-        of the number of weights times the standard deviation of the noise on ``X'X``, half of
-        what its eigenvalues may be moved by. With an `alpha`, one ridge regression is solved on
-        noisy sums ``X'X`` and ``X'y``, without steps.
+        Regularization strength, as in scikit-learn's ``Ridge``. None follows from the noise: the
+        root of the number of weights times the standard deviation of the noise on ``X'X``, which
+        is half of the distance by which its eigenvalues may be moved. With an `alpha`, one ridge
+        regression is solved on noisy sums ``X'X`` and ``X'y``, without steps.
     {bounds_and_intercept}
     {randomness_and_size}
 
@@ -276,7 +276,7 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     ----------
     {shared_attributes}
     n_iter_ : int
-        Number of steps: 5, or 0 where one ridge regression was solved.
+        Number of steps: 5, or 0 if one ridge regression was solved.
 
     Notes
     -----
@@ -286,16 +286,16 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     2018); each number of the sums is exact before the noise is added. Eigenvalues that the noise
     made negative count as 0.
 
-    30 % of the squared shift is for ``X'X``, the rest for five releases of ``X'r``, where r is
-    what the weights leave of the targets, clipped to a third of their bound, or to more where
-    there is little noise. The ridge that noise asks for biases one solution, further steps take
-    that bias away, and short residuals need less noise. ``docs/defaults.md`` has the evidence.
-    Steps read the records again. None are taken with data that are read piece by piece
-    (iterators, memory-mapped and dask arrays), without noise, and in `fit_statistics`: half of
-    the squared shift is then for ``X'X`` and half for ``X'y``.
+    30 % of the squared shift pays for ``X'X``, and the rest for five releases of ``X'r``. Here r
+    are the residuals, clipped to a third of the targets' bound, or to more if there is little
+    noise. The ridge that noise requires biases one solution, further steps remove that bias, and
+    short residuals need less noise. ``docs/defaults.md`` has the evidence. Steps read the records
+    again. Steps are not taken with data that are read piece by piece (iterators, memory-mapped and
+    dask arrays), without noise, and in `fit_statistics`: half of the squared shift then pays for
+    ``X'X`` and half for ``X'y``.
 
     Several targets are fitted at once, with one release of ``X'X``: `y` has a column for each, and
-    `target_bound` is one range for all or a list of ranges. With k targets noise on ``X'y`` is
+    `target_bound` is one range for all or a list of ranges. With k targets, noise on ``X'y`` is
     larger by the root of k, at the cost of one target, since a record has k residuals.
 
     Examples
@@ -325,11 +325,12 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
             if blocks and math.isfinite(total):
                 self.n_iter_ = N_STEPS
                 n_samples = self._public_size(problem.n_public)
-                # Of each target's noise.
+                # Noise of each target.
                 shift = total / problem.joint_norm
                 limit = largest_residual(shift, n_samples, len(problem.moment))
                 return refined_weights(problem, blocks, total, limit, rng)
-            # Eigenvalues of symmetric noise are up to twice as large; less ridge has less bias.
+            # Eigenvalues of symmetric noise are up to twice as large; a smaller ridge has less
+            # bias.
             ridge = math.sqrt(len(problem.moment)) * problem.radius2 / plan.shift
         return solve_noisy(*release_sums(problem, plan.shift, rng), ridge)
 
@@ -339,16 +340,16 @@ class AdaSSPLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression on noisy sums that adapts to the data.
 
     The least eigenvalue of ``X'X`` is released, too, and the regularization is what the noise
-    needs beyond it. For comparison with the literature; `NoisyStatisticsRidge` is as accurate or
-    more so on most data.
+    needs in addition to it. It exists for comparison with the literature; `NoisyStatisticsRidge`
+    is as accurate or more so on most data.
 
     Parameters
     ----------
     {epsilon}
     {delta}
     alpha : float, optional
-        Regularization strength, as of scikit-learn's ``Ridge``, below which the rule never goes.
-        None leaves the rule alone, like 0.
+        Regularization strength, as in scikit-learn's ``Ridge``, which the rule never goes below.
+        None has the same effect as 0.
     {bounds_and_intercept}
     {randomness_and_size}
 

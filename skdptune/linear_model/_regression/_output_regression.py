@@ -28,7 +28,7 @@ from skdptune.mechanisms._shared import nonprivate_profile
 
 @dataclass(frozen=True)
 class OutputRegressionPlan:
-    """A ridge, the noise on its weights, and what it costs.
+    """A ridge, the noise on its weights, and its cost.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ def output_regression_plan(
     Parameters
     ----------
     epsilon, delta : float
-        Normal noise where delta is positive; an infinite epsilon means none.
+        Normal noise if delta is positive; an infinite epsilon means no noise.
     ridge : float or None
         For rows of norm 1; None balances noise and bias.
     radius2, n_public : float, int
@@ -79,10 +79,11 @@ def output_regression_plan(
 
 
 def weights_sensitivity(radius2: float, ridge: Any, n_public: int) -> Any:
-    """Return how far one record moves the solution of a ridge regression at most.
+    """Return the largest distance by which one record moves the solution of a ridge regression.
 
-    In units of the bounds. With r the residual of the record under the smaller set's solution, H
-    of the larger set: the move is ``H^-1 z r``, and ``norm(H^-1 z) <= norm(z) / ridge``.
+    In units of the bounds. Let r be the residual of the record under the smaller set's solution,
+    and H the matrix of the larger set. The solution moves by ``H^-1 z r``, and
+    ``norm(H^-1 z) <= norm(z) / ridge``.
 
     Notes
     -----
@@ -95,18 +96,18 @@ def weights_sensitivity(radius2: float, ridge: Any, n_public: int) -> Any:
 class OutputPerturbationLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression that adds noise to the weights.
 
-    The noise is that for the worst data that there can be. It is the only one of these regressions
-    for ``delta=0``; with a positive `delta`, `NoisyStatisticsRidge` is more accurate on most data.
+    The noise is calibrated to the worst possible data. It is the only one of these regressions for
+    ``delta=0``; with a positive `delta`, `NoisyStatisticsRidge` is more accurate on most data.
 
     Parameters
     ----------
     {epsilon}
     delta : float, default=1e-5
-        The other number of the budget, far below 1 over the number of records. The noise is normal
-        if it is positive; 0 gives pure differential privacy.
+        Delta of the budget, far below 1 over the number of records. The noise is normal if it is
+        positive; 0 gives pure differential privacy.
     alpha : float, optional
-        Regularization strength, as of scikit-learn's ``Ridge``. None balances bounds on the noise
-        and on the bias, from public sizes alone.
+        Regularization strength, as in scikit-learn's ``Ridge``. None balances bounds on the noise
+        and on the bias, from public sizes only.
     {bounds_and_intercept}
     {randomness_and_size}
 
@@ -135,7 +136,7 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
 
     def _plan(self, n_public: int, n_features: int | None) -> OutputRegressionPlan:
         epsilon, delta = self._checked_budget()
-        # The number of features, through the default norm, changes the noise alone.
+        # The number of features, through the default norm, changes only the noise.
         ridge = self._scaled_alpha(1 if n_features is None else n_features)
         radius2 = squared_radius(self.fit_intercept)
         return output_regression_plan(epsilon, delta, ridge, radius2, n_public)

@@ -1,4 +1,4 @@
-"""Regressions by one posterior sample: at released bounds, or for any data there can be."""
+"""Regressions by one posterior sample: at released bounds, or for any possible data."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ class PTRLinearRegression(PosteriorSampleRegressor):
 
     The weights are one draw of ``Normal(t, (precision H)^-1)`` with ``H = X'X + ridge I`` and the
     ridge solution t. How precise the draw may be depends on the least eigenvalue of ``X'X`` and on
-    how large residuals can be; noisy bounds on both are released before it. For comparison with
-    the literature; `NoisyStatisticsRidge` is more accurate on most data.
+    how large residuals can be; noisy bounds on both are released before it. It exists for
+    comparison with the literature; `NoisyStatisticsRidge` is more accurate on most data.
 
     Parameters
     ----------
     {epsilon}
     {delta}
     alpha : float, optional
-        Regularization strength, as of scikit-learn's ``Ridge``. Mode "adaptive" raises it to what
-        `max_leverage` needs beyond the released eigenvalue; None stands for just that. Mode
-        "propose-test-release" uses it as it is, and has no rule for None.
+        Regularization strength, as in scikit-learn's ``Ridge``. Mode "adaptive" raises it to what
+        `max_leverage` needs in addition to the released eigenvalue; None means exactly that. Mode
+        "propose-test-release" uses it unchanged, and has no rule for None.
     {bounds_and_intercept}
     mode : {"adaptive", "propose-test-release"}, default="adaptive"
-        "adaptive" fixes the privacy curve of the sample beforehand, and raises the regularization
-        so far that it holds: the whole profile is known and composes well. In the paper's
+        "adaptive" fixes the privacy curve of the sample in advance, and raises the regularization
+        until it holds: the whole profile is known and composes well. In the paper's
         "propose-test-release" the test fails if no precision is safe at the released bounds.
     calibration : {"exact", "closed-form"}, default="exact"
-        "closed-form" finds the precision by the formula printed in the paper, which understates
-        the cost. It is for comparison, in mode "adaptive"; `privacy_` then states what the fit
-        really costs, which may exceed `epsilon`.
+        "closed-form" computes the precision by the formula printed in the paper, which understates
+        the cost. It is for comparison, in mode "adaptive"; `privacy_` then states the true cost of
+        the fit, which may exceed `epsilon`.
     max_leverage : float, optional
-        In mode "adaptive", the largest influence of a row on its own fit. A small one needs much
-        regularization, a large one much noise. None chooses a share of what the budget allows.
+        In mode "adaptive", the largest influence of a row on its own fit. A small value needs much
+        regularization, a large value much noise. None chooses a share of what the budget allows.
     {failure_probability}
     {randomness_and_size}
 
@@ -74,8 +74,8 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     ----------
     {shared_attributes}
     released_ : bool
-        Whether the test passed. Where it did not, `coef_` is zero and `intercept_` the middle of
-        `target_bound` (0 of a number): a data-independent model. Always True in mode "adaptive".
+        Whether the test passed. If it did not, `coef_` is zero and `intercept_` the middle of
+        `target_bound` (0 for a number): a data-independent model. Always True in mode "adaptive".
 
     See Also
     --------
@@ -88,11 +88,11 @@ class PTRLinearRegression(PosteriorSampleRegressor):
 
     Neighbours differ by adding or removing one record. Koskela, Redberg and Wang (2024, arXiv
     2402.06701), section 6.1, after Wang (2018), with the exact profile of the sample in place of
-    the printed bound. The bounds are released with Gaussian noise; the probability that one does
-    not hold is added to delta.
+    the printed bound. The bounds are released with Gaussian noise; the probability that a bound
+    does not hold is added to delta.
 
-    *Adaptive.* Once the least eigenvalue is bounded, the largest leverage that remains is known; a
-    sample for a smaller leverage is made as precise as its curve can be below the fixed one.
+    *Adaptive.* Once the least eigenvalue is bounded, the largest remaining leverage is known. A
+    sample for a smaller leverage is made as precise as possible with a curve below the fixed one.
 
     Examples
     --------
@@ -173,11 +173,11 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     def _ridge(self, plan: PosteriorPlan, problem: RidgeProblem, least: float) -> float:
         if plan.leverage == 0.0:
             return problem.alpha
-        # Slightly more, so that no rounding leaves the box.
+        # Slightly more, so that rounding does not leave the box.
         return max(problem.alpha, problem.radius2 / plan.leverage * (1.0 + 1e-8) - least)
 
 
-# Above this share of one Gaussian release's shift, the leverage alone would cost too much.
+# Above this share of one Gaussian release's shift, the leverage would already cost too much.
 _LEVERAGE_SHARE = 0.08
 
 
@@ -186,16 +186,17 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
     r"""Differentially private ridge regression by one posterior sample that adapts to the data.
 
     A bound on the least eigenvalue of ``X'X`` is released, and the regularization that balances
-    noise and bias follows from it; then come a bound on residuals, and the sample. For comparison
-    with the literature; `NoisyStatisticsRidge` is more accurate on most data.
+    noise and bias follows from it. Then a bound on residuals and the sample are released. It
+    exists for comparison with the literature; `NoisyStatisticsRidge` is more accurate on most
+    data.
 
     Parameters
     ----------
     {epsilon}
     {delta}
     alpha : float, optional
-        Regularization strength, as of scikit-learn's ``Ridge``, below which the rule never goes.
-        None leaves the rule alone, like 0.
+        Regularization strength, as in scikit-learn's ``Ridge``, which the rule never goes below.
+        None has the same effect as 0.
     {bounds_and_intercept}
     {failure_probability}
     {randomness_and_size}
@@ -204,8 +205,8 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
     ----------
     {shared_attributes}
     released_ : bool
-        Whether some precision was safe. Where none was, `coef_` is zero and `intercept_` the
-        middle of `target_bound` (0 of a number): a data-independent model.
+        Whether some precision was safe. If none was, `coef_` is zero and `intercept_` the middle
+        of `target_bound` (0 for a number): a data-independent model.
 
     Notes
     -----
@@ -243,7 +244,7 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
         needed = problem.radius2 / (_LEVERAGE_SHARE * min(shift, 3.0))
         ridges = np.maximum(np.maximum(RIDGES, needed) - least, problem.alpha)
         leverage = problem.radius2 / (ridges + least)
-        # Of the margin of the residuals' bound, which is released with this much noise.
+        # Margin of the residuals' bound, which is released with this noise.
         exponent = 2.0 * plan.margin * np.log1p(leverage) / plan.norm_shift
         squared = (1.0 + leverage) ** 2 * np.exp(np.minimum(exponent, 600.0))
         loss = problem.moment.size * squared * leverage / shift**2 + ridges
@@ -251,7 +252,7 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
 
 
 def residual_bound(radius2: float, ridge: Any, n_public: int) -> Any:
-    """Return a bound on every residual that holds for any data of that many records.
+    """Return a bound on every residual that holds for any data with this number of records.
 
     With targets in [-1, 1], each eigenvalue's part of the solution is at most
     ``sqrt(value) / (value + ridge) <= 1 / (2 sqrt(ridge))`` of the targets' norm.
@@ -265,7 +266,7 @@ def residual_bound(radius2: float, ridge: Any, n_public: int) -> Any:
 
 @dataclass(frozen=True)
 class BalancedPlan:
-    """A ridge, the squared residual that the budget allows with it, and what all costs."""
+    """A ridge, the squared residual that the budget allows with it, and the total cost."""
 
     ridge: float
     squared_residual: float
@@ -277,7 +278,7 @@ class BalancedPlan:
 def balanced_plan(
     epsilon: float, delta: float, ridge: float | None, radius2: float, n_public: int, width: int
 ) -> BalancedPlan:
-    """Return the plan of a posterior sample whose bounds need no data.
+    """Return the plan of a posterior sample whose bounds do not need data.
 
     Parameters
     ----------
@@ -314,11 +315,11 @@ def balanced_plan(
 
 
 def _balanced(shift: float, least: float, radius2: float, n_public: int, width: int) -> float:
-    """Return the ridge, from `least` up, at which bounds on noise and bias have the least sum.
+    """Return the ridge, from `least` upwards, that minimises the sum of bounds on noise and bias.
 
-    The sample's squared error in the training loss is about its number of weights over the
-    precision; the bias is at most the ridge times the squared norm of the best weights,
-    which is taken to be that of targets over rows.
+    The sample's squared error in the training loss is about its number of weights divided by the
+    precision. The bias is at most the ridge times the squared norm of the best weights, which is
+    assumed to be that of targets divided by that of rows.
     """
     ridges = np.maximum(RIDGES, least)
     residuals = residual_bound(radius2, ridges, n_public)
@@ -330,8 +331,8 @@ def _balanced(shift: float, least: float, radius2: float, n_public: int, width: 
 class OPSLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression by one posterior sample, safe for any data.
 
-    The precision of the sample is set for the worst data that there can be, so that nothing has
-    to be released before it. For comparison with the literature; `NoisyStatisticsRidge` is more
+    The precision of the sample is set for the worst possible data, so nothing has to be released
+    before it. It exists for comparison with the literature; `NoisyStatisticsRidge` is more
     accurate on most data.
 
     Parameters
@@ -339,8 +340,8 @@ class OPSLinearRegression(PrivateLinearRegressor):
     {epsilon}
     {delta}
     alpha : float, optional
-        Regularization strength, as of scikit-learn's ``Ridge``, raised to what the budget needs.
-        None balances bounds on the noise and on the bias, from public sizes alone.
+        Regularization strength, as in scikit-learn's ``Ridge``, raised to what the budget needs.
+        None balances bounds on the noise and on the bias, from public sizes only.
     {bounds_and_intercept}
     {randomness_and_size}
 

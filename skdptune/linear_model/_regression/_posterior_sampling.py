@@ -1,15 +1,15 @@
 """One posterior sample of a ridge regression, at bounds that are released before it.
 
-Each bound holds but for a stated probability. Rows z have squared norm at most *radius2*, targets
-are within [-1, 1]; neighbours differ in one record, S the smaller, L the larger.
+Each bound holds except with a stated probability. Rows z have squared norm at most *radius2*, and
+targets are within [-1, 1]. Neighbours differ in one record; S is the smaller set, L the larger.
 
-**Least eigenvalue.** It has the sensitivity radius2. What is released lies below ``least(S)``, on
-either data set, but for the probability `failure`: radius2 is taken off, since a release is the
-same function of its data whether they are S or L.
+**Least eigenvalue.** It has the sensitivity radius2. The released value lies below ``least(S)``,
+on either data set, except with the probability `failure`. radius2 is subtracted, since a release
+is the same function of its data whether they are S or L.
 
 **Log-norm.** With t the ridge solution and b a bound on the leverage of every z on S,
 ``R = 1 + radius norm(t)`` bounds every residual ``abs(y - z't)``, and log R has the sensitivity
-``log(1 + b)``. What is released lies above it but for the probability `failure`.
+``log(1 + b)``. The released value lies above it except with the probability `failure`.
 
 Theorem L4.
 """
@@ -46,28 +46,29 @@ from skdptune.linear_model._regression._sufficient_statistics import (
 from skdptune.mechanisms import gaussian_release, noise_for_budget
 from skdptune.mechanisms._shared import draw_images, grid_of, nonprivate_profile
 
-# Shift of the eigenvalue's release, as a share of what one Gaussian release could have.
+# Shift of the eigenvalue's release, as a share of the shift that one Gaussian release could have.
 _EIGENVALUE_SHARE = 0.15
-# Default of the largest leverage, in units of the same.
+# Default of the largest leverage, as a share of the same shift.
 _LEVERAGE_SHARE = 0.03
 # Default probability that a released bound does not hold, as a share of delta: a search pays it
 # once per expected run.
 _FAILURE_SHARE = 1e-3
-# At a larger leverage no sample is released.
+# At a larger leverage, a sample is not released.
 LARGEST_LEVERAGE = 1e3
 _LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-9, 1e6
-# Leverages are rounded up to powers of this ratio, so that what holds for them is found once.
+# Leverages are rounded up to powers of this ratio, so that results for them are computed once.
 _COARSE_RATIO = 1.15
-# By which a smaller leverage's curve may exceed the box's, as a share of the failure probability,
-# with which it is charged. Without it no larger squared residual would do: a sample's loss is
-# bounded in one direction, and a larger one has a little mass beyond that bound.
+# The curve of a smaller leverage may exceed the box's by this share of the failure probability,
+# with which it is charged. Without this, a larger squared residual would never be allowed: a
+# sample's loss is bounded in one direction, and a larger residual has a little mass beyond that
+# bound.
 _SLACK_SHARE = 0.1
 _FINE_RATIO = 1.02
 
 
 @dataclass(frozen=True)
 class PosteriorPlan:
-    """What each release of one fit may show; public constants alone.
+    """Limits for the releases of one fit; public constants only.
 
     Attributes
     ----------
@@ -78,11 +79,11 @@ class PosteriorPlan:
     sample : PrivacyProfile
         Bound on the curve of the posterior sample.
     epsilon, delta : float
-        What the sample is calibrated to, where that is a pair.
+        Budget to which the sample is calibrated, if that is a pair.
     leverage, squared_residual : float
-        The box of the sample, where that is what it is calibrated to; 0 otherwise.
+        The box to which the sample is calibrated, if that is a box; 0 otherwise.
     profile : PrivacyProfile
-        Cost of all together.
+        Joint cost of all releases.
     """
 
     eigenvalue_shift: float
@@ -102,7 +103,7 @@ class PosteriorPlan:
 
     @property
     def noise_multiplier(self) -> float:
-        """Noise of the sample, over the most by which one record shifts it."""
+        """Noise of the sample divided by the largest shift by one record."""
         if math.isinf(self.norm_shift):
             return 0.0
         if self.leverage == 0.0:
@@ -142,7 +143,7 @@ def noiseless_plan() -> PosteriorPlan:
 def adaptive_plan(
     epsilon: float, delta: float, leverage: float | None, failure: float | None, calibration: str
 ) -> PosteriorPlan:
-    """Return the plan whose sample has one curve, fixed beforehand: that of a box.
+    """Return the plan whose sample has one curve, fixed in advance: that of a box.
 
     Parameters
     ----------
@@ -190,9 +191,9 @@ def _calibrated(
     epsilon: float,
     delta: float,
 ) -> tuple[float, PrivacyProfile]:
-    """Return the largest squared residual within the budget, and what it costs."""
+    """Return the largest squared residual within the budget, and its cost."""
     if largest >= 1.0:
-        # Sums with such samples take long, and most are beyond all budgets by themselves.
+        # Sums with such samples take long, and most exceed all budgets even without the rest.
         least = posterior_sample(largest, _LEAST_RESIDUAL).epsilon(delta)
         _check_leverage(largest, least, epsilon, delta)
     try:
@@ -278,8 +279,8 @@ def _single_release_shift(epsilon: float, delta: float) -> float:
 def _shifts(single_shift: float, leverage: float, failure: float) -> tuple[float, float]:
     """Return the shifts of the two released bounds.
 
-    What is left for the sample is about ``1 - share**2`` of the squared shift; the margin of the
-    residuals' bound divides its precision by ``exp(2 margin leverage / shift)``.
+    The remaining squared shift for the sample is about ``1 - share**2`` of the whole; the margin
+    of the residuals' bound divides its precision by ``exp(2 margin leverage / shift)``.
     """
     eigenvalue = _EIGENVALUE_SHARE * single_shift
     shares = np.linspace(0.05, 0.9, 86)
@@ -303,17 +304,17 @@ def _by_printed_form(leverage: float, epsilon: float, delta: float) -> float:
 
 def _rounded_up(leverage: float, ratio: float) -> float:
     steps = math.ceil(math.log(leverage) / math.log(ratio) - 1e-6)
-    # Rounding of the logarithm must not make it smaller than it is.
+    # Rounding of the logarithm must not decrease it.
     return max(ratio**steps, leverage)
 
 
-# Found once for all fits of a search.
+# Computed once for all fits of a search.
 _largest_squared_residual = functools.lru_cache(maxsize=4096)(largest_squared_residual)
 _covered_squared_residual = functools.lru_cache(maxsize=4096)(covered_squared_residual)
 
 
 class PosteriorSampleRegressor(PrivateLinearRegressor):
-    """What the regressions by one posterior sample share: two released bounds, then the draw."""
+    """Base class of regressions by one posterior sample: two released bounds, then the draw."""
 
     def __init__(
         self,
@@ -403,7 +404,7 @@ def posterior_draw(
         Its mean, in the basis of the eigenvectors.
     ridge : float
     precision : float
-        The covariance is the inverse of ``precision * (gram + ridge)``; infinite for none.
+        The covariance is the inverse of ``precision * (gram + ridge)``; infinite for no noise.
     rng : numpy.random.Generator
         Source of the noise.
 
@@ -424,31 +425,31 @@ def posterior_draw(
 
 
 def posterior_grid(problem: RidgeProblem, ridge: float, precision: float) -> float:
-    """Return the power of two to which a draw is rounded, from what is public or released.
+    """Return the power of two to which a draw is rounded, from public or released values.
 
     Parameters
     ----------
     problem : RidgeProblem
-        Of which sizes and bounds alone are used.
+        Only its sizes and bounds are used.
     ridge, precision : float
-        As for `posterior_draw`; constants, or functions of what was released before.
+        As in `posterior_draw`; constants, or functions of previously released values.
     """
-    # No eigenvalue of so many records is larger, so no spread is smaller.
+    # No eigenvalue of this many records is larger, so no spread is smaller.
     largest = problem.n_public * problem.radius2 + ridge
     return grid_of(1.0 / math.sqrt(precision * largest))
 
 
-# With a tiny budget the noise is huge; its exponential must stay a float, even when squared.
+# With a tiny budget the noise is huge; its exponential must stay finite, even when squared.
 _LARGEST_LOGARITHM = 300.0
 
 
 def margin(failure: float) -> float:
-    """Return how many standard deviations a normal variable exceeds with that probability.
+    """Return the number of standard deviations that a normal variable exceeds with a probability.
 
     Parameters
     ----------
     failure : float
-        In (0, 1/2).
+        Probability in (0, 1/2).
     """
     return float(-special.ndtri(failure))
 
@@ -456,7 +457,7 @@ def margin(failure: float) -> float:
 def release_noisy_eigenvalue(
     least: float, radius2: float, shift: float, failure: float, random_state: Any = None
 ) -> float:
-    """Release a lower bound on the least eigenvalue of the data at hand.
+    """Release a lower bound on the least eigenvalue of the given data.
 
     Parameters
     ----------
@@ -519,5 +520,5 @@ def release_residual_bound(
     sensitivity = math.log1p(leverage)
     scale = sensitivity / shift
     noisy = gaussian_release(math.log1p(math.sqrt(radius2) * norm), sensitivity, scale, random)
-    # If the data were the larger set, the smaller's bound may be larger by the factor in front.
+    # If the data are the larger set, the smaller set's bound may be larger by the factor in front.
     return (1.0 + leverage) * math.exp(min(noisy + margin(failure) * scale, _LARGEST_LOGARITHM))

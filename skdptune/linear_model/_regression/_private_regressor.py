@@ -1,4 +1,4 @@
-"""What the private linear regressions share: parameters, cost, sums, predictions."""
+"""Base class of the private linear regressions: parameters, cost, sums, predictions."""
 
 from __future__ import annotations
 
@@ -35,26 +35,27 @@ from skdptune.linear_model._regression._sufficient_statistics import (
 )
 from skdptune.linear_model._solvers import largest_subset_size, noise_generator, row_norm
 
-# Of all regressions.
+# Shared by all regressions.
 REGRESSOR_TEXT = {
     "epsilon": """\
 epsilon : float, default=1.0
     Privacy budget of a fit; infinite for no noise.""",
     "delta": """\
 delta : float, default=1e-5
-    The other number of the budget; positive, and far below 1 over the number of records.""",
+    Delta of the budget; positive, and far below 1 over the number of records.""",
     "bounds_and_intercept": """\
 data_norm : float, optional
-    Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
+    Bound on the Euclidean norm of a row; longer rows are shortened to it. None means
     ``sqrt(n_features)``, about the norm of a row of standardised features.
 target_bound : float or tuple (lower, upper)
-    Bound on the absolute value of a target, or its public range; what lies beyond is clipped. It
-    must be given, and known without looking at the data. With an intercept, targets count from the
-    middle of the range, so that those far from 0 need no more noise than its length asks for.
-    Without one nothing is taken from them, and the farther end is the bound.
+    Bound on the absolute value of a target, or its public range; values beyond it are clipped. It
+    must be given, and known without looking at the data. With an intercept, targets are measured
+    from the middle of the range, so that the noise depends on the length of the range and not on
+    its distance from 0. Without an intercept targets are not shifted, and the end farther from 0
+    is the bound.
 fit_intercept : bool, default=True
-    Whether rows end with a constant, half of `data_norm`, whose weight is regularised like
-    the others.""",
+    Whether rows end with a constant, half of `data_norm`, whose weight is regularised like the
+    others.""",
     "failure_probability": """\
 failure_probability : float, optional
     Probability with which each released bound may fail to hold; twice that (and a little) is
@@ -65,36 +66,36 @@ random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
     Fits with the same seed, such as clones on two folds, share their noise.
 n_public : int, optional
-    Public constant in place of the number of records. A search sets it where it fits on a
-    random subset of the data, whose size must stay secret.
+    Public constant in place of the number of records. A search sets it if it fits on a random
+    subset of the data, whose size must stay secret.
 ledger : PrivacyLedger, optional
-    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
-    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    The ledger in which a fit reserves its cost before it reads the data. None uses the active
+    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 coef_ : ndarray of shape (n_features,), or (n_targets, n_features) of several targets
     The private weights.
 intercept_ : float, or ndarray of shape (n_targets,)
-    The private intercept; 0.0 without one.
+    The private intercept; 0.0 if there is none.
 privacy_ : PrivacyReport
     What the fit cost.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
-    Names of the features, where the columns of `X` had any.""",
+    Names of the features, if the columns of `X` had any.""",
 }
 
 
 # Bounds on alpha within which nothing overflows.
 _LEAST_ALPHA, _LARGEST_ALPHA = 1e-9, 1e15
-# Beside the present value of alpha, in units of it.
+# Values of alpha to search in addition to the current one, as multiples of it.
 _FACTORS = (0.1, 0.3, 3.0, 10.0)
 
 
 class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimator):
-    """What the private linear regressions share.
+    """Base class of the private linear regressions.
 
     A subclass implements `_plan`, which returns the noise and the cost of a fit, and `_weights`,
-    which makes one.
+    which makes the fit.
     """
 
     # Whether delta may be 0, and whether a record may have several targets.
@@ -130,15 +131,14 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     # The cost, before data ------------------------------------------------------------------
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what a fit costs, from the parameters and public sizes alone.
+        """Return the cost of a fit, from the parameters and public sizes only.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
-            Number of features; needed where the cost depends on ``data_norm`` and that is not
-            given.
+            Number of features; needed if the cost depends on ``data_norm`` and that is not given.
 
         Returns
         -------
@@ -162,13 +162,13 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         return largest_subset_size(check_integer(self.n_public, name="n_public", lower=1))
 
     def _scaled_alpha(self, n_features: int | None) -> float | None:
-        """Return ``alpha`` for rows of norm 1; None where it is chosen by rule."""
+        """Return ``alpha`` for rows of norm 1; None if it is chosen by rule."""
         if self.alpha is None:
             return None
         return float(self.alpha) / row_norm(self.data_norm, n_features) ** 2
 
     def _check_parameters(self) -> None:
-        """Refuse bad parameters, before any data are read."""
+        """Validate the parameters, before any data are read."""
         self._checked_budget()
         if self.delta == 0.0 and not self._can_be_pure:
             raise ValueError(
@@ -201,8 +201,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         -------
         dict
             The regularization per record is kept. The noise does not depend on the number of
-            records, so that on fewer of them it is larger than the signal's share; no parameter
-            changes that.
+            records. On fewer records it is therefore larger relative to the signal, and no
+            parameter changes that.
         """
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)
@@ -228,20 +228,20 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     def suggested_space(
         self, n_samples: int, n_features: int | None = None
     ) -> dict[str, list[Any]]:
-        """Return the values of `alpha` that are worth searching beside the present one.
+        """Return values of `alpha` that are worth searching in addition to the current one.
 
         Parameters
         ----------
         n_samples : int
-            Number of records; public. ``n_public`` replaces it where it is given.
+            Number of records; public. ``n_public`` replaces it if it is given.
         n_features : int, optional
-            Number of features; without it, nothing is suggested where `alpha` follows a rule.
+            Number of features; without it, nothing is suggested if `alpha` follows a rule.
 
         Returns
         -------
         dict of lists
-            The first value is the present one, None if that follows a rule; the others are a
-            tenth to ten times of it, or of what the noise moves the eigenvalues of ``X'X`` by.
+            The first value is the current one, None if that follows a rule. The others are a tenth
+            to ten times of it, or of the effect of the noise on the eigenvalues of ``X'X``.
 
         Examples
         --------
@@ -260,13 +260,13 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         if centre is None:
             centre = self._alpha_by_rule(plan, n_features)
         if centre == 0.0:
-            # No noise, and so no regularization by the rule.
+            # Without noise the rule gives no regularization.
             return {"alpha": [self.alpha]}
         values = [min(max(centre * f, self._least_alpha), _LARGEST_ALPHA) for f in _FACTORS]
         return {"alpha": [self.alpha, *values]}
 
     def _alpha_by_rule(self, plan: Any, n_features: Any) -> float:
-        """Return about what None stands for, in units of the rows."""
+        """Return approximately the value for None, in units of the rows."""
         ridge = getattr(plan, "ridge", None)
         if ridge is None:
             width = n_features + int(self.fit_intercept)
@@ -284,11 +284,11 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         X : array-like of shape (n_samples, n_features), or iterator
             Rows longer than ``data_norm`` are shortened to it. Memory-mapped and dask arrays are
             read piece by piece; an iterator gives chunks, as pairs ``(X_chunk, y_chunk)``. A
-            record that holds anything but finite numbers counts as a row of zeros with the
+            record with entries that are not finite numbers counts as a row of zeros with the
             target 0: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
             Targets; those beyond ``target_bound`` are clipped to it. None with an iterator.
-            `NoisyStatisticsRidge` takes several, of shape (n_samples, n_targets).
+            `NoisyStatisticsRidge` accepts several, of shape (n_samples, n_targets).
 
         Returns
         -------
@@ -341,17 +341,17 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     ) -> list[Any]:
         """Fit many regressions in one pass over the data.
 
-        Each is fitted as by itself, with the same seed. Together they cost the composition of
-        what each costs, unless a selection among them is all that is shown.
+        Each fit is the same as a separate one with the same seed. Their joint cost is the
+        composition of their costs, unless only a selection among them is shown.
 
         Parameters
         ----------
         estimators : sequence of private linear regressions
-            Of any class of this family.
+            Regressions of any class of this family.
         X, y
             As for `fit`.
         return_exceptions : bool, default=False
-            Whether the exception of a fit that fails is put in the result instead of raised.
+            Whether the exception of a failing fit is put in the result instead of raised.
 
         Returns
         -------
@@ -372,7 +372,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     def _fit_checked(
         self, statistics: SufficientStatistics, n_samples: int, records: Records | None = None
     ) -> Any:
-        """Fit to sums and, if they can be read again, to the records of which they are."""
+        """Fit to sums and, if these can be read again, to the records."""
         features = statistics.n_features_in_
         if statistics.gram_and_moment[1].ndim == 2 and not self._takes_several_targets:
             raise ValueError(
@@ -388,7 +388,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         radius2 = squared_radius(self.fit_intercept)
         blocks = functools.partial(statistics.blocks, *records) if records else None
         problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size, blocks)
-        # A warning of overflow would tell of the data.
+        # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
             weights = self._weights(plan, problem, noise_generator(self.random_state))
         self._set_weights(weights, statistics)
@@ -400,16 +400,16 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         raise NotImplementedError
 
     def _bounds(self, n_features: int | None) -> tuple[float, Any, bool]:
-        """Return what decides the sums: bounds of rows and targets, and the intercept."""
+        """Return what determines the sums: bounds of rows and targets, and the intercept."""
         return row_norm(self.data_norm, n_features), self._target_range(), self.fit_intercept
 
     def _target_range(self) -> Any:
-        """Return the public range of targets; one for each, where that is given and allowed."""
+        """Return the public range of targets; one per target, if given and allowed."""
         found = target_ranges if self._takes_several_targets else target_range
         return found(self.target_bound)
 
     def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, Records | None]:
-        """Return the sums over the data, the number of records, and these if in memory."""
+        """Return the sums over the data, the number of records, and the records if in memory."""
         if is_streamed(X):
             return self._statistics_of_chunks(X, y)
         records = validate_records(
@@ -438,27 +438,27 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         return statistics, statistics.n_samples, None
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
-        # Noise that overflowed is a bad model, not an error: errors would leak the data.
+        # Noise that overflowed gives a bad model, not an error: errors would leak the data.
         bounded = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
         d = statistics.n_features_in_
         centre, half = statistics.centre_and_half
         constant = CONSTANT * bounded[d] if self.fit_intercept else 0.0 * bounded[0]
         intercept = centre + constant * half
-        # Of several targets, a row and an intercept for each.
+        # With several targets, a row and an intercept for each.
         self.coef_ = np.ascontiguousarray((bounded[:d] * (half / statistics.data_norm)).T)
         self.intercept_ = intercept if bounded.ndim == 2 else float(intercept)
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
     ) -> tuple[str, ...]:
-        """Return what a fit's report will assume, from parameters and public sizes alone.
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
 
         Parameters
         ----------
         n_samples : int
             Number of records.
         n_features : int, optional
-            Number of columns; needed where `data_norm` is not given.
+            Number of columns; needed if `data_norm` is not given.
 
         Returns
         -------
@@ -503,7 +503,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a noisy linear regression, for scikit-learn."""
         tags = super().__sklearn_tags__()
-        # With the few dozen records of a check, noise is all that a private model shows.
+        # In the tests' few dozen records, noise dominates any private model.
         tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = self._takes_several_targets
         tags.non_deterministic = self.random_state is None
@@ -513,16 +513,16 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 def _fit_in_one_pass(
     models: list[PrivateLinearRegressor], X: Any, y: Any, return_exceptions: bool
 ) -> list[Any]:
-    """Return the regressions, fitted to sums that those with the same bounds share.
+    """Return the regressions, fitted to sums; those with the same bounds share their sums.
 
     Parameters
     ----------
     models : list of PrivateLinearRegressor
-        With valid parameters.
+        Regressions with valid parameters.
     X, y
         As for `PrivateLinearRegressor.fit`.
     return_exceptions : bool
-        Whether the exception of a fit that fails is put in the result instead of raised.
+        Whether the exception of a failing fit is put in the result instead of raised.
     """
     is_read_once = isinstance(X, Iterator)
     if is_read_once and len({_bounds_of(model) for model in models}) > 1:
@@ -540,7 +540,8 @@ def _fit_in_one_pass(
         key = (*_bounds_of(model), is_strict, has_columns and model._takes_several_targets)
         try:
             if key not in shared:
-                # What was read from a list or a table is in memory once, not for all bounds.
+                # Data that were read from a list or a table are in memory once, not for each of
+                # the bounds.
                 first, data = known.get(is_strict, (model, (X, y)))
                 shared[key] = (first, *model._statistics_of(*data))
                 known[is_strict] = (first, data if has_columns else shared[key][-1] or data)
@@ -555,12 +556,12 @@ def _fit_in_one_pass(
 
 
 def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
-    """Return what decides the sums that a model needs."""
+    """Return the parameters that determine the sums of a model."""
     return (model.data_norm, model._target_range(), model.fit_intercept)
 
 
 def _copy_features(source: Any, model: Any) -> None:
-    """Copy what a fit learns about the columns."""
+    """Copy the information about columns that a fit learns."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(source, name):
             setattr(model, name, getattr(source, name))

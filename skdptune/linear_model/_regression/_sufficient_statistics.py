@@ -20,12 +20,12 @@ from skdptune.base._shared import (
     target_ranges,
 )
 
-# Rows of one piece of a memory-mapped array; they are in memory at the same time.
+# Rows of one piece of a memory-mapped array, which are in memory at the same time.
 _ROWS = 2**16
 
 
 def is_streamed(X: Any) -> bool:
-    """Return whether data are to be read piece by piece.
+    """Return whether data should be read piece by piece.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _pairs(X: Iterator[Any], y: Any) -> Iterator[tuple[Any, np.ndarray]]:
 
 
 def _is_dask(X: Any) -> bool:
-    # Whoever passes a dask array has imported dask.
+    # A user who passes a dask array has imported dask.
     arrays = sys.modules.get("dask.array")
     return arrays is not None and isinstance(X, arrays.Array)
 
@@ -97,23 +97,23 @@ def _dask_chunks(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for index in range(X.numblocks[0]):
         rows = X.blocks[index].compute()
         stop = start + rows.shape[0]
-        # Blocks of unknown length line up with those of the targets, or the chunk is refused.
+        # Blocks of unknown length match those of the targets, or the chunk is refused.
         part = y[start:stop] if is_known or not _is_dask(y) else y.blocks[index]
         yield np.asarray(rows), np.asarray(part.compute() if _is_dask(y) else part)
         start = stop
 
 
 # The constant feature of an intercept, in units of the longest row. A larger one would add more to
-# the norm of rows, and so to the noise; it is a power of 2, so that its sums are exact.
+# the norm of rows, and therefore to the noise; it is a power of 2, so that its sums are exact.
 CONSTANT = 0.5
 # Entries are cut to multiples of 2^-20 of the bound: products of two are whole multiples of
 # 2^-40, and 2^12 of them sum below 2^53, where doubles count exactly in any order.
 UNIT = 2.0**20
 BLOCK = 2**12
-# Blocks of 2^52 at most that a 64-bit integer holds together.
+# Number of blocks of at most 2^52 whose sum a 64-bit integer can hold.
 _MOST_BLOCKS = 2**10
 _ROUNDING = 1.0 + 1e-6
-# Slightly less than 1, so that no rounding makes a row longer than its bound.
+# Slightly less than 1, so that rounding does not make a row longer than its bound.
 _SHRINKAGE = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
 
 
@@ -121,10 +121,10 @@ class SufficientStatistics:
     r"""Sums of products of rows and targets, in chunks, to which private regressions are fitted.
 
     Each row is shortened to norm `data_norm` and each target clipped to `target_bound`, one at a
-    time; with an intercept, targets then count from the middle of their range. Data that do not
-    fit in memory are added chunk by chunk; the sums are exact, so that neither chunks nor their
-    order make a difference. **They are not private**: pass them to
-    ``fit_statistics`` of a private regression, whose result is.
+    time. With an intercept, targets are then measured from the middle of their range. Data that do
+    not fit in memory are added chunk by chunk; the sums are exact, so neither chunks nor their
+    order make a difference. **They are not private**: pass them to ``fit_statistics`` of a private
+    regression, whose result is.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ class SufficientStatistics:
     Theorem L0, Theorem L9, Theorem R5.
 
     Entries are rounded towards zero to multiples of ``data_norm * 2**-20`` (targets: of half of
-    their range, times ``2**-20``) before they are multiplied. No norm grows by that, all sums are
-    whole numbers, and one record changes them by its own products and nothing else. A float sum
-    lacks this: one record more may change the rounding of all others.
+    their range, times ``2**-20``) before they are multiplied. This does not increase any norm, all
+    sums are integers, and one record changes them only by its own products. A float sum does not
+    have this property: an additional record may change the rounding of all others.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class SufficientStatistics:
         ----------
         X : array-like of shape (n_samples, n_features)
             Real numbers of any precision; read once, block by block, and not changed. A record
-            that holds anything but finite numbers counts as a row of zeros with the target 0.
+            with entries that are not finite numbers counts as a row of zeros with the target 0.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
 
         Returns
@@ -219,13 +219,13 @@ class SufficientStatistics:
         Yields
         ------
         ndarray of shape (at most BLOCK, width + n_targets)
-            Rows with their constant and, in the last columns, targets: whole numbers, in units of
-            ``2**-20`` of the bounds. Each is overwritten by the next.
+            Rows with their constant and, in the last columns, targets: integers, in units of
+            ``2**-20`` of the bounds. Each block is overwritten by the next.
         """
         return self._blocks_of(*self._checked_chunk(X, y))
 
     def _checked_chunk(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return arrays in which a record that is improper has no number as its target."""
+        """Return arrays in which an improper record does not have a number as its target."""
         X, no_numbers = _read(X, "X")
         y, no_targets = _read(y, "y")
         self._check_chunk(X, y)
@@ -258,7 +258,7 @@ class SufficientStatistics:
             yield self._block(X[start : start + BLOCK], y[start : start + BLOCK])
 
     def _block(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return one block in units of 2^-20 of the bounds, in the buffer that all share."""
+        """Return one block in units of 2^-20 of the bounds, in a buffer that all blocks share."""
         size, d = rows.shape
         scale = UNIT / self.data_norm
         block = self._buffer[:size]
@@ -300,9 +300,9 @@ class SufficientStatistics:
 
     @property
     def centre_and_half(self) -> tuple[Any, Any]:
-        """Public constant that is taken from targets, and a bound on what is left of them.
+        """Public constant that is subtracted from targets, and a bound on the shifted targets.
 
-        Without an intercept nothing could be added to predictions again, so nothing is taken.
+        Without an intercept the constant could not be added to predictions again, so it is 0.
         """
         low, high = np.transpose(self.target_range)
         if self.fit_intercept:
@@ -336,7 +336,7 @@ class SufficientStatistics:
 
 
 def _read(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return an array of real numbers, and which records hold something else."""
+    """Return an array of real numbers, and which records hold other entries."""
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     if kind not in "fiubOUS":
         raise TypeError(f"{name} must be real numbers; got dtype {values.dtype}.")
@@ -350,7 +350,7 @@ def _read(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 def squared_radius(fit_intercept: bool) -> float:
     """Return the largest squared norm of a row in units of ``data_norm``, constant included.
 
-    A little more is returned, for what rounding does to eigenvalues and to sums read as floats:
+    The result is slightly larger, because of rounding in eigenvalues and in sums read as floats:
     with 10^9 records they are off by some 10^-7 at most.
 
     Notes
@@ -381,9 +381,9 @@ def _shorten_huge_rows(rows: np.ndarray, units: np.ndarray, squares: np.ndarray)
 
 # In units of the rows' bound; no ridge in use is smaller.
 LEAST_RIDGE = 1e-12
-# Ridges, for rows of norm 1, among which a rule chooses one.
+# Ridges among which a rule chooses, for rows of norm 1.
 RIDGES = np.geomspace(1e-2, 1e8, 401)
-# Budgets are lowered to this: a larger epsilon hardly differs from no privacy.
+# Budgets are lowered to this: a larger epsilon means almost no privacy.
 LARGEST_EPSILON = 100.0
 
 
@@ -421,7 +421,7 @@ class RidgeProblem:
 
     @property
     def joint_norm(self) -> float:
-        """Bound on the norm of all targets of a record together."""
+        """Bound on the joint norm of all targets of a record."""
         return math.sqrt(math.prod(self.moment.shape[1:]))
 
     def solution(self, ridge: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Solvers of private linear classification: what minimises or descends, and its noise."""
+"""Solvers of private linear classification: their minimisation or descent, and their noise."""
 
 from skdptune.linear_model._solvers._clipped_gradients import (
     Residuals,

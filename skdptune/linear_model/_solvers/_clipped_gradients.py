@@ -1,6 +1,6 @@
 """Sums of clipped per-record gradients of linear models, without the per-record gradients.
 
-`Coordinates` are those in which a descent runs: a public linear map takes them to the weights.
+`Coordinates` are the coordinates of a descent: a public linear map takes them to the weights.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Residuals = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def margin_residuals(derivative: Callable[[np.ndarray], np.ndarray]) -> Residuals:
     """Return the residuals of a loss of the margin, from the loss's derivative.
 
-    The targets are signs, of shape (n,) for one output and (n, k) for one output against the
-    rest each: ``d loss(sign * decision) / d decision = sign * loss'(sign * decision)``.
+    The targets are signs, of shape (n,) for one output and (n, k) for one output against the rest
+    each: ``d loss(sign * decision) / d decision = sign * loss'(sign * decision)``.
 
     Examples
     --------
@@ -60,15 +60,16 @@ def softmax_residuals(decision: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 class ClippedGradients:
-    """Sums over a batch of gradients, each clipped to a norm.
+    """Sums of a batch's gradients, each of which is clipped to a norm.
 
     Parameters
     ----------
     design : Design
-        The rows ``z``. Their weights, if there are any, multiply clipped gradients: of gradients
-        that are then clipped, a weight would leave no trace where most are longer than the norm.
+        The rows ``z``. Their weights, if there are any, multiply clipped gradients. If gradients
+        were weighted before clipping, weights would have no effect when most gradients are longer
+        than the norm.
     targets : ndarray of shape (n_samples, ...)
-        What `residuals_of` takes as its second argument.
+        Second argument of `residuals_of`.
     residuals_of : callable
         From decisions (b, k) and targets of a batch to residuals ``r`` (b, k), the derivatives of
         each record's loss by its decisions.
@@ -110,14 +111,14 @@ class ClippedGradients:
         self._squared_norms = design.squared_norms if squared_norms is None else squared_norms
         self._targets = np.asarray(targets)
         self._residuals_of = residuals_of
-        # The products run in the precision of the rows: a mixed product would copy the rows.
+        # The products have the precision of the rows: a mixed product would copy the rows.
         dtype = design.rows.dtype
         self._precision = np.finfo(dtype if dtype.kind == "f" else np.float64)
         # The residuals' norm beyond which a record's gradient is clipped.
         self._longest = self._longest_residuals(max_grad_norm)[:, None]
         self._has_huge_rows = self._largest_denormal() > 1e-9 * max_grad_norm
         self._weights = None if design.weights is None else design.weights[:, None]
-        # Multiplying by ones would change nothing and costs a tenth of a step.
+        # Multiplying by ones would change nothing, and takes a tenth of a step.
         self._scale = None if (design.scale == 1.0).all() else design.scale[:, None]
         self._n_features = design.rows.shape[1]
         self._is_sparse = sparse.issparse(design.rows)
@@ -128,22 +129,22 @@ class ClippedGradients:
     def _longest_residuals(self, max_grad_norm: float) -> np.ndarray:
         """Return for each record the norm of residuals beyond which its gradient is clipped."""
         norms = np.sqrt(np.maximum(self._squared_norms, 1e-300))
-        # It must be finite in the precision of the products for rows near zero, too.
+        # It must also be finite for rows near zero, in the precision of the products.
         return np.minimum(max_grad_norm / norms, 0.25 * float(self._precision.max))
 
     def _largest_denormal(self) -> float:
-        """Return the norm of the longest row's gradient at the least normal residual."""
+        """Return the norm of the longest row's gradient at the smallest normal residual."""
         design = self._design
         squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
         lengths = np.sqrt(squares) / design.scale
         return float(self._precision.tiny) * float(np.max(lengths, initial=0.0))
 
     def _make_buffer(self) -> np.ndarray | None:
-        """Return space for a gathered chunk; None where ``take`` would copy all the data first."""
+        """Return space for a gathered chunk; None if ``take`` would copy all the data first."""
         rows = self._design.rows
         if self._is_sparse or not rows.flags.c_contiguous:
             return None
-        # Only indices are gathered, never slices, and there are no more of them than rows.
+        # Only indices are gathered, never slices, and their number is at most that of the rows.
         size = min(self._rows_at_once, rows.shape[0])
         return np.empty((size, rows.shape[1]), dtype=rows.dtype)
 
@@ -165,13 +166,13 @@ class ClippedGradients:
             if self._scale is not None:
                 residuals *= scale
             if self._has_huge_rows:
-                # Denormal numbers have few digits: rounded, they could exceed the bound.
+                # Denormal numbers have few digits: after rounding they could exceed the bound.
                 residuals[np.abs(residuals) < self._precision.tiny] = 0.0
             total[: self._n_features] += rows.T @ residuals.astype(features.dtype, copy=False)
         return total
 
     def _clipped(self, decision: np.ndarray, chunk: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Return a chunk's residuals, scaled so that no gradient is too long, and their sum."""
+        """Return a chunk's residuals, scaled so that gradients respect the norm, and their sum."""
         residuals = self._residuals_of(decision, _selected(self._targets, chunk))
         residuals = np.array(residuals, dtype=np.float64).reshape(decision.shape)
         longest = _selected(self._longest, chunk)
@@ -212,19 +213,19 @@ def _selected(values: np.ndarray, chunk: Batch) -> np.ndarray:
     return values[chunk] if isinstance(chunk, slice) else values.take(chunk, axis=0)
 
 
-# More than what rounding does to a norm.
+# More than the change of a norm by rounding.
 _ROUNDING = 1.0 + 1e-9
 # Numbers of dense rows that are in memory at once.
 _NUMBERS_AT_ONCE = 1 << 21
 
 
 class Coordinates:
-    """The map from a descent's coordinates to weights, and what it does to gradients and norms.
+    """The map from a descent's coordinates to weights, and its effect on gradients and norms.
 
     Parameters
     ----------
     basis : ndarray of shape (width,) or (width, width), or None
-        Matrix ``A``, or its diagonal: ``weights = A coordinates``. None stands for the identity.
+        Matrix ``A``, or its diagonal: ``weights = A coordinates``. None means the identity.
     design : Design
         Rows ``z``.
     shrinkage : ndarray of shape (width, 1)
@@ -233,15 +234,15 @@ class Coordinates:
     Attributes
     ----------
     squared_norms : ndarray of shape (n_samples,) or None
-        Squared norms of the rows ``A' z``, a little more rather than less; infinite where they
-        overflow. None stands for those of the design.
+        Squared norms of the rows ``A' z``, slightly more rather than less; infinite if they
+        overflow. None means those of the design.
 
     Notes
     -----
     Theorem M5, Theorem M7.
 
-    The loss of a record depends on ``z . A v``, so that its gradient by ``v`` is ``A'`` times that
-    by the weights, of norm ``|A' z| |r|`` for residuals ``r``.
+    The loss of a record depends on ``z . A v``. Its gradient by ``v`` is therefore ``A'`` times
+    the one by the weights, and has norm ``|A' z| |r|`` for residuals ``r``.
 
     Examples
     --------
@@ -261,7 +262,7 @@ class Coordinates:
             pieces = _pieces(design, self._basis.ndim == 2)
             squares = [np.zeros(0), *(self._squares(*piece) for piece in pieces)]
             found = np.concatenate(squares) * _ROUNDING
-            # Infinite in place of NaN: a row whose norm overflows moves nothing.
+            # Infinite in place of NaN: a row whose norm overflows changes nothing.
             self.squared_norms = np.where(np.isnan(found), np.inf, found)
 
     def weights(self, point: np.ndarray) -> np.ndarray:
@@ -281,7 +282,7 @@ class Coordinates:
         return np.linalg.solve(self._basis, weights)
 
     def gradient(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the gradient by coordinates from that by weights."""
+        """Return the gradient by coordinates, given that by weights."""
         if self._basis is None:
             return gradient
         if self._basis.ndim == 1:
@@ -289,7 +290,7 @@ class Coordinates:
         return self._basis.T @ gradient
 
     def shrunk(self, point: np.ndarray) -> np.ndarray:
-        """Return the coordinates nearest to a point, in half the square, and of small weights."""
+        """Return the coordinates that minimise half the squared distance plus the shrinkage."""
         return self._shrinker * point if self._shrinker.shape[1] == 1 else self._shrinker @ point
 
     @cached_property
@@ -301,7 +302,7 @@ class Coordinates:
         return np.linalg.inv(np.eye(len(squares)) + squares)
 
     def _squares(self, rows: Any, scale: np.ndarray, last: float) -> np.ndarray:
-        """Return the squared norms of rows that are to be scaled and end with a constant."""
+        """Return the squared norms of rows that will be scaled and end with a constant."""
         basis, width = self._basis, rows.shape[1]
         assert basis is not None
         with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ from scipy import sparse
 
 # Slightly less than 1, so that no rounding breaks the guarantee's premise.
 _SHRINKAGE = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
-# The products of longer rows may overflow, and fail for all records.
+# The products of longer rows may overflow, and then fail for all records.
 _LONGEST = 1e100
 
 
@@ -22,7 +22,7 @@ class Design:
     Attributes
     ----------
     rows : ndarray or CSR matrix of shape (n_samples, n_features)
-        The data as given, but for rows longer than 1e100, which are clipped here already.
+        The given data, except that rows longer than 1e100 are clipped here already.
     scale : ndarray of shape (n_samples,)
         Factor in (0, 1] that brings a row's norm down to the bound.
     squared_norms : ndarray of shape (n_samples,)
@@ -30,8 +30,7 @@ class Design:
     intercept : bool
         Whether a constant 1 follows the features.
     weights : ndarray of shape (n_samples,) or None
-        Factor in [0, 1] of each record's loss, or of its gradient after clipping; None stands
-        for ones.
+        Factor in [0, 1] of each record's loss, or of its gradient after clipping; None means ones.
     """
 
     rows: Any
@@ -42,7 +41,7 @@ class Design:
 
     @classmethod
     def clipped(cls, rows: Any, norm: float, intercept: bool) -> Design:
-        """Return the design of rows clipped to a norm; each row is treated by itself."""
+        """Return the design of rows clipped to a norm; each row is clipped independently."""
         # Theorem M0: rows are shortened to a public norm, one at a time.
         with np.errstate(over="ignore"):
             lengths = np.sqrt(_squared_norms(rows))
@@ -55,8 +54,8 @@ class Design:
         return cls(rows, scale, (lengths * scale) ** 2 + float(intercept), intercept)
 
     def weighted(self, weights: np.ndarray | None) -> Design:
-        """Return the design with a weight in [0, 1] for each record; each is treated by itself."""
-        # Theorem M0: no bound on a record's influence grows.
+        """Return the design with a weight in [0, 1] for each record, independent of the others."""
+        # Theorem M0: the bound on a record's influence does not grow.
         if weights is None:
             return self
         if weights.shape != (self.n_samples,) or not ((weights >= 0) & (weights <= 1)).all():
@@ -120,7 +119,7 @@ def row_norm(data_norm: float | None, n_features: int | None) -> float:
 
 
 def _with_short_rows(rows: Any, chosen: np.ndarray, norm: float) -> Any:
-    """Return a copy in which each of the chosen rows, which are long, has the given norm."""
+    """Return a copy in which each of the chosen long rows has the given norm."""
     rows = rows.copy()
     for index in chosen:
         own = slice(rows.indptr[index], rows.indptr[index + 1]) if sparse.issparse(rows) else index

@@ -1,4 +1,4 @@
-"""Noise of perturbed problems: how much a budget asks for, what it costs, and draws of it."""
+"""Noise of perturbed problems: its size for a budget, its cost, and draws of it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from skdptune.mechanisms._shared import (
     spherical_spread,
 )
 
-# With less noise than this a privacy figure would mean nothing.
+# With less noise than this, a privacy figure would mean nothing.
 LEAST_NOISE_MULTIPLIER = 0.05
 LARGEST_NOISE_MULTIPLIER = 1e9
-# Steps per unit of the noise in an objective. What this rounds off is hidden by further noise, so
-# that fewer would add more of it; with more, doubles would often be too coarse to round.
+# Steps per unit of the noise in an objective. Further noise hides what this rounding changes, so
+# fewer steps would need more of that noise; with more steps, doubles would often be too coarse to
+# round.
 _FINE_BITS = 33
 
 
@@ -32,8 +33,8 @@ def check_budget(
 ) -> tuple[float, float]:
     """Return epsilon and delta as floats, or raise.
 
-    Epsilon is NaN where the noise is given instead: whatever used it by mistake would fail. One
-    beyond what a profile can express is lowered to that.
+    Epsilon is NaN if the noise is given instead, so that any use of it by mistake would fail. A
+    larger epsilon than a profile can express is lowered to that.
     """
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
     if noise_multiplier is None:
@@ -90,7 +91,7 @@ def _calibrated_normal_noise(epsilon: float, delta: float) -> tuple[float, Priva
 
 
 def normal_noise_guess(epsilon: float, delta: float, n_releases: int = 1) -> float:
-    """Return about the noise multiplier of normal releases that meet a budget."""
+    """Return approximately the noise multiplier of normal releases that meet a budget."""
     guess = math.sqrt(2.0 * n_releases * math.log(1.25 / delta)) / epsilon
     return min(max(guess, LEAST_NOISE_MULTIPLIER), LARGEST_NOISE_MULTIPLIER)
 
@@ -101,7 +102,7 @@ def noise_generator(random_state: int | None) -> np.random.Generator:
     Parameters
     ----------
     random_state : int or None
-        None stands for a cryptographic source with a key of the operating system.
+        None uses a cryptographic source with a key of the operating system.
 
     Notes
     -----
@@ -129,7 +130,7 @@ def add_noise(
 
 
 def noise_grid(scale: float, width: int, is_pure: bool) -> float:
-    """Return the power of two of which all numbers with noise are multiples."""
+    """Return the power of two of which all noisy numbers are multiples."""
     return grid_of(spherical_spread(scale, width) if is_pure else scale)
 
 

@@ -20,9 +20,9 @@ from skdptune.mechanisms._shared import NoisyGradientPlan, NormalNoise
 
 OPTIMIZERS = ("sgd", "adam")
 SGD_LEARNING_RATE = 2.0
-# Adam's learning rate times the root of the number of steps: the distance that noise alone goes.
+# Adam's learning rate times the root of the number of steps: the distance moved by noise only.
 _ADAM_DISTANCE = 0.3
-# Random numbers drawn at once: what is made of them on the way stays in a processor's cache.
+# Random numbers drawn at once: intermediate results stay in a processor's cache.
 _AT_ONCE = 1 << 14
 _FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
 
@@ -51,32 +51,33 @@ def fit_noisy_gradient(
     Parameters
     ----------
     plan : NoisyGradientPlan
-        Sampling, number of steps and noise; its profile is what the weights cost.
+        Sampling, number of steps and noise; its profile is the cost of the weights.
     design : Design
         The rows.
     residuals_of : callable
         From decisions (b, n_outputs) and targets of a batch to the derivatives of each record's
-        loss by its decisions (b, n_outputs). It treats each record by itself.
+        loss by its decisions (b, n_outputs). It treats each record independently.
     targets : ndarray of shape (n_samples, ...)
-        What `residuals_of` takes as its second argument.
+        Second argument of `residuals_of`.
     n_outputs : int
         Number of linear functions, whose gradients are clipped jointly.
     optimizer : {"sgd", "adam"}, default="sgd"
-        How a gradient becomes a step; Adam with bias correction and the usual constants.
+        How a gradient is used in a step; Adam with bias correction and the usual constants.
     learning_rate : float
         Length of a step.
     max_grad_norm : float
         Norm to which the gradient of each record is clipped.
     regularization : float, default=0.0
-        Weight of half the squared norm beside the *sum* of the losses.
+        Weight of half the squared norm, in an objective with the *sum* of the losses.
     rng : numpy.random.Generator
         Source of the batches and of the noise.
     initial : ndarray of shape (width, n_outputs), optional
-        Where to start, chosen without looking at the data; zeros by default.
+        Starting weights, chosen without looking at the data; zeros by default.
     basis : ndarray of shape (width,) or (width, width), optional
-        Invertible matrix, or its diagonal, chosen without looking at the data: the descent runs in
-        coordinates that it takes to weights, and clips gradients by those. The regularization then
-        acts after each step, implicitly, since no step would be short enough for all coordinates.
+        Invertible matrix, or its diagonal, chosen without looking at the data. The descent runs in
+        coordinates that the matrix maps to weights, and clips gradients by these coordinates. The
+        regularization then acts after each step, implicitly, since explicit steps would have to be
+        too short for some coordinates.
     averages : bool, default=False
         Whether to return the mean of the weights after each step of the last half.
 
@@ -88,11 +89,11 @@ def fit_noisy_gradient(
     Notes
     -----
     A step moves along ``(sum of clipped gradients + s C N(0, I)) / B + (lambda / n) w``, where
-    ``B`` and ``n`` are the plan's batch size and number of records: constants, not what was drawn.
-    That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133); all else, means of
-    weights among it, is post-processing. What is taken of it, with its noise, lies on a grid that
-    no data choose (Theorem E1). The guarantee is for adding or removing one record, with the plan
-    kept.
+    ``B`` and ``n`` are the plan's batch size and number of records: constants, not the drawn
+    numbers. That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133). The rest,
+    including means of weights, is post-processing. The noisy sum is rounded to a grid that does
+    not depend on data (Theorem E1). The guarantee is for adding or removing one record, with the
+    plan kept.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def default_learning_rate(optimizer: str, steps: int) -> float:
     Notes
     -----
     A step of Adam has about the learning rate's length, whether its gradient is signal or noise.
-    Noise alone moves the weights by ``rate * sqrt(steps)``, and holding this fixed did better than
+    Noise only moves the weights by ``rate * sqrt(steps)``, and keeping this fixed did better than
     one rate for all on breast cancer, digits and Adult, at 34 to 2,544 steps.
 
     Examples
@@ -168,11 +169,11 @@ def default_learning_rate(optimizer: str, steps: int) -> float:
 def _noise(
     plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what adds the noise of a step to a sum of clipped gradients."""
+    """Return a function that adds the noise of a step to a sum of clipped gradients."""
     deviation = plan.noise_multiplier * max_grad_norm
     if deviation == 0.0:
         return lambda total: total
-    # Many steps of few weights share a portion of random numbers.
+    # Many steps with few weights share a portion of random numbers.
     return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE)).added_to
 
 
@@ -204,8 +205,8 @@ def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
 
 
 def _check_size(plan: NoisyGradientPlan, design: Design) -> None:
-    # Fixed-size batches of fewer records contain each of them more often than the plan's cost
-    # covers, which allows for a neighbour with one record less.
+    # Batches of fixed size contain each record more often if there are fewer records than the
+    # plan's cost covers, which allows for a neighbour with one record less.
     if plan.sampling == "fixed" and design.n_samples < plan.n_samples - 1:
         raise ValueError(
             f"design must be of at least the plan's {plan.n_samples} rows; got "
@@ -220,7 +221,7 @@ def _positive(value: float, name: str) -> float:
 def initial_weights(
     coef: Any, intercept: Any, *, n_outputs: int, n_features: int, fit_intercept: bool
 ) -> np.ndarray | None:
-    """Return starting weights of shape (width, n_outputs), or None where nothing was given.
+    """Return starting weights of shape (width, n_outputs); None if none were given.
 
     Parameters
     ----------

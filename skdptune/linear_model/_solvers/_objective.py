@@ -57,14 +57,14 @@ from skdptune.linear_model._solvers._public_problem import (
 
 @dataclass(frozen=True)
 class ObjectivePlan:
-    """How a problem will be perturbed, and what all of them cost; made by `plan_objective`.
+    """The perturbation of a problem, and the cost of all problems; made by `plan_objective`.
 
     Attributes
     ----------
     problem : PublicProblem
         Loss and public sizes, with the regularization that is used.
     regularization_was_raised : bool
-        Whether that is more than was asked for.
+        Whether that is more than was requested.
     noise_scale : float
         Standard deviation of the linear term, or the scale of its norm if `is_pure`.
     is_pure : bool
@@ -72,7 +72,7 @@ class ObjectivePlan:
     gap : float
         Norm of the gradient at which the minimisation stops.
     distance : float
-        Bound on the distance of what is found from the exact minimum for noise in real numbers.
+        Bound on the distance between the result and the exact minimum for noise in real numbers.
     release_scale : float
         Scale of the noise, of the same kind, that hides this distance.
     profile : PrivacyProfile
@@ -138,8 +138,8 @@ def plan_objective(
     tol : float, default=0.0
         Norm of the gradient at which to stop; see `PublicProblem.gradient_gap`.
     max_iter : int, default=300
-        Newton steps that the minimisation may take. Far more than it needs: one that stopped
-        short of the gap would be covered by no guarantee.
+        Newton steps that the minimisation may take. This is far more than it needs, since the
+        guarantee would not cover a minimisation that stopped before the gap was reached.
 
     Returns
     -------
@@ -147,10 +147,10 @@ def plan_objective(
 
     Notes
     -----
-    Under a weak regularization the determinants use up the budget. Where they would double the
-    noise that a pure release of each problem's epsilon needs, lam is raised to where they just
-    do; for the rounded hinge this is where ``log(1 + beta R**2 / lam)`` takes half of epsilon.
-    The rule looks at public numbers only.
+    Under a weak regularization the determinants use up the budget. If they would double the noise
+    that a pure release of each problem's epsilon needs, lam is raised until they just do. For the
+    rounded hinge, ``log(1 + beta R**2 / lam)`` then uses half of epsilon. The rule depends on
+    public numbers only.
     """
     count, asked = problem.n_problems, problem.regularization
     epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)
@@ -217,13 +217,13 @@ def fit_objective(
 _SECOND_SHARE = 0.05
 # The second release's share of a pure budget, which adds up linearly.
 _SECOND_PURE_SHARE = 0.005
-# How much more noise the determinants may cost before the regularization is raised.
+# Factor of noise that the determinants may cost before the regularization is raised.
 _MOST_NOISE = 2.0
 _CELLS = 256
 _POINTS = 2**10
-# Where normal noise is looked at, and in how many cells.
+# Range and number of cells in which normal noise is evaluated.
 _REACH, _KNOTS = 12.0, 512
-# Allowance for rounding, per probability: logarithms of tails are good to 1e-16 times their size.
+# Allowance for rounding, per probability: logarithms of tails are accurate to 1e-16 of their size.
 _ROUNDING = 1e-13
 
 
@@ -237,7 +237,7 @@ def regularization_floor(loss: MarginLoss, radius: float, epsilon: float) -> flo
     return radius**2 * float(np.max(loss.curvature_at_slope(shares) / left))
 
 
-# The same problem is planned before the data, by a search and in the fit.
+# The same problem is planned before the data are read, by a search, and in the fit.
 @functools.lru_cache(maxsize=64)
 def normal_noise(
     loss: MarginLoss,
@@ -341,9 +341,10 @@ def objective_curves(
 def _determinants(loss: MarginLoss, ratio: float) -> tuple[np.ndarray, np.ndarray]:
     """Return shares a of the slope, and bounds on ``log(1 + k(a) ratio)`` to be used at them.
 
-    A convex function of a plus this concave one, over a cell, is at most the same with a line
-    above the concave one, and that is largest at an end. The line is the chord of the cell to the
-    left (for the first cell: to the right), which lies above outside its own cell.
+    On a cell, a convex function of a plus this concave one is at most the convex function plus a
+    line above the concave one, and that sum is largest at an end. The line is the chord of the
+    cell to the left (for the first cell: to the right), which lies above the concave function
+    outside its own cell.
     """
     shares = np.linspace(0.0, 1.0, _CELLS + 1)
     exact = np.log1p(np.maximum(loss.curvature_at_slope(shares), 0.0) * ratio)
@@ -366,7 +367,7 @@ def _remove_curve(loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarra
     slopes = np.maximum(np.diff(heights) / np.diff(knots), 0.0)
     cells = _chord_integrals(slopes, knots[:-1], knots[1:]) * np.exp(-heights[:-1])
     right_of = np.append(np.cumsum(cells[::-1])[::-1], 0.0)
-    # What lies beyond the knots counts in full.
+    # The region beyond the knots counts in full.
     deltas = np.full(epsilons.shape, special.ndtr(-_REACH))
     first = np.searchsorted(heights, epsilons, side="right")
     below = first == 0

@@ -46,14 +46,14 @@ from skdptune.linear_model._solvers._public_problem import PublicProblem, Regula
 
 @dataclass(frozen=True)
 class OutputPlan:
-    """How weights will be perturbed, and what all problems cost; made by `plan_output`.
+    """The perturbation of weights, and the cost of all problems; made by `plan_output`.
 
     Attributes
     ----------
     problem : PublicProblem
         Loss and public sizes.
     sensitivity : float
-        Bound on how far one record moves the weights that are found.
+        Bound on the distance by which one record moves the computed weights.
     noise_scale : float
         Standard deviation of the noise, or the scale of its norm if `is_pure`.
     is_pure : bool
@@ -115,8 +115,8 @@ def plan_output(
     tol : float, default=0.0
         Norm of the gradient at which to stop; see `PublicProblem.gradient_gap`.
     max_iter : int, default=300
-        Newton steps that the minimisation may take. Far more than it needs: one that stopped
-        short of the gap would be covered by no guarantee.
+        Newton steps that the minimisation may take. This is far more than it needs, since the
+        guarantee would not cover a minimisation that stopped before the gap was reached.
 
     Returns
     -------
@@ -189,7 +189,7 @@ class PermutationPlan:
     learning_rates : ndarray of shape (epochs, n_batches)
         Length of each step.
     sensitivity : float
-        Bound on how far one record moves the last weights.
+        Bound on the distance by which one record moves the last weights.
     noise_scale : float
         Standard deviation of the noise, or the scale of its norm if `is_pure`.
     is_pure : bool
@@ -276,7 +276,7 @@ def plan_permutation(
 
 
 def path_sensitivity(problem: PublicProblem, learning_rates: np.ndarray) -> float:
-    """Return how far one record moves the last weights, at its worst place.
+    """Return how far one record moves the last weights, at its worst position.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def path_sensitivity(problem: PublicProblem, learning_rates: np.ndarray) -> floa
     learning_rates : ndarray of shape (epochs, n_batches)
         Lengths of steps, short enough to be contractions.
     """
-    # What a step keeps of a distance; 0 for one so long that it forgets where it began.
+    # Factor by which a step shrinks a distance; 0 for a step so long that it forgets its start.
     keeps = 1.0 - learning_rates.ravel() * (problem.regularization / problem.n_samples)
     after = np.append(np.cumprod(np.maximum(keeps, 0.0)[:0:-1])[::-1], 1.0)
     moves = learning_rates * after.reshape(learning_rates.shape)
@@ -301,8 +301,8 @@ def fit_permutation(
     ----------
     plan : PermutationPlan
     design : Design
-        Rows of norm at most the plan's radius; no more than the plan's number of records. Places
-        that are left over stay empty.
+        Rows of norm at most the plan's radius; at most the plan's number of records. Unused
+        positions stay empty.
     signs : ndarray of shape (n_samples,)
         -1 or 1.
     rng : numpy.random.Generator

@@ -1,8 +1,8 @@
-"""Losses of a margin, what else is public of a minimisation, and the tolerance that follows.
+"""Losses of a margin, public facts about a minimisation, and the resulting tolerance.
 
 Losses are convex and decreasing, with bounded slope and curvature.
 
-The margin is ``sign * (row . weights)``: positive where a record is on its side.
+The margin is ``sign * (row . weights)``: positive if a record is on its correct side.
 
 Newton's method for a strongly convex linear problem, down to a certified gradient norm.
 """
@@ -19,14 +19,14 @@ from scipy import special
 from skdptune._validation import check_integer, check_real
 from skdptune.linear_model._solvers._design import Design
 
-# Units of rounding that the tolerance of a gradient allows per unit of its summands; rounding
+# Units of rounding that the tolerance of a gradient allows per unit of its summands. Rounding
 # errors of sums grow as the root of their length, so this is ample.
 _ROUNDINGS = 8.0
 
 
 @dataclass(frozen=True)
 class PublicProblem:
-    """What is public about one or several regularised linear problems on the same records.
+    """Public facts about one or several regularised linear problems on the same records.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class PublicProblem:
         Bound on the norm of a clipped row, the intercept's 1 included.
     regularization : float
         ``lam`` in ``sum of losses + lam / 2 * norm(weights)**2``. The intercept's weight is
-        regularised like the others: without that the minimum need not be strongly convex.
+        regularised like the others: otherwise the minimum need not be strongly convex.
     width : int
         Number of weights, the intercept included.
     n_samples : int
@@ -57,7 +57,7 @@ class PublicProblem:
     n_problems: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse sizes that make no problem."""
+        """Refuse sizes that do not form a problem."""
         for name in ("radius", "regularization"):
             value = getattr(self, name)
             check_real(value, name=name, lower=1e-15, upper=1e15)
@@ -86,16 +86,16 @@ class PublicProblem:
         noise_norm : float
             Usual norm of a linear term in the objective.
         tol : float
-            Norm asked for, in units of the largest sum of gradients that there can be; never
-            less is returned than rounding allows.
+            Requested norm, in units of the largest possible sum of gradients; the result is never
+            less than rounding allows.
 
         Notes
         -----
-        Many times what rounding does to a gradient of these sizes, so that a minimiser in
-        floating point gets there; half of it is left for the error of computing the norm. The
+        Many times the effect of rounding on a gradient of these sizes, so that a minimiser in
+        floating point can reach it. Half of it is left for the error of computing the norm. The
         weights' norm W follows from ``F(minimum) <= F(0)``:
-        ``W <= 2 norm(b) / lam + sqrt(2 n loss(0) / lam)``; margins of size ``R W`` are
-        rounded, and the slopes with them.
+        ``W <= 2 norm(b) / lam + sqrt(2 n loss(0) / lam)``. Margins of size ``R W`` are rounded,
+        and the slopes with them.
         """
         largest = self.n_samples * float(self.loss.value(np.zeros(1))[0])
         weights = 2.0 * noise_norm / self.regularization
@@ -106,7 +106,7 @@ class PublicProblem:
         return max(rounding, tol * self.n_samples * self.gradient_bound)
 
     def check_fits(self, design: Design, signs: np.ndarray) -> None:
-        """Refuse data of another shape than the problem's."""
+        """Refuse data whose shape differs from the problem's."""
         if design.width != self.width:
             raise ValueError(f"design must be of width {self.width}; got {design.width}.")
         if np.shape(signs) != (design.n_samples,):
@@ -116,16 +116,16 @@ class PublicProblem:
 
 
 def largest_subset_size(n_public: int) -> int:
-    """Return a size that a random subset of the data, expected to be `n_public`, never exceeds.
+    """Return a size that a random subset of the data, of expected size `n_public`, never exceeds.
 
-    Where the number of records is secret, this public bound stands for it. It sets the tolerance
-    of a minimisation, since what rounding does to a sum grows with its length, and bounds how
-    far a ridge solution reaches.
+    If the number of records is secret, this public bound replaces it. It sets the tolerance of a
+    minimisation, since the effect of rounding on a sum grows with its length, and bounds the norm
+    of a ridge solution.
 
     Parameters
     ----------
     n_public : int
-        Expected size of the subset, of which each record is a member independently.
+        Expected size of the subset; each record is a member independently of the others.
 
     Notes
     -----
@@ -151,7 +151,7 @@ class MarginLoss(ABC):
     Attributes
     ----------
     name : str
-        What the loss is called.
+        Name of the loss.
     slope_bound : float
         Largest absolute first derivative.
     curvature_bound : float
@@ -349,8 +349,8 @@ class RegularisedSum:
     def _records_sum(self, residuals: np.ndarray) -> np.ndarray:
         """Return the sum of residual times row, block by block.
 
-        Summed in one run, rows in the order of their labels would lose digits to partial sums
-        as large as the number of records.
+        In a single sum over rows in the order of their labels, digits would be lost to partial
+        sums as large as the number of records.
         """
         starts = range(0, max(residuals.size, 1), _BLOCK)
         blocks = [slice(start, start + _BLOCK) for start in starts]
@@ -373,28 +373,28 @@ def minimise(function: RegularisedSum, gap: float, max_iter: int = _STEPS) -> np
     ----------
     function : RegularisedSum
     gap : float
-        Half of it is asked of the computed norm; the rest is left for rounding.
+        Half of it is required of the computed norm; the rest is left for rounding.
     max_iter : int
         Newton steps of each descent.
 
     Returns
     -------
     ndarray of shape (width,)
-        Zeros if a bounded number of steps did not get there, which only arithmetic that breaks
-        down should cause: no guarantee would cover the weights of a failed minimisation.
+        Zeros if a bounded number of steps did not reach it. Only a breakdown of arithmetic should
+        cause that: the guarantee would not cover the weights of a failed minimisation.
 
     Notes
     -----
     Theorem M2.
 
-    Newton's method, its systems solved by conjugate gradients. A full step is taken when it
-    halves the least gradient norm so far, which can happen only ``log2(start / gap)`` times.
-    Otherwise the step goes to where the slope along the direction is between half of the first
-    slope and zero. The function is convex, so it falls all the way there, by at least
-    ``slope**2 / (4 Lambda norm(direction)**2)`` where ``Lambda`` bounds its curvature; the
-    direction is a Newton or truncated Newton one, of angle to the gradient bounded by ``lam`` and
-    ``Lambda``, so the distance to the minimum shrinks by a constant factor. No values of
-    the function are compared, which would stop short of small gradients.
+    Newton's method, with systems solved by conjugate gradients. A full step is taken if it halves
+    the least gradient norm so far, which can happen only ``log2(start / gap)`` times. Otherwise
+    the step goes to a point where the slope along the direction is between half of the first slope
+    and zero. The function is convex, so it decreases all the way to that point, by at least
+    ``slope**2 / (4 Lambda norm(direction)**2)`` where ``Lambda`` bounds its curvature. The
+    direction is a Newton or truncated Newton one, whose angle to the gradient is bounded by
+    ``lam`` and ``Lambda``, so the distance to the minimum shrinks by a constant factor. Values of
+    the function are not compared, since that would stop before gradients are small.
     """
     weights, is_found = _descend(function, np.zeros(function.design.width), gap, max_iter)
     if is_found:
@@ -410,7 +410,7 @@ def minimise(function: RegularisedSum, gap: float, max_iter: int = _STEPS) -> np
 def _descend(
     function: RegularisedSum, weights: np.ndarray, gap: float, max_iter: int
 ) -> tuple[np.ndarray, bool]:
-    """Return where a bounded number of steps led, and whether the gradient is small there."""
+    """Return the point after a bounded number of steps, and whether its gradient is small."""
     margins = function.margins(weights)
     gradient = function.gradient(weights, margins)
     least = start = float(np.linalg.norm(gradient))

@@ -1,4 +1,4 @@
-"""Studies of adaptive searches: candidates ended early, resumed when killed."""
+"""Studies of adaptive searches: pruning, and resuming after a crash."""
 
 from skdptune.model_selection._adaptive._allowance import RUNGS, WHOLE, Allowance
 from skdptune.model_selection._adaptive._races import Race, Races

@@ -1,4 +1,4 @@
-"""Successive halving: of the trials that race each other, the best third goes on at each rung."""
+"""Successive halving: the best third of the trials in a race continues at each rung."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from skdptune.model_selection._adaptive._allowance import FACTOR, Allowance
 
-# Where the races of a search start, one after the other, and with how many trials at most.
+# First rungs of a search's successive races, and the largest numbers of trials in them.
 STARTS: dict[str, tuple[tuple[int, int], ...]] = {
     "halving": ((0, 27),),
     "hyperband": ((0, 9), (1, 5), (2, 3)),
@@ -19,21 +19,21 @@ STARTS: dict[str, tuple[tuple[int, int], ...]] = {
 
 @dataclass(frozen=True)
 class Bracket:
-    """How many trials a race has at most at each rung, from a first one on.
+    """Largest number of trials in a race at each rung, from its first rung on.
 
     Attributes
     ----------
     start : int
         The first rung.
     counts : tuple of int
-        Numbers of trials at that rung and those after it.
+        Numbers of trials at the first rung and at the later ones.
     """
 
     start: int
     counts: tuple[int, ...]
 
     def cost(self, rungs: Sequence[Fraction]) -> Fraction:
-        """Return the sum of the shares of all its fits."""
+        """Return the sum of the shares of all fits."""
         shares = rungs[self.start :]
         pairs = zip(self.counts, shares, strict=True)
         return sum((count * share for count, share in pairs), Fraction(0))
@@ -47,26 +47,26 @@ def n_going_on(count: int, *, has_own: bool = False) -> int:
     >>> n_going_on(27), n_going_on(2), n_going_on(3, has_own=True)
     (9, 1, 2)
     """
-    # The estimator's own values go on in any case, and need somebody to race.
+    # The estimator's own values always continue, and need at least one rival.
     return max(count // FACTOR, min(count, 2 if has_own else 1))
 
 
 def largest_bracket(
     left: Fraction, start: int, most: int, rungs: Sequence[Fraction], *, has_own: bool
 ) -> Bracket | None:
-    """Return the bracket of most trials that costs no more than is left, None if there is none.
+    """Return the largest bracket that the remaining allowance pays for; None if there is none.
 
     Parameters
     ----------
     left : Fraction
-        In units of what a trial is paid that climbs to the end.
+        Remaining allowance, in units of the cost of a trial that climbs to the end.
     start : int
         The first rung.
     most : int
-        Most trials.
+        Largest number of trials.
     rungs : sequence of Fraction
     has_own : bool
-        Whether one of the trials is never ended.
+        Whether one of the trials is never pruned.
     """
     for count in range(most, 0, -1):
         counts = [count]
@@ -89,11 +89,11 @@ class Race:
     Attributes
     ----------
     place : int
-        The rung that its trials are on.
+        The current rung of its trials.
     n_asked : int
         Number of trials that have entered.
     set_aside : Fraction
-        What its further fits may take at most.
+        Largest cost of its further fits.
     """
 
     bracket: Bracket
@@ -104,7 +104,7 @@ class Race:
     _arrived: list[tuple[Any, Any]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin at the bracket's first rung."""
+        """Start at the bracket's first rung."""
         self.place, self._n_awaited = self.bracket.start, self.bracket.counts[0]
 
     @property
@@ -118,22 +118,22 @@ class Race:
         return bool(self._arrived) and len(self._arrived) >= self._n_awaited
 
     def arrive(self, trial: Any, result: Any) -> None:
-        """Note that a trial has a score at the present rung."""
+        """Record that a trial has a score at the present rung."""
         self._arrived.append((trial, result))
 
     def close(self) -> None:
-        """Wait for no others."""
+        """Admit no further trials."""
         self.n_asked, self._n_awaited = self.bracket.counts[0], len(self._arrived)
 
     def divide(self, n_rungs: int) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """Return the trials that go on, and those that end here with their results.
+        """Return the trials that continue, and those that end here with their results.
 
         Notes
         -----
-        Theorem G6: by nothing but noisy scores that are paid for.
+        Theorem G6: the division uses only noisy scores that are paid for.
         """
         ranked = sorted(self._arrived, key=lambda one: (-one[0].scores[-1], one[0].number))
-        # Sorting keeps the order of others.
+        # Sorting keeps the order of the others.
         ranked.sort(key=lambda one: not one[0]._is_own)
         is_last = self.place == n_rungs - 1
         count = 0 if is_last else n_going_on(len(ranked), has_own=ranked[0][0]._is_own)
@@ -143,20 +143,20 @@ class Race:
 
 
 class Races:
-    """The races of a search, of which each is paid for before it begins.
+    """The races of a search; each one is paid for before it begins.
 
     Parameters
     ----------
     kind : {"halving", "hyperband"}
     allowance : Allowance
-        What may be spent.
+        The allowance that may be spent.
     has_own : bool
-        Whether a trial of the first race is never ended.
+        Whether one trial of the first race is never pruned.
 
     Notes
     -----
-    Theorem G6. What a race may take at most is set aside when its first trial is asked for, and
-    what it has not taken is free when it is over.
+    Theorem G6. The largest cost of a race is reserved when its first trial is started. The unused
+    part is released when the race is over.
     """
 
     def __init__(self, kind: str, allowance: Allowance, *, has_own: bool) -> None:
@@ -171,17 +171,17 @@ class Races:
 
     @property
     def n_left_in_race(self) -> int:
-        """Number of further trials of the race that was begun last."""
+        """Number of further trials in the latest race."""
         return self._open[-1].n_left if self._open else 0
 
     @property
     def n_together(self) -> int:
-        """Number of further trials that are in one race."""
+        """Number of further trials that belong to one race."""
         coming = next(self._coming(), None)
         return self.n_left_in_race or (0 if coming is None else coming.counts[0])
 
     def _coming(self) -> Iterator[Bracket]:
-        """Iterate over the brackets that what is left is enough for."""
+        """Iterate over the brackets that the remaining allowance pays for."""
         left, rungs, starts = self._allowance.left, self._allowance.rungs, STARTS[self._kind]
         for number in itertools.count(self._n_begun):
             place, most = starts[number % len(starts)]
@@ -193,7 +193,7 @@ class Races:
             left -= found.cost(rungs)
 
     def enter(self) -> Race:
-        """Return the race that the next trial is in, or raise if none is paid for."""
+        """Return the race of the next trial; raise if none is paid for."""
         if self.n_left_in_race < 1:
             bracket = next(self._coming(), None)
             if bracket is None:
@@ -209,18 +209,18 @@ class Races:
         return race
 
     def begin(self, race: Race, place: int) -> None:
-        """Spend what a trial's fit takes of what was set aside for its race."""
+        """Spend the cost of a trial's fit from the reservation of its race."""
         self._allowance.begin(place)
         race.set_aside -= self._allowance.rungs[place]
 
     def end(self, race: Race) -> None:
-        """Free what a race has not used of what was set aside for it."""
+        """Release what a race has not used of its reservation."""
         self._allowance.free(race.set_aside)
         race.set_aside = Fraction(0)
         self._open.remove(race)
 
     def closed(self) -> list[Race]:
-        """Return the races in progress, which wait for nobody from now on."""
+        """Return the races in progress, which admit no further trials from now on."""
         for race in list(self._open):
             race.close()
             if not race.is_complete:

@@ -1,4 +1,4 @@
-"""The optuna studies of an adaptive search: one that chooses, and one that is shown."""
+"""The optuna studies of an adaptive search: one for choosing, and one that is shown."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from skdptune.model_selection._study import check_sampler as check_sampler_of
 
 
 def described(value: Any) -> str:
-    """Return a text of a parameter that is the same in every process."""
+    """Return a text for a parameter that is the same in every process."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(described, value))}]"
     if not isinstance(value, type) and hasattr(value, "get_params"):
-        # scikit-learn's own text leaves out what is long, in which two estimators may differ.
+        # scikit-learn's own text omits long values, in which two estimators may differ.
         own = sorted(
             (name, each) for name, each in value.get_params(deep=False).items() if name != "ledger"
         )
@@ -46,17 +46,17 @@ def described(value: Any) -> str:
 
 SAMPLERS = ("auto", "tpe", "gp", "random")
 PRUNERS = tuple(STARTS)
-# Trials at random before the scores are used: this share, and at least so many.
+# Random trials before the scores are used: a share of all, and a minimum.
 _RANDOM_SHARE, _FEWEST_RANDOM = 0.25, 4
 
 
 def check_sampler(sampler: Any) -> None:
-    """Raise unless a sampler is a name or an optuna sampler."""
+    """Raise unless a sampler is a known name or an optuna sampler."""
     check_sampler_of(sampler, SAMPLERS)
 
 
 def check_pruner(pruner: Any) -> None:
-    """Raise unless a pruner is None, a name or an optuna pruner."""
+    """Raise unless a pruner is None, a known name or an optuna pruner."""
     if pruner is not None:
         check_named(pruner, "pruner", PRUNERS, "prune", "pruners.MedianPruner()")
 
@@ -64,16 +64,16 @@ def check_pruner(pruner: Any) -> None:
 def make_sampler(
     sampler: Any, n_trials: int, seed: int | None, batch_size: int, *, prunes: bool = False
 ) -> Any:
-    """Return an optuna sampler: the one of a name, or a copy of the one that was given."""
+    """Return the optuna sampler with a name, or a copy of the given one."""
     if not isinstance(sampler, str):
         return copy.deepcopy(sampler)
     if sampler == "auto":
-        # Of 20 noisy scores it found better candidates, but it passes over those of pruned trials.
+        # With 20 noisy scores it found better candidates, but it ignores scores of pruned trials.
         sampler = "gp" if find_spec("torch") is not None and not prunes else "tpe"
     samplers = optuna().samplers
     n_random = max(_FEWEST_RANDOM, int(_RANDOM_SHARE * n_trials))
     with warnings.catch_warnings():
-        # Some of it is experimental to optuna.
+        # Some of it is experimental in optuna.
         warnings.simplefilter("ignore")
         if sampler == "random":
             return samplers.RandomSampler(seed=seed)
@@ -88,7 +88,7 @@ def make_sampler(
 
 
 def make_pruner(pruner: Any) -> Any:
-    """Return an optuna pruner, one that prunes nothing for None and for races of our own."""
+    """Return an optuna pruner; for None and for our own races it never prunes."""
     pruners = optuna().pruners
     if pruner is None or pruner in PRUNERS:
         return pruners.NopPruner()
@@ -97,7 +97,7 @@ def make_pruner(pruner: Any) -> Any:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Let optuna say nothing: some of what is used is experimental to it."""
+    """Silence optuna: some of the features in use are experimental."""
     with quiet_optuna(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -113,16 +113,16 @@ class AdaptiveTrial:
     Attributes
     ----------
     number : int
-        Counted from 0.
+        Number of the trial, counted from 0.
     params : dict
-        The candidate.
+        The candidate's parameters.
     scores : tuple of float
-        Its noisy scores so far; one, but with a pruner one for each of its fits so far. Of several
-        metrics, by the one that leads.
+        Its noisy scores so far: one, or with a pruner one for each fit so far. With several
+        metrics, those of the main metric.
     metrics : dict of str to float
-        The last noisy score by each metric; of a single one by the name "score".
+        The latest noisy score by each metric; a single metric has the name "score".
     is_told : bool
-        Whether it was told to the session.
+        Whether it was passed to the session's `tell`.
     is_pruned : bool
         Whether the pruner has ended it.
 
@@ -140,29 +140,29 @@ class AdaptiveTrial:
         self.metrics: dict[str, float] = {}
         self.is_told = self.is_pruned = False
         self._chosen, self._run, self._is_own = chosen, uuid.uuid4().hex, False
-        # Its first rung, and the race that it is in.
+        # Its first rung, and its race.
         self._start = 0
         self._race: Any = None
 
     def __repr__(self) -> str:
-        """Show what is released of it."""
+        """Show the released values of the trial."""
         return f"AdaptiveTrial(number={self.number}, params={self.params}, scores={self.scores})"
 
 
 @dataclass(frozen=True)
 class Told:
-    """What is released of a trial that has ended.
+    """The released values of a completed trial.
 
     Attributes
     ----------
     params : dict
     splits : tuple of float
-        The noisy scores of its last fits, of each fold.
+        The noisy scores of its last fits, one for each fold.
     place : int
         Its last rung.
     is_pruned : bool
     further : tuple of tuple of float
-        The same scores by each further metric.
+        The scores by each further metric.
     """
 
     params: dict[str, Any]
@@ -179,20 +179,20 @@ class Told:
 
 @dataclass
 class Studies:
-    """A study in memory, from which a sampler chooses, and the released one, both without times.
+    """A study in memory that a sampler uses, and the released study; neither holds times.
 
     Parameters
     ----------
     space : AdaptiveSpace
     own : dict
-        The estimator's own values of the parameters, in the space or not.
+        The estimator's own values of the parameters, whether or not in the space.
     pruner : None, str or optuna pruner
     steps : sequence of int
-        The rungs, as the pruner is told of them.
+        The rungs, in the numbering that the pruner uses.
     storage, study_name
         Of the released study.
     bounds : tuple of float
-        Of scores, to which those that are shown are clipped.
+        Bounds of scores; shown scores are clipped to them.
     """
 
     space: AdaptiveSpace
@@ -206,14 +206,14 @@ class Studies:
     _choosing: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        """Open the released study, and teach the other one what it holds."""
-        # Outside of what is silenced: that others could read the file is said.
+        """Open the released study, and copy its trials to the other study."""
+        # Not silenced: a warning that others could read the file must be shown.
         with quiet_optuna():
             self.released = open_study(self.storage, self.study_name, _DEFAULT_NAME, ["maximize"])
         with _silence():
             self._choosing = optuna().create_study(
                 storage=timeless_storage(),
-                # Which trials a pruner compares may follow from the name.
+                # A pruner may choose by name which trials it compares.
                 study_name=_DEFAULT_NAME,
                 direction="maximize",
                 pruner=make_pruner(self.pruner),
@@ -226,14 +226,14 @@ class Studies:
         self._choosing.sampler = sampler
 
     def _without_own(self, trial: Any) -> Any:
-        """Return a released trial as the sampler may see it: only if it is of the space."""
+        """Return a released trial in the form for the sampler, if it belongs to the space."""
         if _OWN not in trial.user_attrs:
             return trial
         states = optuna().trial.TrialState
         return optuna().trial.create_trial(state=states.FAIL)
 
     def told(self) -> list[Told]:
-        """Return the trials that have ended, in order."""
+        """Return the completed trials, in order."""
         pruned = optuna().trial.TrialState.PRUNED
         found = []
         for trial in self.released.get_trials(deepcopy=False):
@@ -247,43 +247,43 @@ class Studies:
         return found
 
     def check(self, params: Mapping[str, Any]) -> None:
-        """Raise unless parameters are of the space."""
+        """Raise unless parameters belong to the space."""
         self.space.check(params)
 
     def _params_of(self, trial: Any) -> dict[str, Any]:
         return self.space.from_optuna(trial.params)
 
     def ask(self, number: int, params: Mapping[str, Any] | None = None) -> AdaptiveTrial:
-        """Return the next trial; the sampler chooses what is not given."""
+        """Return the next trial; the sampler chooses the parameters that are not given."""
         if params:
             self._choosing.enqueue_trial(self.space.to_optuna(params))
         with _silence():
             chosen = self._choosing.ask(self.space.distributions())
-        # As given: what optuna holds of them may be rounded.
+        # Use the given values: optuna's copies may be rounded.
         return AdaptiveTrial(number, self._params_of(chosen) | dict(params or {}), chosen)
 
     def ask_own(self, number: int) -> AdaptiveTrial:
         """Return a trial of the estimator's own values."""
         if self.space.holds(self.own):
             return self.ask(number, self.own)
-        # Without a point in the space, from which samplers could learn nothing.
+        # The trial has no point in the space, so samplers cannot learn from it.
         return AdaptiveTrial(number, dict(self.own), self._choosing.ask({}))
 
     def begun(self, trial: AdaptiveTrial, shares: Sequence[Any]) -> Begun:
-        """Return what is noted of a trial whose next fit begins."""
+        """Return the record of a trial whose next fit begins."""
         return Begun(trial._run, trial.number, dict(trial._chosen.params), tuple(shares))
 
     def report(self, trial: AdaptiveTrial, score: float, place: int) -> None:
-        """Tell the pruner a noisy score."""
+        """Report a noisy score to the pruner."""
         trial._chosen.report(score, self.steps[place])
 
     def prunes(self, trial: AdaptiveTrial) -> bool:
-        """Return whether the pruner ends a trial, by what was reported."""
+        """Return whether the pruner ends a trial, given the reported scores."""
         with _silence():
             return bool(trial._chosen.should_prune())
 
     def tell(self, trial: AdaptiveTrial, scores: list[Any]) -> Any:
-        """End a trial with its last scores, as `stored`; return what is released of it."""
+        """End a trial with its last scores, as from `stored`; return its released values."""
         package, chosen = optuna(), trial._chosen
         states = package.trial.TrialState
         state = states.PRUNED if trial.is_pruned else states.COMPLETE
@@ -293,7 +293,7 @@ class Studies:
         if is_outside:
             attributes[_OWN] = True
         with _silence():
-            # A pruned trial has the last score that was reported.
+            # A pruned trial has the last reported score.
             value = None if trial.is_pruned or is_outside else trial.scores[-1]
             self._choosing.tell(chosen, value, states.FAIL if is_outside else state)
         found = self._choosing.get_trials()[chosen.number]
@@ -303,7 +303,7 @@ class Studies:
         return self._release(state, found, attributes)
 
     def lose(self, begun: Begun, scores: Mapping[int, list[Any]] | None = None) -> None:
-        """Add a trial that was begun and has no end: as a pruned one if it has scores."""
+        """Add a trial that was begun but not completed: as a pruned one if it has scores."""
         states, known = optuna().trial.TrialState, self.space.distributions()
         state = states.FAIL
         attributes: dict[str, Any] = {RUN: begun.run}
@@ -327,9 +327,9 @@ class Studies:
             self._choosing.add_trial(self._without_own(released))
 
     def call(self, callback: Any, released: Any) -> bool:
-        """Call a function with the released study and trial; return whether it says to stop."""
+        """Call a function with the released study and trial; return whether it asks to stop."""
         stopped: list[bool] = []
-        # optuna's own `stop` wants to be called from its own loop.
+        # optuna's own `stop` must be called from optuna's own loop.
         self.released.stop = lambda: stopped.append(True)
         try:
             callback(self.released, released)
@@ -338,7 +338,7 @@ class Studies:
         return bool(stopped)
 
     def runs(self) -> set[str]:
-        """Return which of the begun trials the released study has."""
+        """Return which of the begun trials are in the released study."""
         trials = self.released.get_trials(deepcopy=False)
         return {trial.user_attrs[RUN] for trial in trials if RUN in trial.user_attrs}
 
@@ -350,7 +350,7 @@ class Studies:
             params=found.params,
             distributions=found.distributions,
             user_attrs=attributes,
-            # What pruners and samplers keep, of scores that are released.
+            # Attributes that pruners and samplers keep, all derived from released scores.
             system_attrs=found.system_attrs,
             intermediate_values=values if len(self.steps) > 1 else None,
         )

@@ -1,4 +1,4 @@
-"""What a search will cost: candidates, layout of the data, and noise that meets a budget."""
+"""The cost of a search: candidates, layout of the data, and noise that meets a budget."""
 
 from skdptune.model_selection._cost._candidates import (
     DEFAULT_SHARE,

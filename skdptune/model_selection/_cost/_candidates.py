@@ -15,28 +15,28 @@ from skdptune._formatting import shown, shown_names
 from skdptune.base._shared import change_parameters
 
 Space = Mapping[str, Any]
-# Words in place of a step of a pipeline.
+# Strings that replace a step of a pipeline.
 STEPS = ("passthrough", "drop")
-# Share of the draws from a suggested space that are the estimator as it is.
+# Share of the draws from a suggested space that are the unchanged estimator.
 DEFAULT_SHARE = 1.0 / 3.0
 
 
 class Candidates:
-    """What a search may try.
+    """The candidates that a search may try.
 
     Parameters
     ----------
     spaces : mapping or sequence of mappings
-        From parameter names to values: lists, or (where `drawn`) also distributions.
+        From parameter names to values: lists, or (if `drawn`) also distributions.
     name : str
         The argument's name, for messages.
     drawn : bool
-        Whether candidates are drawn at random; else they are a grid.
+        Whether candidates are drawn at random; otherwise they are a grid.
 
     Attributes
     ----------
     suggestion : mapping or None
-        From parameter names to lists, where no user but the estimator chose what is searched.
+        From parameter names to lists, if the space was suggested by the estimator.
     """
 
     def __init__(self, spaces: Any, *, name: str, drawn: bool) -> None:
@@ -55,14 +55,14 @@ class Candidates:
     def suggested(
         cls, suggestion: Mapping[str, Sequence[Any]], *, name: str, drawn: bool
     ) -> Candidates:
-        """Return the estimator as it is, and each parameter's other values one at a time.
+        """Return the unchanged estimator, and each parameter's other values one at a time.
 
         Parameters
         ----------
         suggestion : mapping
-            From parameter names to lists, whose first value is the one that the estimator has.
+            From parameter names to lists, whose first value is the estimator's own.
         name, drawn
-            As for the class. Of the draws, a third are the estimator as it is; all are
+            As for the class. A third of the draws are the unchanged estimator; all draws are
             independent, as Theorem S1 requires.
 
         Notes
@@ -80,13 +80,13 @@ class Candidates:
         return made
 
     def beside(self, own: Mapping[str, Any]) -> Candidates:
-        """Return the candidates and one that comes first."""
+        """Return the candidates, preceded by a given one."""
         space = {name: [value] for name, value in own.items()}
         return Candidates([space, *self.spaces], name=self.name, drawn=self.drawn)
 
     @property
     def default(self) -> dict[str, Any] | None:
-        """The estimator's own values of suggested parameters; None where the user chose."""
+        """The estimator's own values of suggested parameters; None if the user gave the space."""
         return None if self.suggestion is None else dict(self.grid()[0])
 
     def _checked(self, space: Any) -> Space:
@@ -117,17 +117,17 @@ class Candidates:
         )
 
     def check_names(self, estimator: Any) -> None:
-        """Raise unless the estimator takes the parameters that are searched."""
+        """Raise unless the estimator has the parameters that are searched."""
         for space in self.spaces:
             first = {key: values[0] for key, values in space.items() if is_finite(values)}
             made = self._changed(estimator, first)
             known = made.get_params(deep=True)
-            # What set_params has taken is a parameter, whatever get_params names.
+            # A name that set_params accepts is a parameter, even if get_params lacks it.
             for name in sorted(set(space) - set(known) - set(first)):
                 self._check_name(name, space[name], made, sorted(known))
 
     def _changed(self, estimator: Any, first: Mapping[str, Any]) -> Any:
-        """Return a copy with the first values, or raise for a name that nothing there has."""
+        """Return a copy with the first values; raise for an unknown name."""
         try:
             return change_parameters(clone(estimator), first)
         except (AttributeError, TypeError, ValueError):
@@ -135,7 +135,7 @@ class Candidates:
             unknown = sorted(set(first) - set(known))
             if not unknown:
                 raise
-            # scikit-learn's own message shows the whole pipeline and the names of its top alone.
+            # scikit-learn's own message shows the whole pipeline, but only its top-level names.
             raise self._no_parameter(unknown[0], estimator, sorted(known)) from None
 
     def _no_parameter(self, name: str, estimator: Any, known: list[str]) -> ValueError:
@@ -149,7 +149,7 @@ class Candidates:
         )
 
     def _check_name(self, name: str, values: Any, estimator: Any, known: list[str]) -> None:
-        """Raise unless the estimator's set_params takes a parameter that get_params lacks."""
+        """Raise unless the estimator's set_params accepts a parameter that get_params lacks."""
         value = self._drawn(name, values, np.random.RandomState(0))
         try:
             estimator.set_params(**{name: value})
@@ -157,7 +157,7 @@ class Candidates:
             raise self._no_parameter(name, estimator, known) from None
 
     def with_steps(self, estimator: Any) -> list[Any]:
-        """Return the estimator with each of the steps that are searched over, or as it is."""
+        """Return the estimator with each of the searched steps, or unchanged."""
         made = []
         for space in self.spaces:
             steps = {
@@ -175,7 +175,7 @@ class Candidates:
         return ParameterGrid([dict(space) for space in self.spaces])
 
     def draw(self, random: np.random.RandomState) -> dict[str, Any]:
-        """Return one candidate: independent of all others, lists with replacement."""
+        """Return one candidate, independent of all others; lists are sampled with replacement."""
         if self.suggestion is not None:
             listed = self.grid()
             is_default = len(listed) == 1 or random.random_sample() < DEFAULT_SHARE
@@ -189,18 +189,18 @@ class Candidates:
         }
 
     def draw_each(self, seeds: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return one candidate for each seed; None stands for the system's entropy."""
+        """Return one candidate for each seed; None uses the system's entropy."""
         return [self.draw(np.random.RandomState(np.random.MT19937(seed))) for seed in seeds]
 
     def some(self, most: int) -> list[dict[str, Any]]:
-        """Return some candidates that no seed of a search chooses: all of a short grid."""
+        """Return some candidates, independently of the search's seed: all of a short grid."""
         if not self.drawn and len(self.grid()) <= most:
             return list(self.grid())
         return [self.draw(np.random.RandomState(seed)) for seed in range(most)]
 
     def _drawn(self, parameter: str, values: Any, random: np.random.RandomState) -> Any:
         value = values.rvs(random_state=random)
-        # The cost of whatever is drawn must be known: estimators have to be listed.
+        # The cost of every draw must be known: estimators have to be listed.
         if holds_step(value):
             raise TypeError(
                 f"{self.name}[{shown(parameter)}] must draw plain values; got a step, "
@@ -211,7 +211,7 @@ class Candidates:
     def combinations(
         self, space: Space, names: Sequence[str], most: int
     ) -> list[dict[str, Any]] | None:
-        """Return all values of the named parameters; None if too many, or not finitely many."""
+        """Return all values of the named parameters; None if they are too many or not finite."""
         lists = [space[name] for name in names]
         if not all(is_finite(values) for values in lists):
             return None
@@ -225,7 +225,7 @@ class Candidates:
 
 
 def holds_step(value: Any, *, words: bool = True) -> bool:
-    """Return whether a value is a step, a word for one (if `words` count), or holds some."""
+    """Return whether a value is a step, a string for one (if `words`), or contains one."""
     is_array = isinstance(value, np.ndarray) and value.dtype == object
     if is_array or isinstance(value, list | tuple):
         return any(holds_step(part, words=words) for part in value)
@@ -235,7 +235,7 @@ def holds_step(value: Any, *, words: bool = True) -> bool:
 
 
 def copied(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a candidate whose values may be changed without changing what was costed."""
+    """Return a copy of a candidate: changes must not affect the values that were costed."""
     return {name: clone(value, safe=False) for name, value in candidate.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a whole search costs at a given setting of its fits, and the setting that meets a total."""
+"""Compute the cost of a whole search, and solve for settings that meet a total."""
 
 from __future__ import annotations
 
@@ -31,31 +31,32 @@ from skdptune.model_selection._cost._layout import Layout
 
 ProfileOfFit = Callable[[FitSetting | None, FitSize], PrivacyProfile]
 
-# Share of the total epsilon that may be left; a finer solution is not worth its time.
+# Share of the total epsilon that may stay unused; a finer solution is not worth the time.
 _TOLERANCE = 4e-3
-# A solution that uses less than this share of it has failed.
+# A solution that uses less than this share of the total has failed.
 _ENOUGH = 0.95
 _LARGEST_BUDGET = 500.0
 _LEAST_NOISE, _LARGEST_NOISE = 0.05, 1e6
-# Mass at infinity of a shared curve: this much, or this share of delta if that is less.
+# Mass at infinity of a shared curve: this much, or this share of delta if that is smaller.
 _FAILURE, _FAILURES = 1e-7, 100.0
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-4, 30.0
-# Where the search for a noise starts, and how often that is improved by one fit alone.
+# Where the search for a noise starts, and how often a solution for a single fit improves that
+# start.
 _USUAL_NOISE, _GUESSES = 2.0, 2
-# Rounding must not leave a share of a score's noise out.
+# Rounding must not omit a share of a score's noise.
 _SLACK = 1.0 + 1e-12
-# Smaller chances count as none, like the tails of all profiles.
+# Smaller probabilities count as zero, like the tails of all profiles.
 _NEVER = 1e-16
-# With a tuning fraction the scores cost extra; this much of a fit's epsilon at least, and at most.
+# With a tuning fraction, scores cost extra: least and largest share of a fit's epsilon.
 _SCORE_SHARES = (0.03, 0.2)
 _FOLDS_SHARE = 0.25
-# Wanted noise of a score, in units of half the range over the root of the number of records.
+# Target noise of a score, in units of half the range over the root of the number of records.
 _SCORE_NOISE = 0.5
 
 
 @dataclass(frozen=True)
 class ScoreNoise:
-    """The noise on the scores of a candidate, one by each metric.
+    """The noise on the scores of a candidate, one for each metric.
 
     Attributes
     ----------
@@ -64,7 +65,7 @@ class ScoreNoise:
     kind : {"gaussian", "laplace", "none"}
         "none" for public validation data.
     profile : PrivacyProfile
-        What a candidate's scores cost together.
+        Cost of all scores of a candidate together.
     n_metrics : int, default=1
         Number of scores of a candidate that the profile pays for.
     """
@@ -76,23 +77,23 @@ class ScoreNoise:
 
     @property
     def growth(self) -> float:
-        """How many times the noise each score has, over that of one for the same cost."""
+        """Factor of the noise on each score, relative to a single score of the same cost."""
         return math.sqrt(self.n_metrics) if self.kind == "gaussian" else float(self.n_metrics)
 
     @property
     def of_one(self) -> PrivacyProfile:
-        """What one of a candidate's scores costs."""
+        """Cost of one of a candidate's scores."""
         if self.n_metrics == 1:
             return self.profile
         release = gaussian_profile if self.kind == "gaussian" else laplace_profile
         return release(1.0, self.ratio)
 
     def shared_by(self, n_metrics: int) -> ScoreNoise:
-        """Return the noise of so many scores that together cost what one does.
+        """Return the noise of several scores that together cost as much as one.
 
         Notes
         -----
-        Theorem T8: of Gaussian noise squared shifts add up, and of Laplace noise shifts.
+        Theorem T8: squared shifts of Gaussian noise add up, and shifts of Laplace noise add up.
         """
         if n_metrics == 1:
             return self
@@ -105,25 +106,25 @@ NO_NOISE = ScoreNoise(0.0, "none", PrivacyProfile.pure(0.0))
 
 @dataclass(frozen=True)
 class Cost:
-    """What a search costs, and what it is made of.
+    """The cost of a search, and of its parts.
 
     Attributes
     ----------
     total : PrivacyProfile
         Everything together.
     fit : PrivacyProfile
-        One fit of a run.
+        Cost of one fit of a run.
     trained, scored : PrivacyProfile
-        The selection, as seen by records that train and by those that are scored on (None if
-        none are held out for that).
+        The selection, for training records and for scoring records (None if no records are held
+        out for scoring).
     final : PrivacyProfile or None
         The final fit.
     score_noise : ScoreNoise
         The noise on each score.
     setting : FitSetting or None
-        What the returned model's fit is set to, if the search sets it.
+        Setting of the returned model's fit, if the search chooses it.
     run_setting : FitSetting or None
-        What the fits of the runs are set to; the same, unless the search says otherwise.
+        Setting of the fits of the runs; the same unless the search chooses another.
     """
 
     total: PrivacyProfile
@@ -137,12 +138,13 @@ class Cost:
 
     @property
     def fit_epsilon(self) -> float | None:
-        """What one fit may cost at the search's delta, if the search sets it."""
+        """Epsilon that one fit may cost at the search's delta, if the search sets it."""
         return None if self.setting is None else self.setting.epsilon
 
 
-# From a cost model, one fit, the noise of its score and what the fits of runs are set to, to what
-# the selection costs records that train, and those that score if others do (else None).
+# From a cost model, the profile of one fit, the noise of its score and the setting of the runs'
+# fits, to the cost of the selection for training records, and for scoring records if they are
+# others (else None).
 Selections = Callable[
     ["CostModel", PrivacyProfile, ScoreNoise, FitSetting | None],
     tuple[PrivacyProfile, PrivacyProfile | None],
@@ -156,7 +158,7 @@ def one_run(run: PrivacyProfile) -> PrivacyProfile:
 
 @dataclass(frozen=True)
 class CostModel:
-    """The cost of a search as a function of what its fits are set to.
+    """The cost of a search as a function of the setting of its fits.
 
     Parameters
     ----------
@@ -165,36 +167,37 @@ class CostModel:
     fit_costs : FitCosts
         Costs of fits.
     delta : float
-        At which figures are stated.
+        Delta at which figures are stated.
     select : callable
         From the profile of one run to that of the selection.
     selections : callable, optional
-        Where the selection is not `select` of fits and of scores; see `Selections`.
+        Replaces `select` if the selection is not a function of one run; see `Selections`.
     solved : object, optional
-        What the strategy has solved for before the noise: its own.
+        Values that the strategy has solved for before the noise.
     note, bound : str
-        Words for the report.
+        Texts for the report.
     tuning_bound : {"profile", "rdp"}
         See `skdptune.accounting.tune_then_fit`.
     score_epsilon : float or None
-        What a score may cost; None lets the search choose.
+        Epsilon that a score may cost; None lets the search choose.
     n_runs : int, default=1
-        Number of runs that are all released: no more are made. What they cost together is what
-        `select` or `selections` says.
+        Number of runs that are all released; no more are made. `select` or `selections` gives
+        their joint cost.
     fit_noise : float or None
-        Noise of each run's fit over that of the final fit; None for fits that are set alike.
+        Noise of each run's fit divided by that of the final fit; None for equal settings.
     score_noise : float or None
-        Noise of each score over that of the final fit, both in units of a record's influence; None
-        for a share of what a fit costs.
+        Noise of each score divided by that of the final fit, both in units of a record's
+        influence; None for a share of the cost of a fit.
     rate_factor : float, default=1.0
-        By which learning rates of runs' fits are multiplied.
+        Factor for the learning rates of runs' fits.
     releases_runs : bool, default=True
-        Whether runs are fits and scores by themselves. Where they are not, the cost of the
-        selection has nothing to do with what fits cost.
+        Whether runs consist of released fits and scores. If not, the cost of the selection does
+        not depend on the cost of fits.
     n_splits : float, default=1.0
-        How many times the records may be split anew, each time with a chance of a fit of none.
+        How often the records may be split again, each time with some probability of an empty fit.
     metrics : tuple of str, default=("score",)
-        By which each candidate has a noisy score. They share alike what a score may cost.
+        Metrics for which each candidate has a noisy score. They share the cost of one score
+        equally.
 
     Notes
     -----
@@ -222,7 +225,7 @@ class CostModel:
     # The cost at a setting ----------------------------------------------------------------------
 
     def at(self, setting: FitSetting | None) -> Cost:
-        """Return the cost at a setting of all fits, None for what the estimator itself says."""
+        """Return the cost at a setting of all fits; None uses the estimator's own budget."""
         return self._of_fits(self.fit_costs.profile, setting)
 
     def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
@@ -245,19 +248,19 @@ class CostModel:
             by_rule=layout.by_rule,
         )
         if self.releases_runs and layout.chance_of_nothing > _NEVER:
-            # Theorem F7: a fit may find no record, on each split anew.
+            # Theorem F7: a fit may have no record, on each new split.
             chance = min(self.n_splits * layout.chance_of_nothing, 1.0)
             total = total + PrivacyProfile.approximate(0.0, chance)
         return Cost(total, fit, trained, scored, final, noise, setting, of_runs)
 
     def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
-        """Return what the fits of the runs are set to, beside a setting of the final fit."""
+        """Return the setting of the runs' fits, given that of the final fit."""
         if setting is None or self.fit_noise is None:
             return setting
         return setting.noisier(self.fit_noise, self.n_runs)
 
     def run(self, fit: PrivacyProfile, noise: ScoreNoise) -> PrivacyProfile:
-        """Return what a whole run costs: its fits and its score."""
+        """Return the cost of a whole run: its fits and its score."""
         if self.layout.validation > 0.0:
             return fit | noise.profile
         run = fit * max(self.layout.folds - 1, 1)
@@ -265,7 +268,7 @@ class CostModel:
 
     @property
     def train_size(self) -> FitSize:
-        """The records of a run's fit; of the final fit where runs are no fits of their own."""
+        """The records of a run's fit; those of the final fit if runs have no released fits."""
         if not self.releases_runs:
             return self.final_size
         layout = self.layout
@@ -279,7 +282,7 @@ class CostModel:
 
     @property
     def _stated_size(self) -> FitSize:
-        """The records of the fit whose cost is stated as that of one fit."""
+        """The records of the fit whose cost is reported as that of one fit."""
         is_final = self.fit_noise is not None and self.layout.final
         return self.final_size if is_final else self.train_size
 
@@ -303,7 +306,7 @@ class CostModel:
             share = 1.0 if self.score_noise is not None else self._score_share(of_fit)
             epsilon = of_fit * share
         if not 0.0 < epsilon < math.inf:
-            # A fit that costs nothing or everything does not say what a score may cost.
+            # A fit that costs nothing or everything cannot set the cost of a score.
             epsilon = 1.0
         if self.score_noise is None or self.score_epsilon is not None:
             ratio, profile = noise_for_budget(min(epsilon, _LARGEST_BUDGET), self.delta)
@@ -319,7 +322,7 @@ class CostModel:
         if self.layout.folds:
             return _FOLDS_SHARE
         if self.layout.tuning is None:
-            # Validation records are charged for scores alone, others for fits alone.
+            # Validation records are charged only for scores, others only for fits.
             return 1.0
         wanted = _SCORE_NOISE * math.sqrt(self.layout.n_score)
         unit, _ = noise_for_budget(min(max(epsilon, 1e-3), _LARGEST_BUDGET), self.delta)
@@ -329,14 +332,14 @@ class CostModel:
     # The setting that meets a total -------------------------------------------------------------
 
     def within(self, epsilon: float | None) -> Cost:
-        """Return the cost with the least noise that keeps within a total.
+        """Return the cost with the least noise that stays within a total.
 
         Without a total, each fit keeps the estimator's own budget.
         """
         if epsilon is None:
             return self.at(None)
         if not budget_owners(self.fit_costs.estimator):
-            # Reports what is not private at all.
+            # Raises an error for an estimator that is not private.
             self.fit_costs.first_profile(None, self.final_size)
             raise ValueError(
                 "epsilon must be None for an estimator whose noise no epsilon sets; got "
@@ -353,9 +356,9 @@ class CostModel:
         return self._solved_budget(epsilon)
 
     def loss(self, cost: Cost) -> float:
-        """Return the share of epsilon that the shared curve, if there is one, loses.
+        """Return the share of epsilon that the shared curve, if any, loses.
 
-        Beside what the same search costs if all its candidates are like the first one.
+        Compared with the same search whose candidates are all like the first one.
         """
         if not isinstance(cost.setting, CurveSetting):
             return 0.0
@@ -370,14 +373,14 @@ class CostModel:
             self.fit_costs.check_spaces(cost.setting, self.final_size)
 
     def guess(self, epsilon: float) -> BudgetSetting:
-        """Return about what each fit may cost of a total."""
+        """Return an estimate of the epsilon of each fit within a total."""
         most = self.layout.tuning is not None or self.fit_noise is not None
         return BudgetSetting(epsilon * (0.95 if most else 0.4), self.delta)
 
     def _solved_noise(self, epsilon: float, prefix: str, name: str) -> Cost:
-        """Return the cost of the least noise that keeps within a total.
+        """Return the cost of the least noise that stays within a total.
 
-        Each evaluation costs one profile of a fit: no estimator solves for anything.
+        Each evaluation computes one profile of a fit: no estimator solves for anything.
         """
         setting = NoiseSetting(prefix, name, 1.0, epsilon, self.delta)
         costs: dict[float, Cost] = {}
@@ -400,21 +403,21 @@ class CostModel:
         return costs[found.value]
 
     def _noise_guess(self, epsilon: float, setting: NoiseSetting) -> float:
-        """Return roughly the noise with which one fit alone costs its share of a total."""
-        # A share of the least doubles is none.
+        """Return roughly the noise with which one fit costs its share of a total."""
+        # A share of the smallest doubles is zero.
         wanted = max(self.guess(epsilon).epsilon, sys.float_info.min)
         noise = _USUAL_NOISE
         for _ in range(_GUESSES):
             fit = self.fit_costs.profile(replace(setting, noise=noise), self._stated_size)
-            # Where noise is large, epsilon falls in proportion to it.
+            # For large noise, epsilon falls in proportion to it.
             ratio = min(max(fit.epsilon(self.delta) / wanted, 0.1), 10.0)
             noise = min(max(noise * ratio, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
 
     def solved_curve(self, epsilon: float) -> Cost:
-        """Return the cost of the highest curve of all fits that keeps within a total.
+        """Return the cost of the highest curve of all fits that stays within a total.
 
-        Theorem T4. No fit is costed here: each candidate is calibrated to the curve by itself.
+        Theorem T4. No fit is costed here: each candidate is calibrated to the curve separately.
         """
         costs: dict[float, Cost] = {}
 
@@ -435,7 +438,7 @@ class CostModel:
         return costs[found.value]
 
     def rough_setting(self, epsilon: float) -> FitSetting:
-        """Return about what each fit may cost of a total, costed without the estimator."""
+        """Estimate the epsilon of each fit within a total, without using the estimator."""
         if self.delta == 0.0:
             return self.guess(epsilon)
         return self._curve(self._shift_guess(epsilon))
@@ -449,7 +452,7 @@ class CostModel:
         return min(max(1.0 / noise, _LEAST_SHIFT), _LARGEST_SHIFT)
 
     def _solved_budget(self, epsilon: float) -> Cost:
-        """Return the cost of the largest budget of a fit that keeps within a total."""
+        """Return the cost of the largest budget of a fit that stays within a total."""
         guess = self.guess(epsilon)
         first = self.at(guess)
         if math.isinf(first.total.epsilon(self.delta)):
@@ -457,11 +460,11 @@ class CostModel:
         found = self._largest_budget(epsilon, self.delta, {guess.epsilon: first})
         if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
             return found
-        # A guarantee at one delta alone, and all of it used up: now rounding decides what fits.
+        # A guarantee at a single delta that is used up: rounding decides whether it fits.
         return self._largest_budget(epsilon, self._delta_of_many(), {})
 
     def _largest_budget(self, epsilon: float, delta: float, costs: dict[float, Cost]) -> Cost:
-        """Return the cost of the largest budget at a given delta of a fit."""
+        """Return the cost of the largest budget of a fit at a given delta."""
 
         def total(budget: float) -> PrivacyProfile:
             if budget not in costs:
@@ -483,10 +486,10 @@ class CostModel:
         return costs[found.value]
 
     def _delta_of_many(self) -> float:
-        """Return a delta for fits whose guarantee is known at one delta alone, and adds up.
+        """Return a delta for fits whose guarantee is known at one delta only, and adds up.
 
-        Noise whose whole curve is known costs no more for being stated at a large delta, so that
-        fits are calibrated at the search's own delta wherever that can be.
+        Noise with a known privacy curve costs no more if it is stated at a large delta. Fits are
+        therefore calibrated at the search's own delta if possible.
         """
         share = self.select(PrivacyProfile.approximate(0.0, 1e-6)).delta(0.0) / 1e-6
         steps = len(budget_owners(self.fit_costs.estimator))
@@ -496,7 +499,7 @@ class CostModel:
     # The report -----------------------------------------------------------------------------
 
     def components(self, cost: Cost) -> tuple[PrivacyReport, ...]:
-        """Return the components of the report's tree: the selection with its run, the last fit."""
+        """Return the parts of the report's tree: the selection with its run, and the final fit."""
         layout, notes = self.layout, [self.note]
         if layout.tuning is not None:
             notes.append(f"on {layout.tuning:.3g} of the records")
@@ -532,7 +535,7 @@ class CostModel:
         return PrivacyReport(noise.profile, self.delta, name="scores", note=note, parts=parts)
 
     def selection(self, cost: Cost) -> PrivacyProfile:
-        """Return what the selection costs by itself, if on all records."""
+        """Return the cost of the selection without the rest, as if on all records."""
         if cost.scored is None:
             return cost.trained
         if self.layout.by_rule:
@@ -544,8 +547,8 @@ class CostModel:
 def _selected(
     model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
 ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-    """Return the selection by `select`, for records that train and for those that score."""
-    # Theorem F1: records that train and those that score are charged apart.
+    """Return the selection by `select`, for training records and for scoring records."""
+    # Theorem F1: training records and scoring records are charged separately.
     if model.layout.validation > 0.0:
         return model.select(fit), model.select(noise.profile)
     return model.select(model.run(fit, noise)), None

@@ -1,4 +1,4 @@
-"""What one fit costs, whichever candidate it is: the worst over all that a search may try."""
+"""Cost of one fit of any candidate: the worst over all candidates that a search may try."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from skdptune.model_selection._running import is_search
 
 
 def labels_set_the_cost(estimator: Any, candidates: Candidates) -> bool:
-    """Return whether the cost may depend on a label set that nobody has declared yet."""
+    """Return whether the cost may depend on a label set that is not declared yet."""
     undeclared = [
         step
         for _, step in nested_estimators(estimator)
@@ -66,7 +66,7 @@ def labels_set_the_cost(estimator: Any, candidates: Candidates) -> bool:
     ]
     if any("classes" in getattr(step, "cost_parameters", ("classes",)) for step in undeclared):
         return True
-    # Other values of what sets the cost may make it depend on the labels, too.
+    # Other values of parameters that set the cost may make it depend on the labels, too.
     varied = any(cost_parameters(estimator, list(space)) for space in candidates)
     return varied and (bool(undeclared) or _searches_steps(estimator, candidates))
 
@@ -81,26 +81,26 @@ def _searches_steps(estimator: Any, candidates: Candidates) -> bool:
     )
 
 
-# Profiles of a plan take some ten megabytes.
+# Profiles of a plan use some ten megabytes.
 _SIZE = 8
 
 
 def plan_key(*content: Any) -> str | None:
-    """Return a key of everything that a plan follows from; None if it cannot be pickled."""
+    """Return a key of everything that determines a plan; None if it cannot be pickled."""
     try:
         return str(joblib.hash((_named_in(content), content)))
     except Exception:
-        # What cannot be pickled is solved anew each time.
+        # Plans of objects that cannot be pickled are solved anew each time.
         return None
 
 
 class PlanCache:
-    """The last few plans; safe to use from several threads.
+    """Cache of the last few plans; safe to use from several threads.
 
     Parameters
     ----------
     size : int, default=8
-        Most plans that are kept.
+        Largest number of plans that are kept.
     """
 
     def __init__(self, size: int = _SIZE) -> None:
@@ -109,7 +109,7 @@ class PlanCache:
         self._lock = threading.Lock()
 
     def get(self, key: str | None) -> Any:
-        """Return the plan of a key, None if there is none."""
+        """Return the plan of a key; None if there is none."""
         with self._lock:
             return self._plans.get(key) if key is not None else None
 
@@ -127,9 +127,9 @@ plan_cache = PlanCache()
 
 
 class _Names(pickle.Pickler):
-    """Notes the classes and functions that are pickled by name.
+    """Record the classes and functions that are pickled by name.
 
-    One that was defined anew, as in a notebook, has the same name and is another.
+    A class that is defined again, as in a notebook, has the same name but is a different one.
     """
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class _Names(pickle.Pickler):
         self.found: list[int] = []
 
     def reducer_override(self, obj: Any) -> Any:
-        """Note an object's identity; it is pickled as usual."""
+        """Record an object's identity; it is pickled as usual."""
         if isinstance(obj, type | FunctionType):
             self.found.append(id(obj))
         return NotImplemented
@@ -154,25 +154,25 @@ _LARGEST_EPSILON = 500.0
 
 
 class FitSetting(Protocol):
-    """What every fit of a search is set to."""
+    """The setting of every fit of a search."""
 
     @property
     def epsilon(self) -> float:
-        """What one fit costs at the search's delta."""
+        """Epsilon of one fit at the search's delta."""
 
     def apply(self, estimator: Any) -> None:
         """Set the estimator's parameters."""
 
     def noisier(self, factor: float, n_fits: int) -> FitSetting:
-        """Return the setting of each of so many fits with this many times the noise."""
+        """Return the setting of each of `n_fits` fits with `factor` times the noise."""
 
 
 @dataclass(frozen=True)
 class BudgetSetting:
-    """Each fit may cost an epsilon and a delta, which private steps share.
+    """Each fit may cost an epsilon and a delta, shared by its private steps.
 
-    Each estimator solves for its own noise. Where several steps or several settings of one step
-    have to meet one figure, there is no single noise to solve for.
+    Each estimator solves for its own noise. If several steps or several settings of one step have
+    to meet one figure, there is no single noise to solve for.
     """
 
     epsilon: float
@@ -184,27 +184,27 @@ class BudgetSetting:
         return Budget(self.epsilon, self.delta)
 
     def apply(self, estimator: Any) -> None:
-        """Share the budget out among the estimator's private steps."""
+        """Divide the budget among the estimator's private steps."""
         set_budget(estimator, self.budget)
 
     def noisier(self, factor: float, n_fits: int) -> BudgetSetting:
-        """Return the setting with as much less epsilon, which is about as much more noise."""
+        """Return the setting with epsilon divided by `factor`: about `factor` times the noise."""
         return replace(self, epsilon=self.epsilon / factor)
 
 
 @dataclass(frozen=True)
 class NoiseSetting:
-    """The noise of the one private step of every candidate, which the search solves for itself.
+    """Noise of the one private step of every candidate, for which the search solves.
 
     Attributes
     ----------
     prefix : str
-        Of the step's parameters, such as ``"clf__"``.
+        Prefix of the step's parameters, such as ``"clf__"``.
     parameter : str
-        Which sets its noise, see `skdptune.base.protocol`.
+        The parameter that sets the step's noise, see `skdptune.base.protocol`.
     noise : float
     epsilon, delta : float
-        What the noise costs; the step is given these, too, so that it shows them.
+        Cost of the noise; it is also set on the step, so that the step shows it.
 
     Notes
     -----
@@ -218,24 +218,24 @@ class NoiseSetting:
     delta: float
 
     def apply(self, estimator: Any) -> None:
-        """Set the noise, and beside it what it costs."""
+        """Set the noise, and also its cost."""
         settings = {"epsilon": self.epsilon, "delta": self.delta, self.parameter: self.noise}
         estimator.set_params(**{f"{self.prefix}{name}": value for name, value in settings.items()})
 
     def noisier(self, factor: float, n_fits: int) -> NoiseSetting:
-        """Return the setting with this many times the noise, at about its cost."""
+        """Return the setting with `factor` times the noise, at about its cost."""
         return replace(self, noise=self.noise * factor, epsilon=self.epsilon / factor)
 
 
 @dataclass(frozen=True)
 class CurveSetting:
-    """Each fit lies below one curve, to which every candidate is calibrated by itself.
+    """Each fit lies below one curve, to which every candidate is calibrated separately.
 
     Attributes
     ----------
     curve : SharedCurve
     delta : float
-        The search's, at which budgets are stated.
+        Delta of the search, at which budgets are stated.
 
     Notes
     -----
@@ -247,24 +247,27 @@ class CurveSetting:
 
     @property
     def epsilon(self) -> float:
-        """What one fit costs at the search's delta."""
+        """Epsilon of one fit at the search's delta."""
         return self.curve.profile.epsilon(self.delta)
 
     def apply(self, estimator: Any) -> None:
         """Set nothing yet: a calibration needs all other parameters, see `calibrate`."""
 
     def noisier(self, factor: float, n_fits: int) -> CurveSetting:
-        """Return the setting of a curve of as much less shift; all fail as rarely as one did."""
+        """Return the setting for a curve with the shift divided by `factor`.
+
+        The total failure probability of `n_fits` fits is that of one fit before.
+        """
         curve = SharedCurve(self.curve.shift / factor, self.curve.failure / n_fits)
         return replace(self, curve=curve)
 
     def calibrate(self, estimator: Any, n_samples: int, n_features: int | None) -> None:
-        """Give the estimator the least noise with which its whole fit lies below the curve.
+        """Set the least noise with which the estimator's whole fit lies below the curve.
 
         Raises
         ------
         UnreachableBudgetError
-            If no noise does.
+            If no noise is large enough.
         """
         key = plan_key(estimator, self.curve, self.delta, n_samples, n_features)
         found = _calibrated.get(key)
@@ -274,10 +277,10 @@ class CurveSetting:
         change_parameters(estimator, found)
 
     def _settings(self, estimator: Any, size: tuple[int, int | None]) -> dict[str, Any]:
-        """Return the parameters, by their names, that make the estimator meet the curve."""
+        """Return the parameters, by name, with which the estimator meets the curve."""
         owners = budget_owners(estimator)
         if len(owners) == 1:
-            # What else the estimator does has its cost, too.
+            # Other parts of the estimator have a cost as well.
             return self._settings_of(owners[0], estimator, estimator, self.curve, size)
         steps = dict(nested_estimators(estimator))
         squares = sum(owner.share**2 for owner in owners)
@@ -319,7 +322,7 @@ class CurveSetting:
         )
         settings = {**delta, noise or "epsilon": found.value}
         if noise is not None:
-            # Beside the noise, what it costs, so that the estimator shows it.
+            # Set the cost in addition to the noise, so that the estimator shows it.
             settings["epsilon"] = found.profile.epsilon(self.delta)
         return _prefixed(owner, settings)
 
@@ -333,7 +336,7 @@ _calibrated = PlanCache(256)
 
 
 def as_budget(setting: FitSetting | None) -> FitSetting | None:
-    """Return the budget that a noise or a curve amounts to, any other setting as it is."""
+    """Return the budget that corresponds to a noise or a curve, and other settings unchanged."""
     if isinstance(setting, NoiseSetting | CurveSetting):
         return BudgetSetting(setting.epsilon, setting.delta)
     return setting
@@ -342,8 +345,8 @@ def as_budget(setting: FitSetting | None) -> FitSetting | None:
 def noise_parameter(estimator: Any) -> tuple[str, str] | None:
     """Return prefix and name of the parameter that sets all noise of an estimator's fit.
 
-    None where a search cannot solve for the noise itself: several steps have a budget, or the one
-    that has does not name its ``noise_parameter``.
+    None if a search cannot solve for the noise: several steps have a budget, or the only one does
+    not name its ``noise_parameter``.
     """
     owners = budget_owners(estimator)
     if len(owners) != 1:
@@ -354,7 +357,7 @@ def noise_parameter(estimator: Any) -> tuple[str, str] | None:
 
 
 def _noise_parameter_of(step: Any, owner: BudgetOwner) -> str | None:
-    """Return the parameter that sets all noise of a private step, None if it names none."""
+    """Return the parameter that sets all noise of a private step; None if it names none."""
     name = getattr(step, "noise_parameter", None) if owner.delta else None
     return name if name in own_parameters(step) else None
 
@@ -363,7 +366,7 @@ def neighbours_replace(
     estimator: Any, candidates: Candidates, n_samples: int, n_features: int | None
 ) -> bool:
     """Return whether neighbours differ by replacing a record; refuse a mixture of relations."""
-    # Theorem F8: what is about replacing a record is not mixed with what is about adding one.
+    # Theorem F8: costs for replacing a record are not mixed with costs for adding one.
     searched = [
         step
         for space in candidates
@@ -375,7 +378,7 @@ def neighbours_replace(
     steps = [step for one in (estimator, *searched) for _, step in nested_estimators(one)]
     if not any(replaces_records(step) for step in steps):
         return False
-    # What costs nothing is of either kind, and compositions are what they hold.
+    # A step without a cost fits either relation, and compositions have that of their parts.
     if any(_adds_records(step, n_samples, n_features) for step in steps):
         raise TypeError(
             "estimator must hold private steps of one kind; got some whose guarantee is about "
@@ -385,7 +388,7 @@ def neighbours_replace(
 
 
 def _adds_records(step: Any, n_samples: int, n_features: int | None) -> bool:
-    """Return whether a step has a cost that is about adding or removing a record."""
+    """Return whether a step's cost is for adding or removing a record."""
     if replaces_records(step) or not has_cost(step) or isinstance(step, HOLDERS):
         return False
     if is_search(step):
@@ -393,11 +396,11 @@ def _adds_records(step: Any, n_samples: int, n_features: int | None) -> bool:
     try:
         return bool(cost_of(step, n_samples, n_features).epsilon(0.0) > 0.0)
     except (TypeError, ValueError):
-        # Its parameters may be what is searched.
+        # The searched values may be its parameters.
         return True
 
 
-# With more combinations than these, each candidate is held to its budget alone.
+# With more combinations than these, each candidate is only held to its budget.
 _MOST_COMBINATIONS = 64
 _FEW_COMBINATIONS = 4
 _SLACK = 1.0 + 1e-9
@@ -407,20 +410,20 @@ Combination = dict[str, Any]
 
 @dataclass(frozen=True)
 class FitSize:
-    """The records of a fit, in public numbers.
+    """The numbers of records of a fit, all public.
 
     Attributes
     ----------
     n_samples : int
         Expected number of records.
     n_final : int
-        Expected number of records of the fit that a candidate's parameters are meant for.
+        Expected number of records of the fit for which a candidate's parameters are given.
     n_features : int or None
         Number of columns, if known.
     is_secret : bool
-        Whether the real number is secret.
+        Whether the true number is secret.
     rate_factor : float, default=1.0
-        By which learning rates are multiplied, in fits with more noise than the final one.
+        Factor for learning rates, in fits with more noise than the final one.
     """
 
     n_samples: int
@@ -430,7 +433,7 @@ class FitSize:
     rate_factor: float = 1.0
 
 
-# For what does not depend on sizes.
+# For quantities that do not depend on sizes.
 _ANY_SIZE = FitSize(1, 1, None, False)
 
 
@@ -441,23 +444,23 @@ class FitCosts:
     Parameters
     ----------
     estimator : estimator
-        The one whose parameters are searched.
+        The estimator whose parameters are searched.
     candidates : Candidates
-        What is searched.
+        The candidates that are searched.
     extrapolate : "auto", None or callable
         How a candidate is scaled to fewer records.
     classes : sequence or None
         The public label set, for estimators that have a parameter for it.
     is_pure : bool, default=False
-        Whether the search sets a budget with a delta of 0, whatever delta the estimator has. What
-        sets a cost, and by what noise, can be another matter then.
+        Whether the search sets a budget with a delta of 0, whatever delta the estimator has. The
+        parameters that set the cost, and the noise that does, may then be different ones.
 
     Notes
     -----
-    Theorem F2. Candidates that differ in parameters without influence on the cost cost the same.
-    Of the others, each combination of listed values is costed, and the pointwise maximum taken.
-    Where a search sets the noise, candidates that differ in cost are calibrated to one curve
-    (Theorem T4) or, where that cannot be, to one (epsilon, delta).
+    Theorem F2. Candidates that differ only in parameters without influence on the cost have the
+    same cost. For the others, each combination of listed values is costed, and the pointwise
+    maximum is used. If a search sets the noise, candidates that differ in cost are calibrated to
+    one curve (Theorem T4) or, if that is not possible, to one (epsilon, delta).
     """
 
     estimator: Any
@@ -470,14 +473,14 @@ class FitCosts:
     def configured(
         self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
     ) -> Any:
-        """Return the estimator for one fit of a candidate; seeds are left to the run."""
+        """Return the estimator for one fit of a candidate; the run sets its seed."""
         made = self.changed(copied(candidate))
         disable_caching(made)
         for prefix, step in list(nested_estimators(made)):
             remove_callbacks(step)
             heard = f"{prefix}strategy__callbacks"
             if is_search(step) and heard in made.get_params(deep=True):
-                # Whoever listens to a search within this one would hear how many runs there are.
+                # A listener to a search inside this one would learn the number of runs.
                 made.set_params(**{heard: None})
             if self.classes is not None and own_parameters(step).get("classes", 0) is None:
                 made.set_params(**{f"{prefix}classes": self.classes})
@@ -519,7 +522,7 @@ class FitCosts:
     def _costs(
         self, setting: FitSetting | None, size: FitSize
     ) -> Iterator[tuple[PrivacyProfile, int]]:
-        """Iterate over costs of fits, with the number of listed candidates that each is of."""
+        """Iterate over costs of fits, each with the number of listed candidates that have it."""
         for space, combinations in self.spaces():
             listed = math.prod(len(values) for values in space.values() if is_finite(values))
             if isinstance(setting, CurveSetting):
@@ -545,7 +548,7 @@ class FitCosts:
             )
         worst: PrivacyProfile | None = None
         for structure in self._structures(space):
-            # What has no cost, or bad parameters, is reported by the first evaluation.
+            # The first evaluation reports estimators without a cost, and bad parameters.
             made = self.configured(structure, setting, size)
             cost = worst_cost_of_budget(made, setting.budget)
             worst = cost if worst is None else worst | cost
@@ -556,8 +559,8 @@ class FitCosts:
     def noise_parameter(self, size: FitSize) -> tuple[str, str] | None:
         """Return prefix and name of the one parameter that sets all candidates' noise, if any.
 
-        All candidates must share one combination of what else sets their cost, so that one noise
-        costs the same for each.
+        All candidates must share one combination of the other parameters that set their cost, so
+        that the same noise has the same cost for each.
         """
         shared: list[Combination] = []
         for _, combinations in self.spaces():
@@ -570,13 +573,14 @@ class FitCosts:
         return noise_parameter(self.configured(shared[0], None, size))
 
     def can_share_a_curve(self, setting: CurveSetting, size: FitSize) -> bool:
-        """Return whether candidates differ in cost, and noise brings the first below a curve."""
+        """Return whether candidates differ in cost and noise brings the first below a curve."""
         firsts = self._first_combinations()
         owners = [budget_owners(self.configured(first, None, size)) for first in firsts]
         if not all(owners):
             return False
         distinct = len({repr(sorted(first.items())) for first in firsts})
-        # Several private steps lose some by sharing a curve; few candidates are costed exactly.
+        # Several private steps lose some accuracy by sharing a curve; few candidates are costed
+        # exactly.
         few = 1 if max(map(len, owners)) == 1 else _FEW_COMBINATIONS
         if not self.is_held_to_budget and distinct <= few:
             return False
@@ -586,7 +590,7 @@ class FitCosts:
             return False
 
     def first_profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
-        """Return what the fit of the first candidate costs by itself."""
+        """Return the cost of a single fit, of the first candidate."""
         first = self._first_combinations()[0]
         return cost_of(self.configured(first, setting, size), size.n_samples, size.n_features)
 
@@ -604,8 +608,8 @@ class FitCosts:
     # Which combinations there are ---------------------------------------------------------------
 
     def spaces(self) -> Iterator[tuple[Space, list[Combination] | None]]:
-        """Iterate over the spaces, each with the combinations that set the cost, None for many."""
-        # Filled once: it follows from the parameters alone.
+        """Iterate over spaces with the combinations that set the cost; None if too many."""
+        # Filled only once: it follows from the parameters.
         if not self._combinations:
             self._combinations.extend(self._combinations_of(space) for space in self.candidates)
         yield from zip(self.candidates, self._combinations, strict=True)
@@ -624,7 +628,7 @@ class FitCosts:
             for combination in combinations:
                 made = self.changed(combination)
                 costly |= cost_parameters(made, list(space))
-            # Which parameters matter may itself depend on the values of others.
+            # Which parameters matter may depend on the values of others.
             if costly <= set(names):
                 return combinations
             names = sorted(costly | set(names))
@@ -632,7 +636,7 @@ class FitCosts:
         return None
 
     def _structures(self, space: Space) -> list[Combination]:
-        """Return combinations of values that are steps, or words for steps."""
+        """Return combinations of values that are steps, or strings for steps."""
         names = self._structural_names(space)
         structures = self.candidates.combinations(space, names, _MOST_COMBINATIONS)
         if structures is None:
@@ -663,7 +667,7 @@ class FitCosts:
     # Checks of a solved setting -----------------------------------------------------------------
 
     def check_spaces(self, setting: FitSetting | None, size: FitSize) -> None:
-        """Raise unless the fits of all candidates can be costed at a setting, once it is solved.
+        """Raise unless the fits of all candidates can be costed at the solved setting.
 
         Theorem F3: no cost may depend on a size that is secret.
         """
@@ -676,16 +680,16 @@ class FitCosts:
             for structure in structures:
                 self._check_held(structure, setting, size)
             for name, values in self._undeclared(space):
-                # One at a time: what is wrong with a value mostly is so beside any others.
+                # One at a time: a bad value is mostly bad whatever the other values are.
                 for value in values:
                     self._check_held({**structures[0], name: value}, setting, size)
 
     def check(
         self, candidates: Sequence[dict[str, Any]], setting: FitSetting | None, size: FitSize
     ) -> None:
-        """Raise unless candidates that were not costed one by one keep to the budget.
+        """Raise unless candidates that were not costed separately stay within the budget.
 
-        What a distribution draws, and combinations of values, are first seen here.
+        Draws from distributions, and combinations of values, are seen here for the first time.
         """
         held = [set(space) for space, combinations in self.spaces() if combinations is None]
         if setting is None or not held:
@@ -704,7 +708,7 @@ class FitCosts:
     def _check_one(
         self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
     ) -> None:
-        """Raise unless one listed candidate has a cost that depends on public sizes alone."""
+        """Raise unless a listed candidate has a cost that depends only on public sizes."""
         if isinstance(setting, CurveSetting):
             return self._check_below(candidate, setting, size)
         self._check_size(self.configured(candidate, setting, size), size)
@@ -715,7 +719,7 @@ class FitCosts:
     ) -> None:
         """Raise unless a candidate's fit lies below the curve (Theorem T4)."""
         bare = self.configured(candidate, None, size)
-        # Reports what has no cost, or bad parameters.
+        # Raises for steps without a cost, and for bad parameters.
         cost_of(bare, size.n_samples, size.n_features)
         if not budget_owners(bare):
             raise self._refusal("not every candidate has a step with an epsilon to hold it to")
@@ -737,11 +741,11 @@ class FitCosts:
     def _check_held(
         self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
     ) -> None:
-        """Raise unless each step of a candidate that costs anything is held to a budget."""
+        """Raise unless each step of a candidate that has a cost is held to a budget."""
         if isinstance(setting, CurveSetting):
             return self._check_below(candidate, setting, size)
         made = self.configured(candidate, setting, size)
-        # Reports what has no cost, or bad parameters.
+        # Raises for steps without a cost, and for bad parameters.
         cost_of(made, size.n_samples, size.n_features)
         self._check_size(made, size)
         owners = {owner.prefix: owner for owner in budget_owners(made)}
@@ -769,7 +773,7 @@ class FitCosts:
 
 
 def make_pure(estimator: Any) -> Any:
-    """Give the steps that a search sets the budget of a delta of 0, and return the estimator."""
+    """Set a delta of 0 on the steps whose budget a search sets, and return the estimator."""
     for owner in budget_owners(estimator):
         if owner.delta is not None:
             estimator.set_params(**{f"{owner.prefix}delta": 0.0})
@@ -786,16 +790,16 @@ class CostedCandidates:
     sets_budget : bool
         Whether the search sets the estimators' budgets.
     tuning_estimator : estimator or None
-        What is trained in their place, if something else is.
+        The estimator that is trained in their place, if there is one.
 
     Notes
     -----
     Theorem D3.
 
-    The cost of a fit follows from the parameters that set it. Where the plan covers every
-    combination of their values, a candidate must agree with one of these, if only by the
-    estimator's own values. Where it holds every candidate to one budget instead, plain values of
-    the searched parameters may be any.
+    The cost of a fit follows from the parameters that set it. If the plan covers every combination
+    of their values, a candidate must agree with one of these; the estimator's own values count as
+    one. If the plan holds every candidate to one budget instead, the searched parameters may have
+    any plain values.
     """
 
     def __init__(self, fit_costs: FitCosts, sets_budget: bool, tuning_estimator: Any) -> None:
@@ -882,5 +886,5 @@ def _same(one: Any, other: Any) -> bool:
     try:
         return bool(joblib.hash(one) == joblib.hash(other))
     except Exception:
-        # What cannot be compared is taken to be different, which only refuses.
+        # Values that cannot be compared count as different, which only refuses more.
         return False

@@ -1,4 +1,4 @@
-"""How a search divides the records, in public numbers alone."""
+"""Division of the records in a search, described by public numbers only."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from skdptune.model_selection._hold_out import HoldOut
 from skdptune.model_selection._running import expected_size
 
 REFITS = ("winner", True, False)
-# Fractions for tuning, and the records that each must leave: candidates of fewer are compared by
-# the noise on them, or by what suits few records. The largest takes what little there is.
+# Fractions for tuning, and the number of records that each must leave. With fewer records,
+# candidates are compared by noise, or by how well they suit few records. The largest fraction
+# applies if there are few.
 _FRACTIONS = {0.05: 1000, 0.1: 1000, 0.2: 200}
 _FEWEST = 4
 
@@ -38,24 +39,24 @@ class Layout:
     n_features : int or None
         Number of columns, if known.
     validation : float
-        Chance of a record to be held out for validation; 0 with folds or public validation data.
-        By a rule the share that it is expected to hold out.
+        Probability that a record is held out for validation; 0 with folds or public validation
+        data. With a rule, the share that it is expected to hold out.
     folds : int
-        Number of folds, 0 for none.
+        Number of folds; 0 for none.
     public : bool
         Whether validation data are public.
     tuning : float or None
-        Chance of a record to be used for tuning; None for all that are not in validation.
+        Probability that a record is used for tuning; None for all that are not in validation.
     variant : {1, 2}
         Whether the final fit leaves out the tuning records.
     final : bool
         Whether there is a final fit.
     is_random : bool
-        Whether the number of records is itself a public constant for a secret one.
+        Whether the number of records is itself a public constant in place of a secret number.
     replaces : bool
         Whether neighbours differ by replacing a record.
     by_rule : bool
-        Whether a public rule of each record says which ones are held out for validation.
+        Whether a public rule for each record decides which ones are held out for validation.
     """
 
     n_samples: int
@@ -72,7 +73,7 @@ class Layout:
 
     @property
     def train_share(self) -> float:
-        """Expected share of the records that one fit of a run trains on."""
+        """Expected share of the records on which one fit of a run is trained."""
         if self.tuning is not None:
             share = self.tuning
         else:
@@ -84,16 +85,17 @@ class Layout:
         """Public constant for the number of records of one fit of a run."""
         share = self.train_share
         if self.by_rule:
-            # Theorem T9: a rule may hold out nothing, whatever is expected of it.
+            # Theorem T9: a rule may hold out nothing, whatever is expected.
             share /= 1.0 - self.validation
         return expected_size(self.n_samples, share)
 
     @property
     def chance_of_nothing(self) -> float:
-        """Chance that some fit has no record at all, one record less than `n_samples`.
+        """Probability that some fit has no record, with one record less than `n_samples`.
 
-        A fit of nothing may fail, and no noise hides that; so the chance is paid for as delta. By
-        a rule there is no chance to pay for: an estimator whose fit of nothing fails is refused.
+        A fit without records may fail, which no noise hides, so its probability is paid for as
+        delta. With a rule there is nothing to pay for: an estimator that fails without records is
+        refused.
 
         Notes
         -----
@@ -112,7 +114,7 @@ class Layout:
 
     @property
     def score_share(self) -> float:
-        """Expected share of the records that a score averages over."""
+        """Expected share of the records that a score averages."""
         if self.folds:
             return 1.0 if self.tuning is None else self.tuning
         return self.validation
@@ -124,34 +126,34 @@ class Layout:
 
     @property
     def n_score_of_fold(self) -> int:
-        """Public constant for the number of records of the score of one fold alone."""
+        """Public constant for the number of records of the score of one fold."""
         return expected_size(self.n_samples, self.score_share / max(self.folds, 1))
 
     def sensitivity(self, scorer: BoundedScorer, n_score: int | None = None) -> float:
-        """Return the most by which one record changes a score, over so many records."""
-        # Theorem F8: to replace a record is to remove one and to add one.
+        """Return the largest change of a score by one record, given its number of records."""
+        # Theorem F8: replacing a record means removing one and adding one.
         n_score = self.n_score if n_score is None else n_score
         return scorer.sensitivity(n_score) * (2.0 if self.replaces else 1.0)
 
     @property
     def final_share(self) -> float:
-        """Expected share of the records that the returned model was trained on."""
+        """Expected share of the records on which the returned model was trained."""
         if not self.final:
             return self.train_share
         return 1.0 - self.tuning if self.tuning is not None and self.variant == 1 else 1.0
 
     @property
     def final_in_words(self) -> str:
-        """Which records the returned model was trained on."""
+        """Description of the records on which the returned model was trained."""
         share = self.final_share
         return "on all records" if share == 1.0 else f"on {share:.3g} of the records"
 
     @property
     def uses(self) -> dict[str, tuple[float, float]]:
-        """From each use of the records to its part of them, between 0 and 1, in a random order.
+        """Each use of the records with its part of them: an interval in [0, 1] of a random order.
 
-        Records of validation come after those that candidates are fitted on, and before those that
-        only the final fit uses. Parts of two uses overlap where records are used for both.
+        Validation records come after those on which candidates are fitted, and before those that
+        only the final fit uses. The parts of two uses overlap if records are used for both.
         """
         others = 1.0 - self.validation if self.tuning is None else self.tuning
         uses = {"fits of candidates": (0.0, others)}
@@ -169,7 +171,7 @@ class Layout:
         """Public constant for the number of records of the returned model's fit."""
         if not self.final:
             return self.n_train
-        # Theorem T9: where a rule holds out most records, hardly any are drawn for tuning.
+        # Theorem T9: if a rule holds out most records, very few are drawn for tuning.
         return expected_size(self.n_samples, 1.0 if self.by_rule else self.final_share)
 
     @property
@@ -190,7 +192,7 @@ def make_layout(
     is_random: bool,
     replaces: bool = False,
 ) -> Layout:
-    """Return the layout that a search's parameters ask for, or raise."""
+    """Return the layout for a search's parameters, or raise."""
     is_table = isinstance(n_samples, list | tuple) or bool(getattr(n_samples, "shape", ()))
     hint = "Of a table write plan(*df.shape)." if is_table else ""
     check_integer(n_samples, name="n_samples", lower=1, hint=hint)
@@ -202,7 +204,7 @@ def make_layout(
     validation, folds = (0.0, 0) if public else split_of(cv)
     by_rule = isinstance(cv, HoldOut) and not public
     if replaces and by_rule:
-        # Theorem T9: a record that is replaced may go to the other part.
+        # Theorem T9: a record that is replaced may move to the other part.
         raise ValueError(
             "cv must be a fraction or a number of folds for this estimator; got HoldOut. Its "
             "guarantee is about replacing one of a public number of records, and one that is "
@@ -240,8 +242,8 @@ def make_layout(
 
 
 def _check_no_sampling(wish: Any, is_random: bool) -> None:
-    """Refuse to tune on a part of the data under a guarantee about replacing a record."""
-    # Theorem F8: such a guarantee does not grow by sampling.
+    """Refuse to tune on a part of the data under a guarantee for replacing a record."""
+    # Theorem F8: such a guarantee does not improve by sampling.
     if is_random or not (wish is None or (isinstance(wish, str) and wish == "auto")):
         raise ValueError(
             f"tuning_fraction must be None for this estimator; got {shown(wish)}. Its guarantee "
@@ -253,8 +255,8 @@ def _check_no_sampling(wish: Any, is_random: bool) -> None:
 def split_of(cv: Any) -> tuple[float, int]:
     """Return the share of records for validation and the number of folds, one of them 0.
 
-    `HoldOut` brings a share. Of scikit-learn's splitters those are taken that treat records alike.
-    Their random draws are not used: each record's place is drawn by itself.
+    `HoldOut` provides a share. Of scikit-learn's splitters, those that treat records alike are
+    accepted. Their random draws are not used: each record is placed by an independent draw.
     """
     hint = (
         "A fraction holds records out for validation, an integer asks for folds; HoldOut holds "
@@ -280,7 +282,7 @@ def _split_of_splitter(cv: Any, hint: str) -> tuple[float, int]:
     if type(cv) is KFold:
         return 0.0, int(cv.n_splits)
     if type(cv) is ShuffleSplit and cv.n_splits == 1 and cv.train_size is None:
-        # None is scikit-learn's tenth.
+        # None means scikit-learn's default of a tenth.
         share = 0.1 if cv.test_size is None else cv.test_size
         if isinstance(share, float) and share < 1.0:
             return split_of(share)
@@ -317,7 +319,7 @@ def _check_sizes(layout: Layout) -> None:
         sizes["the final fit"] = layout.n_samples * layout.final_share
     for use, size in sizes.items():
         if size < _FEWEST:
-            # As a float, since a tiny fraction needs more than any integer here.
+            # As a float, since a tiny fraction would overflow integers here.
             needed = float(np.ceil(_FEWEST * layout.n_samples / size))
             raise ValueError(
                 f"n_samples must be at least {needed:.15g} to leave some records for {use}; got "

@@ -1,4 +1,4 @@
-"""What a search will do and cost, known before any data are seen."""
+"""The plan that a search shows: what it will do and cost, before any data are seen."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def to_html(
     notes: Sequence[str],
     findings: str,
 ) -> str:
-    """Return a table whose first row is the search itself, with a line above and notes below.
+    """Return an HTML table whose first row is the search, with a heading above and notes below.
 
     Parameters
     ----------
     head : str
-        The line above.
+        The line above the table.
     columns : sequence of str
-        Titles; the first and the last column hold words, the others numbers.
+        Titles; the first and the last column hold text, the others numbers.
     rows : sequence of sequences of str
-        Cells, in as many columns.
+        Cells of each row, one for each column.
     notes : sequence of str
         Sentences below the table.
     findings : str
-        HTML of the findings, which comes last.
+        HTML of the findings, which is placed last.
     """
     titles = _row("th", columns, 600)
-    # The search itself stands out among the others.
+    # The row of the search itself is highlighted.
     body = "".join(_row("td", row, 400 if place else 600) for place, row in enumerate(rows))
     below = "".join(f'<div style="{_NOTE}">{escape(note)}</div>' for note in notes)
     table = f'<table style="{_TABLE}"><thead>{titles}</thead><tbody>{body}</tbody></table>'
@@ -61,28 +61,29 @@ def _row(tag: str, cells: Sequence[str], weight: int) -> str:
 
 @dataclass(frozen=True)
 class PlanRow:
-    """One way of tuning.
+    """A row of the plan's table: one way of tuning.
 
     Attributes
     ----------
     name : str
-        What it is.
+        Name of the search or strategy.
     epsilon : float
         Its total cost at the plan's delta.
     fit_epsilon : float or None
-        What each fit may cost; None where the estimator sets that itself.
+        Epsilon of each fit; None if the estimator sets it.
     noise : float or None
-        Noise of the returned model's fit in units of a record's influence, if the estimator has
-        a `noise_level`.
+        Noise of the returned model's fit in units of a record's influence, if the estimator has a
+        `noise_level`.
     effective_noise : float or None
-        That noise divided by the share of the records that the fit uses: the noise beside the
+        That noise divided by the share of the records that the fit uses: the noise relative to the
         signal.
     expected_fits, worst_fits : float
-        Mean number of fits of candidates, and the number that is not exceeded with 99 % chance.
+        Mean number of fits of candidates, and the number that is not exceeded with 99 %
+        probability.
     work : float
-        Expected work in units of one fit on all records, final fit included.
+        Expected work in units of one fit on all records, including the final fit.
     shows : str
-        What is published of the candidates, beside the returned model.
+        What is published of the candidates, in addition to the returned model.
 
     Examples
     --------
@@ -109,42 +110,42 @@ class PlanRow:
 
 @dataclass(frozen=True, repr=False)
 class SearchPlan:
-    """What a search will do and cost, and what other ways would.
+    """What a search will do and cost, compared with alternatives.
 
     Attributes
     ----------
     report : PrivacyReport
-        What `privacy_` will be after the fit.
+        The value of `privacy_` after the fit.
     row : PlanRow
         The search itself.
     alternatives : tuple of PlanRow
-        Other ways for the same total.
+        Alternatives with the same total.
     tuning_fraction : float or None
         Share of the records that is used for tuning.
     n_iter_distribution : str
-        Of the number of runs; empty if it is fixed.
+        Distribution of the number of runs; empty if it is fixed.
     score_noise : float
         Standard deviation (or scale) of the noise on a score, in units of the score.
     calibration : str
-        How the noise of the fits was found, and what that loses.
+        How the noise of the fits was found, and the loss this causes.
     suggestion : str
-        The space that the estimator suggests, in words, where the user gives none.
+        Description of the space that the estimator suggests, if the user gives none.
     advice : str
-        What is to be expected of a search of that space, where that is nothing.
+        Explanation of why a search of that space cannot be expected to help, if so.
     keeps : str
-        When another candidate than the estimator as it is is returned, in words.
+        Description of when a candidate other than the unchanged estimator is returned.
     findings : CheckReport
-        What `skdptune.check` finds: issues and tips, each with a code.
+        Findings of `skdptune.check`: issues and tips, each with a code.
     distribution : RunCountDistribution or None
-        Of the number of runs; None if it is fixed.
+        Distribution of the number of runs; None if it is fixed.
     uses : dict of str to (float, float)
-        From each use of the records to its part of them, as two ends between 0 and 1: the records
-        are divided at random. Parts overlap where records have several uses.
+        Each use of the records with its part of them, as two ends between 0 and 1: the records are
+        divided at random. Parts overlap if records have several uses.
     validation : str
-        Which records a public rule holds out for validation, in words.
+        Description of the records that a public rule holds out for validation.
     metrics : dict of str to (float, float)
-        From each of several metrics to the noise on its score, and to what this would be if the
-        search had this metric alone.
+        From each of several metrics to the noise on its score, and to the noise that it would have
+        if the search had only this metric.
 
     Examples
     --------
@@ -211,7 +212,7 @@ class SearchPlan:
 
     @property
     def _metrics_in_words(self) -> str:
-        """What several metrics add: noise, since they share the cost of a score."""
+        """The additional noise of several metrics, since they share the cost of a score."""
         if not self.metrics:
             return ""
         each = ", ".join(
@@ -221,18 +222,18 @@ class SearchPlan:
         return f"{len(self.metrics)} metrics share the cost of a score; noise: {each}."
 
     def _cells(self) -> list[tuple[str, ...]]:
-        """Return titles and rows, without the columns that say nothing in any row."""
+        """Return titles and rows, without the columns that are empty in every row."""
         rows = [_cells(row) for row in (self.row, *self.alternatives)]
         places = [i for i in range(len(_COLUMNS)) if any(row[i] != _NOTHING for row in rows)]
         return [tuple(row[i] for i in places) for row in (_COLUMNS, *rows)]
 
     def __str__(self) -> str:
-        """Draw a table."""
+        """Return the plan as a text table."""
         table = _table(self._cells())
         return "\n".join([self._head(), *table, *self._notes(), *self.findings.brief])
 
     def __repr__(self) -> str:
-        """Show what is printed."""
+        """Return the printed text."""
         return str(self)
 
     def _repr_html_(self) -> str:
@@ -246,7 +247,7 @@ _LEGEND = "99 %: 99 of 100 searches make at most so many fits; work: in fits on 
 
 
 def _table(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table, words in the first and the last column, numbers between."""
+    """Return the lines of a table: text in the first and last column, numbers between."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:

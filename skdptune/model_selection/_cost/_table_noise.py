@@ -1,4 +1,4 @@
-"""How much noise the runs of a full table get, so that the final fit hardly has more."""
+"""Noise of the runs of a full table, chosen so that the final fit has very little more noise."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from skdptune.base._shared import LOSS_OF_DOUBLING
 from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._cost._layout import Layout
 
-# Points of accuracy that the noise of the final fit may lose by a table, and limits of the noise.
+# Points of accuracy that the final fit may lose by the table's cost, and limits of its noise.
 _LOSS, _LIMITS = 0.1, (1.02, 1.05)
 _LEAST, _LARGEST = 0.1, 1e5
 _TOLERANCE = 1e-3
-# Fits on all records that a table takes at most, about; with more, its fits are on a part.
+# About the largest number of fits on all records in a table; larger tables fit on a part.
 _MOST_WORK = 25.0
 _PARTS = (0.5, 0.2, 0.1, 0.05, 0.02)
 _FEWEST_RECORDS = 200
@@ -23,12 +23,12 @@ _FEWEST_RECORDS = 200
 
 @dataclass(frozen=True)
 class TableNoise:
-    """Noise of the runs of a table, over that of the final fit.
+    """Noise of the runs of a table divided by that of the final fit.
 
     Attributes
     ----------
     fit, score : float
-        Of a candidate's fit and of a score, in units of a record's influence.
+        Noise of a candidate's fit and of a score, in units of a record's influence.
     """
 
     fit: float
@@ -36,13 +36,13 @@ class TableNoise:
 
 
 def noise_limit(epsilon: float, n_samples: int) -> float:
-    """Return the default of the final fit's noise over that of an untuned fit.
+    """Return the default of the final fit's noise divided by that of an untuned fit.
 
     Notes
     -----
-    As much as loses a tenth of a point of accuracy, as far as is known before the data, and
-    between 1.02 and 1.05: on many records a little more noise loses nothing, and the same little
-    is what tells candidates apart.
+    The value that loses a tenth of a point of accuracy, as far as this is known before the data,
+    limited to 1.02 and 1.05. On many records a little more noise loses nothing, and this little
+    extra cost is what distinguishes the candidates.
     """
     low, high = _LIMITS
     doublings = _LOSS / LOSS_OF_DOUBLING * epsilon * n_samples
@@ -50,12 +50,12 @@ def noise_limit(epsilon: float, n_samples: int) -> float:
 
 
 def tuning_fraction_of_table(n_candidates: int, n_samples: int) -> float | None:
-    """Return the share of the records that a table's candidates are fitted on; None for all.
+    """Return the share of the records on which a table's candidates are fitted; None for all.
 
     Notes
     -----
-    Noise beside the records of a fit is what decides how well candidates can be compared. For the
-    same cost it is lowest on all records, with as much more noise: a part saves time alone.
+    The effective noise of a fit decides how well candidates can be compared. At the same cost it
+    is lowest on all records, with correspondingly more noise: a part only saves time.
     """
     if n_candidates <= _MOST_WORK:
         return None
@@ -69,34 +69,34 @@ def tuning_fraction_of_table(n_candidates: int, n_samples: int) -> float | None:
 def table_noise(
     epsilon: float, delta: float, n_candidates: int, layout: Layout, limit: float
 ) -> TableNoise | None:
-    """Return the least noise of the runs with which the final fit has hardly more noise.
+    """Return the least noise of the runs that keeps the noise of the final fit within a limit.
 
     Parameters
     ----------
     epsilon, delta : float
-        The total.
+        The total budget.
     n_candidates : int
-        Which are all released with their scores.
+        Number of candidates, all released with their scores.
     layout : Layout
         How the records are divided.
     limit : float
-        Most that the noise of the final fit may be, over that of one fit with the whole total.
+        Largest noise of the final fit divided by that of one fit with the whole total.
 
     Returns
     -------
     TableNoise or None
-        None where no noise is large enough.
+        None if no noise is large enough.
 
     Notes
     -----
-    Solved for Gaussian fits, which all others are close to. It is a choice and no claim: whatever
-    it is, the total is computed from the fits' own profiles (Theorem T8).
+    Solved for Gaussian fits, which all others resemble. The result is a choice and not a claim: in
+    any case the total is computed from the fits' own profiles (Theorem T8).
     """
     unit, _ = noise_for_budget(epsilon, delta)
     final = _release(1.0 / (unit * limit), delta)
     n_fits = n_candidates * max(layout.folds - 1, 1)
     has_others = layout.validation > 0.0
-    # With folds the same records train and score, and each of the two gets half.
+    # With folds the same records are used for training and scoring, and each gets half.
     n_scores = n_candidates if has_others else 2 * n_candidates
     of_score = _noise_of_all(n_scores, limit, delta)
     scores = _release(1.0 / (unit * limit * of_score), delta) * n_candidates
@@ -129,9 +129,9 @@ def table_noise(
 
 
 def _noise_of_all(n_releases: int, limit: float, delta: float) -> float:
-    """Return the noise of each of so many releases that together make a fit cost `limit` times.
+    """Return the noise of `n_releases` releases that, with a fit, cost `limit` times the fit.
 
-    Squared shifts add up where there is a delta, and shifts where there is none.
+    Squared shifts add up if there is a delta, and shifts if there is none.
     """
     if delta > 0.0:
         return math.sqrt(n_releases / (limit**2 - 1.0))

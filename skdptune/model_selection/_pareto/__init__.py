@@ -1,4 +1,4 @@
-"""Pareto searches: the trade-off between privacy and utility, found by filling optuna studies."""
+"""Pareto searches: the trade-off between privacy and utility, computed in optuna studies."""
 
 from skdptune.model_selection._pareto._families import (
     Families,

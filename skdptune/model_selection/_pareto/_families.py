@@ -1,4 +1,4 @@
-"""What a Pareto search is given: estimators with their spaces, and checks of its parameters."""
+"""Inputs of a Pareto search: estimators with their spaces, and checks of its parameters."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ FAMILY = "estimator"
 class Families:
     """Estimators with their spaces, as one search space.
 
-    The parameters of a single estimator keep their names. Of several families the parameter
-    ``"estimator"`` selects one, and the names of parameters have their family's as a prefix.
+    The parameters of a single estimator keep their names. With several families the parameter
+    ``"estimator"`` selects one, and parameter names have their family's name as a prefix.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ class Families:
 
     @property
     def variants(self) -> Iterator[Any]:
-        """The estimators, and each with one listed value of one parameter at a time."""
+        """The estimators, and each of them with one listed value of one parameter at a time."""
         for name, member in self.members.items():
             yield member
             for key, values in self._spaces[name].items():
-                # A tuple is a range, of numbers that name no other kind of guarantee.
+                # A tuple is a range of numbers, which cannot select another kind of guarantee.
                 for value in values if isinstance(values, list) else ():
                     yield clone(member).set_params(**{key: value})
 
@@ -113,7 +113,7 @@ class Families:
 
     @property
     def costs_differ(self) -> bool:
-        """Whether fits of different parameters may cost differently."""
+        """Whether fits with different parameters may have different costs."""
         if len(self.members) > 1:
             return True
         ((family, estimator),) = self.members.items()
@@ -164,13 +164,13 @@ def _named(families: list[Any], param_space: Any) -> tuple[dict[str, Any], dict[
 
 
 def _check_names(family: str, estimator: Any, space: Any) -> None:
-    """Raise unless the estimator has the parameters, and the search may set them."""
+    """Raise unless the estimator has the parameters and the search may set them."""
     name = f"param_space[{shown(family)}]" if family else "param_space"
     if not isinstance(space, Mapping):
         kind = type(space).__name__
         raise TypeError(f"{name} must be a mapping from names to dimensions; got {kind}.")
     if not space:
-        # A family without parameters is one point.
+        # A family without parameters is a single point.
         if family:
             return
         raise ValueError("param_space must hold at least one parameter; got none.")
@@ -189,7 +189,7 @@ def _check_names(family: str, estimator: Any, space: Any) -> None:
 
 
 def check_relation(estimator: Any) -> None:
-    """Raise for a guarantee about replacing records: a release is about adding or removing one."""
+    """Raise for a guarantee for replacing records: a release is for adding or removing one."""
     if any(replaces_records(part) for _, part in nested_estimators(estimator)):
         raise TypeError(
             "estimator must have a guarantee about adding or removing a record with release; "
@@ -207,14 +207,14 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class ThirdObjective:
-    """A third objective, to be minimised.
+    """A third objective to minimise.
 
     Attributes
     ----------
     name : str
-        Its column in the results.
+        Name of its column in the results.
     function : callable or None
-        None is the time of an evaluation.
+        None means the time of an evaluation.
     """
 
     name: str
@@ -222,13 +222,13 @@ class ThirdObjective:
 
 
 def check_third_objective(given: Any, arguments: str) -> ThirdObjective | None:
-    """Return a third objective, None for None, or raise.
+    """Return a third objective, or None for None; raise for other values.
 
     Parameters
     ----------
     given : None, "time" or (str, callable)
     arguments : str
-        Of the function, for messages.
+        Arguments of the function, for messages.
     """
     if given is None:
         return None
@@ -295,7 +295,7 @@ _NOT_RELEASED = {
 def check_pareto_parameters(
     search: DParetoSearchCV, strategy: ParetoFront, families: Families
 ) -> None:
-    """Raise for parameters out of their domains, beside those that all searches have."""
+    """Validate the parameters, except those that all searches have."""
     check_real(search.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
     check_integer(search.n_iter, name="n_iter", lower=0)
     for name, least in _COUNTS.items():
@@ -368,7 +368,7 @@ def _check_release(search: DParetoSearchCV, strategy: ParetoFront, families: Fam
 
 
 def check_picklable(scorer: BoundedScorer, families: Families, n_jobs: int | None) -> None:
-    """Raise if workers could not be sent their work: every fit would count as failed."""
+    """Raise if work could not be sent to workers: every fit would count as failed."""
     backend, _ = joblib.parallel.get_active_backend()
     if n_jobs in (None, 1) or getattr(backend, "uses_threads", False):
         return

@@ -1,8 +1,8 @@
-"""The optimiser of a Pareto search: proposes, evaluates and writes down, until a study is full.
+"""The optimiser of a Pareto search: propose, evaluate and store, until a study is complete.
 
-A trial ends in one of these ways: complete; failed, with an evaluation that says why; lost with
-its process, and then repeated under the numbers it had; refused by the filter of proposals; or
-withdrawn, since other processes had started all that was left.
+A trial ends in one of these ways. It is complete. It failed, with an evaluation that says why. It
+was lost with its process, and is then repeated under the same numbers. The filter of proposals
+refused it. Or it was withdrawn, since other processes had started all remaining evaluations.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from skdptune.model_selection._study import (
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The objectives of parameters, or why they could not be evaluated.
+    """The objectives of parameters, or the reason why they could not be evaluated.
 
     Attributes
     ----------
     epsilon : float
-        The privacy of the parameters; ``inf`` is none.
+        The privacy of the parameters; ``inf`` means none.
     utilities : tuple of float
         One utility in [0, 1] per repeat.
     third : float or None
-        The third objective, to be minimised.
+        The third objective, to minimise.
     failure : str or None
-        Why the evaluation failed; None is success, and the other attributes then hold.
+        Why the evaluation failed. With None it succeeded, and the other attributes are valid.
     seconds : float
         The duration of the evaluation.
     """
@@ -83,7 +83,7 @@ Evaluate = Callable[[dict[str, Any], int, np.random.SeedSequence], Evaluation]
 
 @dataclass(frozen=True)
 class Record:
-    """A finished evaluation, also a failed one, with its number and parameters."""
+    """A finished evaluation, possibly a failed one, with its number and parameters."""
 
     number: int
     params: dict[str, Any]
@@ -96,7 +96,7 @@ def failed_evaluation(problem: BaseException) -> Evaluation:
 
 
 def checked_evaluation(found: Evaluation) -> Evaluation:
-    """Return an evaluation of plain numbers, or raise for objectives out of their domains."""
+    """Return an evaluation with plain numbers; raise for objectives out of their domains."""
     if found.failure is not None:
         return found
     epsilon = _number(found.epsilon, "epsilon", math.inf)
@@ -119,13 +119,13 @@ def _number(value: Any, name: str, upper: float) -> float:
 
 
 def read_evaluation(trial: Any) -> Evaluation | None:
-    """Return the evaluation that a trial keeps, None if it has none."""
+    """Return the evaluation that a trial holds; None if it has none."""
     kept = trial.user_attrs.get(EVALUATION)
     return None if kept is None else Evaluation(**{**kept, "utilities": tuple(kept["utilities"])})
 
 
 def is_evaluated(trial: Any) -> bool:
-    """Return whether a trial is a finished evaluation, perhaps a failed one."""
+    """Return whether a trial is a finished evaluation, possibly a failed one."""
     return bool(trial.state.is_finished()) and EVALUATION in trial.user_attrs
 
 
@@ -145,7 +145,7 @@ def records_of(study: Any, space: SearchSpace) -> list[Record]:
 def perform(
     evaluate: Evaluate, params: dict[str, Any], number: int, seed: np.random.SeedSequence
 ) -> Evaluation:
-    """Return an evaluation; one that failed if ``evaluate`` raises."""
+    """Return an evaluation; a failed one if ``evaluate`` raises."""
     start = time.perf_counter()
     try:
         found = checked_evaluation(evaluate(params, number, seed))
@@ -157,7 +157,7 @@ def perform(
 
 @functools.lru_cache(maxsize=1)
 def _loaded(payload: bytes) -> Evaluate:
-    """Return the unpickled function; cached, so that a worker unpickles the data once."""
+    """Return the unpickled function; cached, so that a worker unpickles the data only once."""
     evaluate: Evaluate = pickle.loads(payload)
     return evaluate
 
@@ -169,7 +169,7 @@ def _perform_pickled(
 
 
 class Deferred(Future[Any]):
-    """A future whose work is done in the thread that waits for it, by `run`."""
+    """A future whose work is done by `run`, in the thread that waits for it."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         super().__init__()
@@ -183,8 +183,7 @@ class Deferred(Future[Any]):
 class Workers:
     """Run evaluations in this thread, in threads or in joblib's processes.
 
-    Threads are used where joblib's active backend is threading, and where ``evaluate`` cannot
-    be pickled.
+    Threads are used if joblib's active backend is threading, or if ``evaluate`` cannot be pickled.
 
     Parameters
     ----------
@@ -214,7 +213,7 @@ class Workers:
     def _pickles(self) -> bool:
         try:
             self._payload = bytes(dumps_for_workers(self._evaluate))
-        # Objects that cannot be pickled raise anything.
+        # Objects that cannot be pickled may raise anything.
         except Exception:
             return False
         return True
@@ -230,20 +229,20 @@ class Workers:
         return self._executor.submit(perform, self._evaluate, params, number, seed)
 
     def first(self, futures: Sequence[Future[Evaluation]]) -> list[Future[Evaluation]]:
-        """Wait until at least one future is done, and return those that are, in order."""
+        """Wait until at least one future is done, and return the finished ones, in order."""
         if isinstance(futures[0], Deferred):
             futures[0].run()
         finished = wait(futures, return_when=FIRST_COMPLETED).done
         return [future for future in futures if future in finished]
 
     def result(self, future: Future[Evaluation]) -> Evaluation:
-        """Return a finished evaluation; one whose worker died has failed."""
+        """Return a finished evaluation; if its worker died, a failed one."""
         problem = future.exception()
         if problem is None:
             return future.result()
         if not isinstance(problem, Exception):
             raise problem
-        # A broken pool takes no more work.
+        # A broken pool accepts no more work.
         if self._payload:
             self._executor = self._make()
         return failed_evaluation(problem)
@@ -254,10 +253,10 @@ class Workers:
             self._executor.shutdown(wait=True, cancel_futures=True)
 
 
-# A user attribute of trials: the process that evaluates it.
+# User attribute of trials: the process that evaluates it.
 _PROCESS = "process"
 _POLLING_INTERVAL = 0.2
-# A proposal that takes longer, in seconds, belongs to a process that was killed.
+# If a proposal takes longer than this, in seconds, its process was killed.
 _LONGEST_PROPOSAL = 300.0
 EPSILON_SCALES = ("linear", "log")
 
@@ -268,24 +267,24 @@ class ParetoOptimizer:
     Parameters
     ----------
     evaluate : callable ``(params, number, seed) -> Evaluation``
-        Evaluates parameters (dict) once. ``number`` counts the study's evaluations from 0,
-        ``seed`` is the evaluation's own :class:`numpy.random.SeedSequence`; the number is the same
-        when an evaluation is repeated after a crash, and in a seeded study the seed is. An
+        Evaluates parameters (dict) once. ``number`` counts the study's evaluations from 0.
+        ``seed`` is the evaluation's own :class:`numpy.random.SeedSequence`. If an evaluation is
+        repeated after a crash, its number is the same, and in a seeded study its seed is too. An
         evaluation that raises has failed. It runs in a worker: with processes it is pickled.
     space : SearchSpace
     n_initial, n_iter, batch_size, sampler, reference_point, epsilon_scale, storage, study_name, \
 n_jobs, random_state
-        As :func:`pareto_search` has them.
+        As in :func:`pareto_search`.
     third : str or None
         Name of the third objective, if there is one.
     proposal_filter : callable ``(params) -> bool`` or None
-        Returns whether proposed parameters may be evaluated, from public facts alone. After more
-        than ``max_refusals`` refusals in a row the search stops.
+        Returns whether proposed parameters may be evaluated, by public facts only. After more than
+        ``max_refusals`` refusals in a row the search stops.
     max_refusals : int
         See ``proposal_filter``.
     fingerprint : str
-        Identifies what is evaluated: a study of another fingerprint is not resumed. A stored study
-        keeps a salted hash of it.
+        Identifies what is evaluated: a study with another fingerprint is not resumed. A stored
+        study keeps a salted hash of it.
 
     Attributes
     ----------
@@ -389,7 +388,7 @@ n_jobs, random_state
                 current_progress().count(done, self.n_total, "evaluations")
                 is_going = self._step()
         finally:
-            # After an interrupt another process, or the next search, does the rest.
+            # After an interrupt another process, or the next search, does the remaining work.
             for trial in self._running.values():
                 self._give_up(self._trials()[trial.number])
 
@@ -409,7 +408,7 @@ n_jobs, random_state
         return True
 
     def _trials(self) -> list[Any]:
-        """Return the trials as the storage has them."""
+        """Return the trials from the storage."""
         trials: list[Any] = self.study.get_trials(deepcopy=False)
         return trials
 
@@ -418,7 +417,7 @@ n_jobs, random_state
         return sum(map(is_evaluated, self._trials()))
 
     def _n_taken(self, trials: Sequence[Any]) -> int:
-        """Return how many of some trials are done or running."""
+        """Return how many of the given trials are done or running."""
         running = optuna().trial.TrialState.RUNNING
         return sum(trial.state == running or is_evaluated(trial) for trial in trials)
 
@@ -450,12 +449,12 @@ n_jobs, random_state
     # Results --------------------------------------------------------------------------------
 
     def _take_results(self) -> None:
-        """Wait for results of workers, and write them down."""
+        """Wait for results of workers, and store them."""
         for future in self.workers.first(list(self._running)):
             trial, found = self._running[future], self.workers.result(future)
-            # Unless another process took this one for dead, perhaps while the machine slept.
+            # Unless another process assumed that this one died, perhaps while the machine slept.
             if not self._trials()[trial.number].state.is_finished():
-                # First all of it, so that no crash in between loses any.
+                # Store everything first, so that a crash in between loses nothing.
                 trial.set_user_attr(EVALUATION, asdict(found))
                 self._close(trial.number, found)
             del self._running[future]
@@ -482,7 +481,7 @@ n_jobs, random_state
     # Work of processes that died ------------------------------------------------------------
 
     def _repeat_lost(self) -> None:
-        """Enqueue the evaluations of processes that are gone."""
+        """Enqueue the evaluations of processes that have ended."""
         running = optuna().trial.TrialState.RUNNING
         own = {trial.number for trial in self._running.values()}
         alive = self.heartbeat.alive()
@@ -491,7 +490,7 @@ n_jobs, random_state
                 self._give_up(trial)
 
     def _is_lost(self, trial: Any, alive: set[str]) -> bool:
-        """Return whether the process of a running trial is gone."""
+        """Return whether the process of a running trial has ended."""
         process = trial.user_attrs.get(_PROCESS)
         if process is not None:
             return str(process) not in alive
@@ -500,7 +499,7 @@ n_jobs, random_state
         return alive == {self.heartbeat.process} or age > _LONGEST_PROPOSAL
 
     def _give_up(self, trial: Any) -> None:
-        """Close a running trial, and enqueue its work unless its evaluation is written down."""
+        """Close a running trial, and enqueue its work unless its evaluation is stored."""
         found = read_evaluation(trial)
         if found is not None:
             self._close(trial.number, found)
@@ -511,7 +510,7 @@ n_jobs, random_state
             PROPOSAL: proposal_numbers(trials)[trial.number],
         }
         repeated = (later.user_attrs.get(PROPOSAL) for later in trials[trial.number + 1 :])
-        # Enqueued before it is closed, and only once: another crash may come in between.
+        # Enqueue before closing, and only once: another crash may happen in between.
         if numbers[PROPOSAL] not in repeated:
             is_complete = set(trial.params) >= set(self.space.names)
             self.study.enqueue_trial(trial.params if is_complete else {}, user_attrs=numbers)

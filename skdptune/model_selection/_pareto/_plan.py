@@ -1,4 +1,4 @@
-"""The plan of a Pareto search: its cost, fixed before it reads the data, and the report of it."""
+"""The plan of a Pareto search: its cost, fixed before the data are read, and the cost's report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Parameters are proposed one by one.
 _NO_CANDIDATES = Candidates([{}], name="param_space", drawn=False)
-# Orders of the moments accountant: integers, in its paper and in the paper on Pareto fronts.
+# Orders of the moments accountant: the integers of its paper and of the Pareto front paper.
 _MOMENTS = np.arange(2.0, 257.0)
 
 
@@ -38,7 +38,7 @@ class ParameterCosts:
         Sizes of the fits; public.
     delta : float
     privacy : {"profile", "moments"}
-        The bound that is the objective of the search.
+        The bound that the search minimises.
     classes : sequence or None
         The public label set.
     is_released : bool, default=True
@@ -112,22 +112,22 @@ def moments_epsilon(profile: PrivacyProfile, delta: float) -> float:
     return float(np.min(divergences - math.log(delta) / (_MOMENTS - 1.0)))
 
 
-# Points of the space whose costs a release is planned with.
+# Number of points of the space whose costs are computed to plan a release.
 _N_SAMPLED = 16
 _UNPROTECTED = PrivacyProfile.approximate(0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class ParetoPlan:
-    """All that a Pareto search decides before it reads the data.
+    """Everything that a Pareto search decides before it reads the data.
 
     Attributes
     ----------
     strategy : ParetoFront
-        As it was planned.
+        The strategy as it was when the plan was made.
     costs : ParameterCosts
     release : ReleasePlan or None
-        None where nothing is released.
+        None if nothing is released.
     """
 
     strategy: ParetoFront
@@ -146,7 +146,7 @@ class ParetoPlan:
 
     @property
     def delta(self) -> float:
-        """At which the total is stated."""
+        """Delta at which the total is stated."""
         return self.costs.delta
 
     @property
@@ -196,7 +196,7 @@ def make_pareto_plan(
 def _sampled_costs(
     families: Families, cost_of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
 ) -> list[PrivacyProfile]:
-    """Return costs of fits at some points of the space, always the same ones."""
+    """Return costs of fits at some points of the space, always the same points."""
     found, problems = [], []
     rng = np.random.default_rng(0)
     for _ in range(_N_SAMPLED):
@@ -212,7 +212,7 @@ def _sampled_costs(
 
 
 class ProposalFilter:
-    """Charges proposals to the budget of a release, and refuses those that it does not pay for.
+    """Charge proposals to the budget of a release, and refuse those that it cannot pay for.
 
     Parameters
     ----------
@@ -231,6 +231,6 @@ class ProposalFilter:
                 self._costs.epsilon(params)
                 fit = self._costs.of_evaluation(params)
             except Exception:
-                # Costs do not depend on the data, and neither do their errors.
+                # Costs do not depend on the data, and neither do errors in computing them.
                 return False
             return self.budget.charge(fit)

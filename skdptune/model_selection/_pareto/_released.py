@@ -1,9 +1,9 @@
-"""The cost of a released search: planned before the data are read, and kept to by a budget.
+"""The cost of a released search: planned before the data are read, and enforced by a budget.
 
 All evaluations share one random split of the records. Which evaluations are made may depend on the
 noisy scores of earlier ones, and so may their costs.
 
-* Where all cost the same, their number is fixed beforehand and their exact curves are composed.
+* If all cost the same, their number is fixed in advance and their exact curves are composed.
 * Where proposals do not depend on scores (random or grid), all evaluations are fixed before the
   data are seen, and their exact curves are composed as well.
 * Otherwise a `GaussianFilter` or a `RenyiFilter`, whichever admits more, decides which further
@@ -49,7 +49,7 @@ _NEGLIGIBLE = 1e-16
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """How many evaluations a released search makes, and what they cost, fixed before the data.
+    """The number and the cost of a released search's evaluations, fixed before the data.
 
     Attributes
     ----------
@@ -57,25 +57,25 @@ class ReleasePlan:
     epsilon, delta : float
         For everything that the search shows, except for the final fit.
     final : PrivacyProfile
-        The most that the final fit may cost; nothing without one.
+        Largest cost of the final fit; nothing without one.
     n_evaluations : int
-        The most evaluations.
+        Largest number of evaluations.
     n_fits : int
-        Fits of an evaluation that see the same record.
+        Number of fits of an evaluation that see the same record.
     trained : PrivacyProfile
-        Cost for a record that is trained on: of all fits, and with folds of all scores.
+        Cost for a training record: of all fits, and with folds of all scores.
     scores : PrivacyProfile
         Cost of all scores.
     shift : float
-        Of the Gaussian release that all scores are together.
+        Shift of the Gaussian release that all scores form together.
     kind : {"equal", "known", "filter"}
         How costs of fits are composed.
     empty_filter : GaussianFilter, RenyiFilter or None
-        The filter, with nothing recorded.
+        The filter, before anything is recorded.
     fit : PrivacyProfile or None
-        Cost of each fit, where all cost the same.
+        Cost of each fit, if all cost the same.
     n_guaranteed : int
-        Each of so many evaluations gets an equal share of what is left for them.
+        Number of first evaluations, each of which gets an equal share of the remaining budget.
 
     Notes
     -----
@@ -108,14 +108,14 @@ class ReleasePlan:
 
     @property
     def usable_delta(self) -> float:
-        """Delta less the probability that some fit has no record."""
-        # A little less, so that rounding does not make sums of curves that use it up too large.
+        """Delta minus the probability that some fit has no record."""
+        # Slightly less, so that rounding does not make sums of curves too large that use it up.
         return (self.delta - chance_of_empty_fit(self.layout)) * (1.0 - _ROUNDING)
 
     def allows(self, trained: PrivacyProfile) -> bool:
-        """Return whether a record that is trained on is charged no more than the total.
+        """Return whether a training record is charged no more than the total.
 
-        One that is scored on is charged the scores instead, whose noise was chosen for the total.
+        A scoring record is charged for the scores instead, whose noise was chosen for the total.
         """
         return trained.epsilon(self.usable_delta) <= self.epsilon
 
@@ -128,7 +128,7 @@ class ReleasePlan:
         return ScoreNoise(ratio, "gaussian", PrivacyProfile.gaussian(1.0 / ratio))
 
     def filter(self) -> GaussianFilter | RenyiFilter | None:
-        """Return a filter in which only scores that a trained record pays for are recorded."""
+        """Return a filter that records only the scores that a training record pays for."""
         total = None if self.empty_filter is None else self.empty_filter.emptied()
         if total is not None and self.layout.folds:
             # Together the scores are one Gaussian release, wherever they come between fits.
@@ -171,19 +171,19 @@ def chance_of_empty_fit(layout: Layout) -> float:
 
 FloatArray = NDArray[np.float64]
 
-# An evaluation after the first ones must leave room for another like it.
+# An evaluation after the first ones must leave room for another of the same cost.
 _LATER = 2
-# Divergences of whole orders are computed fastest.
+# Divergences of integer orders are the fastest to compute.
 _QUICK_ORDERS = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0)
 
 
 @dataclass
 class ReleaseBudget:
-    """Decides which further evaluations of a released search may be made.
+    """Decide which further evaluations of a released search may be made.
 
-    Public numbers alone decide: costs, and how many evaluations were made. Where costs differ,
-    each of the first evaluations may take at most an equal share of what is left for them, and a
-    later one half of it.
+    The decision uses only public numbers: costs, and how many evaluations were made. If costs
+    differ, each of the first evaluations may use at most an equal share of the remaining budget,
+    and a later one half of it.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class ReleaseBudget:
 
     plan: ReleasePlan
     n_charged: int = 0
-    # Exact curves are added up only when they are needed: of `_pending` fits not yet.
+    # Exact curves are added up only when needed: `_pending` counts the fits not yet added.
     _spent: PrivacyProfile = field(default=NOTHING, repr=False)
     _pending: list[PrivacyProfile] = field(default_factory=list, repr=False)
     _spent_divergences: FloatArray = field(init=False, repr=False)
@@ -206,7 +206,7 @@ class ReleaseBudget:
     _composed: tuple[PrivacyProfile, PrivacyProfile] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Set the cost of the scores aside, where a record that is trained on pays for them."""
+        """Reserve the cost of the scores, if a training record pays for them."""
         plan = self.plan
         self._filter = plan.filter()
         if self._filter is None and plan.layout.folds:
@@ -238,7 +238,7 @@ class ReleaseBudget:
     def _is_like_refused(self, fit: PrivacyProfile) -> bool:
         """Return whether fits cost at least as much as the last refused ones, at all orders.
 
-        Then exact curves need not be added up to refuse them. A filter needs no such shortcut.
+        Exact curves need not be added up then to refuse the fits. A filter needs no such shortcut.
         """
         if self._filter is not None or self._refused is None:
             return False
@@ -246,13 +246,13 @@ class ReleaseBudget:
         return bool(np.isfinite(divergences).all() and (divergences >= self._refused).all())
 
     def _n_sharing(self) -> int:
-        """Return how many evaluations of the next one's cost must fit into what is left."""
+        """Return how many evaluations of the next one's cost must fit into the rest."""
         n_guaranteed = self.plan.n_guaranteed
         n_missing = n_guaranteed - self.n_charged
         return n_missing if n_missing > 0 else min(n_guaranteed, _LATER)
 
     def pays(self, fit: PrivacyProfile, count: int) -> bool:
-        """Return whether ``count`` more evaluations, of equal fits, fit into what is left."""
+        """Return whether ``count`` more evaluations of equal fits fit into the rest."""
         n_fits = self.plan.n_fits * count
         if self._filter is not None:
             part, number = self._parts_of(fit)
@@ -277,7 +277,7 @@ class ReleaseBudget:
     def _parts_of(self, fit: PrivacyProfile) -> tuple[PrivacyProfile, int]:
         """Return the parts that a filter is charged for an evaluation, and their number.
 
-        Several fits together are more like a Gaussian release than each of them; divergences are
+        Several fits together are closer to a Gaussian release than each of them; divergences are
         added up either way.
         """
         n_fits = self.plan.n_fits
@@ -303,15 +303,15 @@ def _renyi_allows(plan: ReleasePlan, divergences: FloatArray) -> bool:
 
 # With folds, the scores' share of the cost of all evaluations.
 _SCORE_SHARE = 0.1
-# Shares of delta for what evaluations have above Gaussian curves: where all that are known of are
-# Gaussian, and elsewhere.
+# Shares of delta for the part of the evaluations' cost above Gaussian curves: if all known fits
+# are Gaussian, and otherwise.
 _GAUSSIAN_FAILURE_SHARES = 0.001, 0.1
-# The same where divergences are not known, for estimators that may reveal everything with a small
-# probability.
+# The corresponding shares if divergences are not known, for estimators that may reveal everything
+# with a small probability.
 _RENYI_FAILURE_SHARE = 0.5
-# Shares of epsilon set aside for rounding: the first that is enough is used.
+# Shares of epsilon reserved for rounding: the first that is enough is used.
 _SLACKS = (1e-6, 5e-4, 2e-3, 1e-2)
-# Orders of which at least one has a known divergence if any has.
+# Orders such that at least one has a known divergence if any order has.
 _PROBED_ORDERS = (2.0, 8.0, 32.0)
 
 _Filter: TypeAlias = GaussianFilter | RenyiFilter
@@ -338,19 +338,19 @@ def plan_release(
     epsilon, delta : float
         The total, except for the epsilon of the final fit.
     n_evaluations : int
-        The most evaluations that are wanted.
+        Largest number of evaluations that are wanted.
     n_repeats : int
         Fits per evaluation and fold.
     fits : sequence of PrivacyProfile
         Costs of fits at points of the space, which do not depend on the data.
     n_initial : int
-        Evaluations that should at least be made, if there are points cheap enough.
+        Number of evaluations that should be possible at least, if there are points cheap enough.
     is_equal : bool
         Whether all fits cost the same.
     follows_scores : bool
         Whether proposals depend on scores.
     final : float, optional
-        Epsilon of the final fit, for which half of delta is kept.
+        Epsilon of the final fit, for which half of delta is reserved.
 
     Raises
     ------
@@ -379,7 +379,7 @@ def plan_release(
             layout, inner, share, final_cost, n_evaluations, n_fits, NOTHING, NOTHING, 0.0, "known"
         )
         plan = _with_fits(_with_scores(plan), fits, n_initial, is_equal, follows_scores)
-        # Rounding to a grid can make sums and mixtures of curves a little larger.
+        # Rounding to a grid can make sums and mixtures of curves slightly larger.
         if plan.total.epsilon(delta) <= epsilon + (final or 0.0):
             return plan
     raise UnreachableBudgetError(
@@ -394,7 +394,7 @@ def _with_fits(
     is_equal: bool,
     follows_scores: bool,
 ) -> ReleasePlan:
-    """Return the plan with the cost that all fits may have together."""
+    """Return the plan with the largest cost of all fits together."""
     if is_equal:
         return _equal(plan, fits[0])
     evaluations = [fit * plan.n_fits for fit in fits]
@@ -416,7 +416,7 @@ def _with_fits(
 
 
 def _most(limit: int, is_paid: Callable[[int], bool]) -> int:
-    """Return the largest number up to a limit, and at least 1, of evaluations that are paid."""
+    """Return the largest number of affordable evaluations up to a limit, and at least 1."""
     low, high = 1, limit + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -425,7 +425,7 @@ def _most(limit: int, is_paid: Callable[[int], bool]) -> int:
 
 
 def _with_scores(plan: ReleasePlan) -> ReleasePlan:
-    """Return the plan with the Gaussian release that all scores are together."""
+    """Return the plan with the Gaussian release that all scores form together."""
     if plan.layout.public:
         return plan
     scale, profile = noise_for_budget(plan.epsilon, plan.usable_delta)
@@ -439,12 +439,12 @@ def _with_shift(plan: ReleasePlan, shift: float) -> ReleasePlan:
 
 
 def _with_folds(plan: ReleasePlan, fits: PrivacyProfile) -> PrivacyProfile:
-    """Return the cost of fits for a record that is trained on; with folds it is scored on too."""
+    """Return the cost of fits for a training record, which with folds is also used for scoring."""
     return fits + plan.scores if plan.layout.folds else fits
 
 
 def _equal(plan: ReleasePlan, fit: PrivacyProfile) -> ReleasePlan:
-    """Return the plan of as many evaluations of equal cost as can be paid."""
+    """Return the plan of the largest affordable number of evaluations of equal cost."""
     evaluation = fit * plan.n_fits
 
     def trained(count: int) -> PrivacyProfile:
@@ -473,7 +473,7 @@ def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:
 
 
 def _best_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> _Filter:
-    """Return the filter of which evaluations take the least share, on the average."""
+    """Return the filter in which evaluations use the smallest share on average."""
     evaluations = [fit * plan.n_fits for fit in fits]
     gaussian = _gaussian_filter(plan, evaluations)
     try:
@@ -503,7 +503,7 @@ def _renyi_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> RenyiFil
 
 
 def _mean_share(total: _Filter, evaluations: Sequence[PrivacyProfile]) -> float:
-    """Return which share of a filter's total an evaluation takes, 1 if it does not fit."""
+    """Return the share of a filter's total that an evaluation uses; 1 if it does not fit."""
     shares = []
     for evaluation in evaluations:
         twin = _after(total, evaluation)
@@ -514,7 +514,7 @@ def _mean_share(total: _Filter, evaluations: Sequence[PrivacyProfile]) -> float:
 
 
 def _after(total: _Filter, evaluation: PrivacyProfile) -> _Filter:
-    """Return a filter of the same total in which an evaluation is recorded, if it fits."""
+    """Return a filter of the same total with a recorded evaluation, if that fits."""
     twin = total.emptied()
     if twin.fits(evaluation):
         twin.record(evaluation)
@@ -522,7 +522,7 @@ def _after(total: _Filter, evaluation: PrivacyProfile) -> _Filter:
 
 
 def _squares(total: _Filter) -> float:
-    """Return what the squared shifts of Gaussian releases may sum to."""
+    """Return the largest sum of the squared shifts of Gaussian releases."""
     return 2.0 * total.budget / total.order if isinstance(total, RenyiFilter) else total.budget
 
 

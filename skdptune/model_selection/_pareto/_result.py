@@ -35,7 +35,7 @@ Utility = Callable[[dict[str, Any]], Sequence[float]]
 _N_UNIFORM = 2**11
 _N_NEAR = 16
 _DISTANCES = (0.1, 0.03, 0.01, 0.003, 0.001)
-# Candidates that are verified by the privacy and by the utility function: predictions err.
+# Candidates that the privacy and the utility function verify, since predictions may be wrong.
 _N_VERIFIED = 20
 _N_MEASURED = 5
 
@@ -57,7 +57,7 @@ class WantedPoint:
     epsilon, error : float
         The bounds.
     minimises_error : bool
-        Whether the error is minimised; else, where it has a bound, epsilon.
+        Whether the error is minimised; otherwise epsilon is, if the error has a bound.
     """
 
     epsilon: float
@@ -94,7 +94,7 @@ class WantedPoint:
             chosen, error = self.measure(candidates, utility)
             if error <= self.error:
                 return chosen
-            # The prediction was too good: aim below the bound by more than its error.
+            # The prediction was too good: aim below the bound by more than the prediction error.
             margin = 2 * margin + 1e-3 + min(1.5 * (error - self.error), 0.1)
         raise ValueError(
             f"epsilon and error must be bounds that the search can meet; got {self}. "
@@ -104,7 +104,7 @@ class WantedPoint:
     def candidates(
         self, model: _Predictions, privacy: Privacy | None, margin: float
     ) -> list[Candidate]:
-        """Return candidates within the bounds, less a margin for the error, best first."""
+        """Return candidates within the bounds, minus a margin for the error, best first."""
         aim = replace(self, error=self.error - margin) if margin else self
         found = aim.evaluated(model)
         if privacy is not None:
@@ -119,7 +119,7 @@ class WantedPoint:
     def evaluated(self, model: _Predictions) -> list[Candidate]:
         """Return the evaluated parameters within the bounds."""
         values = model.values
-        # By their predicted errors: those that were measured are the best ones by luck as well.
+        # By predicted errors: the best measured errors are partly luck.
         errors = model.predict(model.units)[:, 1]
         within = np.flatnonzero((values[:, 0] <= self.epsilon) & (values[:, 1] <= self.error))
         return [Candidate(float(values[i, 0]), float(errors[i]), model.params[i]) for i in within]
@@ -151,9 +151,9 @@ class WantedPoint:
         return units[:_N_VERIFIED], predicted[:_N_VERIFIED]
 
     def loss(self, predicted: FloatArray) -> FloatArray:
-        """Return what is minimised, far larger where a bound is exceeded."""
+        """Return the objective to minimise; it is far larger if a bound is exceeded."""
         epsilon, error = predicted.T
-        # A little below the bound, so that the computed epsilon is often below it as well.
+        # Slightly below the bound, so that the computed epsilon is often below it as well.
         bound = np.log(max(self.epsilon * 0.999, 1e-12))
         excess = np.maximum(np.log(np.maximum(epsilon, 1e-12)) - bound, 0.0)
         excess += np.maximum(error - self.error, 0.0)
@@ -167,7 +167,7 @@ class WantedPoint:
         """Return the best candidate and its error, measured if there is a utility function."""
         if utility is None:
             return candidates[0].params, 0.0
-        # To meet a bound one is enough; else the best of some is chosen.
+        # One candidate is enough to meet a bound; otherwise the best of several is chosen.
         tried = candidates[: _N_MEASURED if self.minimises_error else 1]
         errors = [_measured_error(utility, candidate.params) for candidate in tried]
         best = int(np.argmin(errors))
@@ -196,10 +196,10 @@ class _Predictions:
 
 
 def _epsilon_of(privacy: Privacy, params: dict[str, Any]) -> float:
-    """Return the epsilon of parameters, infinite where the function fails."""
+    """Return the epsilon of parameters; infinite if the function fails."""
     try:
         epsilon = float(privacy(params))
-    # The function of a user may raise anything.
+    # A user's function may raise anything.
     except Exception:
         return math.inf
     return epsilon if epsilon >= 0.0 else math.inf
@@ -208,7 +208,7 @@ def _epsilon_of(privacy: Privacy, params: dict[str, Any]) -> float:
 def _measured_error(utility: Utility, params: dict[str, Any]) -> float:
     try:
         return 1.0 - float(np.mean(utility(params)))
-    # The function of a user may raise anything.
+    # A user's function may raise anything.
     except Exception:
         return math.inf
 
@@ -243,22 +243,23 @@ class ParetoResult:
     Attributes
     ----------
     pareto_front_ : DataFrame, or dict of arrays without pandas
-        The non-dominated evaluations by rising epsilon: ``epsilon``, ``error`` (1 - mean utility),
-        the third objective by its name, ``param_<name>`` for each parameter, ``params`` (dicts).
+        The non-dominated evaluations in order of increasing epsilon: ``epsilon``, ``error`` (1 -
+        mean utility), the third objective by its name, ``param_<name>`` for each parameter,
+        ``params`` (dicts).
     evaluations_ : DataFrame, or dict of arrays without pandas
-        All evaluations in order of completion: ``number``, then as above, then ``spread``
-        (standard deviation of the utility over repeats), ``utilities``, ``seconds``
-        and ``failure`` (None, or why it failed; epsilon and error are NaN then).
+        All evaluations in order of completion: ``number``, then the columns above, then ``spread``
+        (standard deviation of the utility over repeats), ``utilities``, ``seconds`` and
+        ``failure`` (None, or the reason of the failure; epsilon and error are then NaN).
     hypervolume_ : float
-        Of the front, below the reference point, on the scale of ``epsilon_scale``.
+        Hypervolume of the front, below the reference point, on the scale of ``epsilon_scale``.
     hypervolume_history_ : ndarray of shape (n_evaluations,)
         The hypervolume after each evaluation, in order of completion.
     fronts_ : dict of str to ndarray
         ``"mean"``, ``"best"`` and ``"worst"``: the front's points (k, objectives), sorted, where
         an evaluation's utility is the mean, the largest or the smallest of its repeats.
     study_ : optuna.Study
-        The study itself, for optuna's plots and exports. Its categories are indices of the
-        space's lists, and parameters with a distribution are levels of quantiles.
+        The study itself, for optuna's plots and exports. Its categories are indices of the space's
+        lists, and parameters with a distribution are quantile levels.
 
     Examples
     --------
@@ -303,7 +304,7 @@ class ParetoResult:
         }
 
     def __repr__(self) -> str:
-        """Return a summary in one line."""
+        """Return a one-line summary."""
         points = len(self.pareto_front_["epsilon"])
         return (
             f"{type(self).__name__}({len(self.records)} evaluations, {points} on the front, "
@@ -311,7 +312,7 @@ class ParetoResult:
         )
 
     def _points(self, statistic: Statistic) -> FloatArray:
-        """Return the objectives, one row per evaluation; NaN where it failed."""
+        """Return the objectives, one row per evaluation; NaN if it failed."""
         width = len(self.reference_point)
         rows = [_row(record.evaluation, statistic, width) for record in self.records]
         return np.array(rows, dtype=float).reshape(len(rows), width)
@@ -348,7 +349,7 @@ class ParetoResult:
         """Return the best parameters within a bound on epsilon, on the error, or on both.
 
         They are found on surrogates of the evaluations. Their epsilon is then computed by the
-        privacy function, and never above the bound.
+        privacy function, and is never above the bound.
 
         Parameters
         ----------
@@ -357,8 +358,8 @@ class ParetoResult:
         error : float, optional
             The largest predicted error; epsilon is then minimised.
         verify : bool, default=False
-            Whether to call the utility function as well, at most five times: with `error`,
-            parameters of a larger measured error are passed over; without, the best of the five
+            Whether to call the utility function as well, at most five times. With `error`,
+            parameters of a larger measured error are skipped. Without it, the best of the five
             best predicted ones are returned.
 
         Returns
@@ -389,7 +390,7 @@ def _row(found: Any, statistic: Statistic, width: int) -> list[float]:
 
 
 def _table(columns: dict[str, list[Any]]) -> Any:
-    """Return a frame, or arrays where pandas is not installed."""
+    """Return a frame, or arrays if pandas is not installed."""
     try:
         import pandas
     except ModuleNotFoundError:
@@ -398,7 +399,7 @@ def _table(columns: dict[str, list[Any]]) -> Any:
 
 
 def _array(column: list[Any]) -> NDArray[Any]:
-    """Return numbers as numbers, and everything else as the objects they are."""
+    """Return an array of numbers for numbers, and of objects for everything else."""
     if column and all(type(value) in (int, float) for value in column):
         return np.array(column)
     array = np.empty(len(column), dtype=object)

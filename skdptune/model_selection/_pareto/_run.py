@@ -54,7 +54,7 @@ Task = tuple[Fold, np.random.SeedSequence | None]
 
 @dataclass(frozen=True)
 class ExactEvaluator:
-    """Evaluates parameters exactly: what it returns is not private.
+    """Evaluate parameters exactly: the result is not private.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ExactEvaluator:
         Data, folds and scoring.
     n_repeats : int
     is_seeded : bool
-        Whether fits and noise follow the evaluation's seed, or the system's entropy.
+        Whether fits and noise use the evaluation's seed, or the system's entropy.
     third : ThirdObjective, optional
     """
 
@@ -89,7 +89,7 @@ class ExactEvaluator:
         return self.costs.configured(params, self.costs.train_size)
 
     def stream(self, seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence | None:
-        """Return a numbered random stream of an evaluation, None for the system's entropy."""
+        """Return a numbered random stream of an evaluation; None for the system's entropy."""
         return child_stream(seed, number) if self.is_seeded else None
 
     def _repeat(self, estimator: Any, seed: np.random.SeedSequence | None) -> tuple[float, float]:
@@ -115,12 +115,12 @@ class ExactEvaluator:
 
 @dataclass(frozen=True)
 class NoisyEvaluator:
-    """Evaluates parameters by one noisy utility, and shows nothing else; no data can make it fail.
+    """Evaluate parameters by one noisy utility, and show nothing else; no data can make it fail.
 
     Parameters
     ----------
     exact : ExactEvaluator
-        Its material has the noise of a score of all repeats together, and hides failures.
+        Its noise is that of one score of all repeats together, and it hides failures.
     n_jobs : int or None
         Workers for the fits of one evaluation.
     """
@@ -144,7 +144,7 @@ class NoisyEvaluator:
         return Evaluation(exact.costs.epsilon(params), (unit_utility(score, exact.scorer),))
 
     def _values(self, tasks: list[Task], estimator: Any) -> Values | None:
-        """Return the values of all folds and repeats, None if one of the fits failed."""
+        """Return the values of all folds and repeats; None if one of the fits failed."""
         try:
             values = perform_all(
                 _values_on_fold,
@@ -164,9 +164,9 @@ class NoisyEvaluator:
 
 
 def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
-    """Fit a copy of an estimator to a fold, and score it: the one place that fits and scores."""
+    """Fit a copy of an estimator to a fold, and score it; all fits and scores are made here."""
     fold, seed = task
-    # A copy: threads share the estimator, and no fit may start from what another has learned.
+    # A copy: threads share the estimator, and a fit may not start from what another has learned.
     (outcome,) = fit_and_score(
         [clone(estimator)],
         [seed],
@@ -179,12 +179,12 @@ def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
 
 
 def _values_on_fold(task: Task, material: Material, estimator: Any) -> Values | None:
-    """Return the values of a fold, without the model, which need not be sent back."""
+    """Return the values of a fold without the model, which need not be sent back."""
     return fit_on_fold(task, material, estimator).values
 
 
 def values_of_success(outcome: Outcome) -> Values:
-    """Return the values of a fit that did not fail."""
+    """Return the values of a successful fit."""
     if outcome.values is None:
         raise outcome.error or RuntimeError("the fit gave no values")
     return outcome.values
@@ -196,7 +196,7 @@ def score_of_all(
     """Return the scoring of the values of all repeats together.
 
     Their mean is the mean of the repeats' scores, and one record changes it by no more than it may
-    change any of these.
+    change each of these.
     """
     if layout.public:
         return Scoring(scorer, None, 0.0, noise.ratio, noise.kind)
@@ -206,12 +206,12 @@ def score_of_all(
 
 
 def unit_utility(score: float, scorer: BoundedScorer) -> float:
-    """Return a score on the scale from the worst, 0, to the best, 1."""
+    """Return a score on a scale from 0 (the worst) to 1 (the best)."""
     return min(max((score - scorer.lower) / (scorer.upper - scorer.lower), 0.0), 1.0)
 
 
 class ParetoRun:
-    """Runs a Pareto search on the data, within its plan.
+    """Run a Pareto search on the data, within its plan.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class ParetoRun:
     plan : ParetoPlan
     scorer : BoundedScorer
     streams : Streams
-        Of all random numbers.
+        Streams of all random numbers.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class ParetoRun:
         self.scorer, self.streams = scorer, streams
 
     def evaluate(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
-        """Return the evaluations and their optuna study, None if that must not be shown."""
+        """Return the evaluations and their optuna study; None if it must not be shown."""
         exact = self._exact_evaluator(data, public)
         if self.plan.release is None:
             optimizer = self._exact_optimizer(exact, data, public)
@@ -263,7 +263,7 @@ class ParetoRun:
         scoring = Scoring(self.scorer, None, 0.0, 0.0, "none")
         return ExactEvaluator(
             self.plan.costs,
-            # Nothing of it is released: failures are shown.
+            # Nothing is released, so failures are shown.
             Material(data, folds, validation, scoring, raises=True),
             self.strategy.n_repeats,
             self.search.random_state is not None,
@@ -300,7 +300,7 @@ class ParetoRun:
             self.plan.families.space,
             n_initial=n_initial,
             n_iter=release.n_evaluations - n_initial,
-            # Which of several evaluations ends first depends on the data.
+            # The order in which evaluations end depends on the data.
             n_jobs=1,
             proposal_filter=ProposalFilter(self.plan),
             **self._common_arguments(),
@@ -317,7 +317,7 @@ class ParetoRun:
         }
 
     def _fingerprint(self, data: Data, public: Data | None) -> str:
-        """Return a hash of all that evaluations depend on beside their parameters."""
+        """Return a hash of everything that evaluations depend on, except for their parameters."""
         split = self.streams.random_split
         return fingerprint_of(
             [clone(estimator) for estimator in self.plan.families],
@@ -328,12 +328,13 @@ class ParetoRun:
             self.scorer.name,
             data,
             public,
-            # With a seed all processes split the records alike; without, each for itself.
+            # With a seed all processes split the records alike; without one, each splits
+            # independently.
             None if split is None else split.generate_state(4),
         )
 
     def best_index(self, records: Sequence[Record]) -> int | None:
-        """Return the index of the record whose parameters get the final fit, None for none."""
+        """Return the index of the record whose parameters get the final fit, or None."""
         refit = self.search.refit
         if refit is False:
             return None
@@ -356,11 +357,11 @@ class ParetoRun:
     def _cost_of_final_fit(self, record: Record) -> float:
         if self.plan.release is None:
             return record.evaluation.epsilon
-        # At the half of delta that is kept for it.
+        # At the half of delta that is reserved for it.
         return self.plan.costs.of_final_fit(record.params).epsilon(self.plan.release.delta)
 
     def fit_final(self, record: Record, data: Data) -> Any:
-        """Return a model fitted to all records; a released one shows no failure."""
+        """Return a model fitted to all records; a released one reveals no failure."""
         costs = self.plan.costs
         model = costs.configured(record.params, costs.final_size)
         own = own_seeds(model)

@@ -37,7 +37,7 @@ Score = Callable[[FloatArray], FloatArray]
 _N_UNIFORM = 384
 _N_NEAR = 192
 _N_STARTS = 6
-# Lengths of the local searches' steps, and how many are tried of each.
+# Step lengths of the local searches, and the number of steps tried for each.
 _STEPS = (0.05, 0.02, 0.007, 0.002)
 _N_TRIED = 16
 
@@ -49,9 +49,9 @@ class History:
     Attributes
     ----------
     units, values : arrays of shape (n, dimensions) and (n, objectives)
-        Evaluations that succeeded, in the order in which they ended, and their objectives.
+        Successful evaluations, in the order in which they ended, and their objectives.
     pending, failed : arrays of shape (n, dimensions)
-        Evaluations that are running, and those that failed.
+        Running evaluations, and failed ones.
     """
 
     units: FloatArray
@@ -81,7 +81,7 @@ def grid_points(space: SearchSpace, entropy: int, most: int) -> list[dict[str, A
 
 
 def proposal_generator(entropy: int, number: int) -> np.random.Generator:
-    """Return the random generator of a proposal, the same however often it is made."""
+    """Return the random generator of a proposal, which is the same in each repetition."""
     return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(1, number)))
 
 
@@ -94,8 +94,8 @@ def best_point(
 ) -> FloatArray:
     """Return the point of the cube with the largest score.
 
-    Of candidates all over the cube and near ``around`` the best start local searches. Points that
-    cannot be told from ``known`` ones are passed over.
+    Of candidates all over the cube and near ``around``, the best start local searches. Points that
+    cannot be distinguished from ``known`` ones are skipped.
     """
     known_features = space.features(known)
 
@@ -133,7 +133,7 @@ def _local_search(
     scores: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the best point that steps of decreasing length from any of the points reach."""
+    """Return the best point that steps of decreasing length reach from any of the points."""
     for step in _STEPS:
         tried = _moved(np.repeat(units, _N_TRIED, axis=0), step, rng)
         found = score(tried).reshape(len(units), _N_TRIED)
@@ -161,26 +161,27 @@ def _squared_distances(left: FloatArray, right: FloatArray) -> FloatArray:
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-# At least so many candidates pass the screening.
+# Minimum number of candidates that pass the screening.
 _N_SCREENED = 32
 
 
 def expected_improvement(
     means: FloatArray, deviations: FloatArray, points: FloatArray, scales: Scales
 ) -> FloatArray:
-    """Return by how much an evaluation is expected to raise the hypervolume.
+    """Return the expected increase of the hypervolume by an evaluation.
 
     Parameters
     ----------
     means, deviations : arrays of shape (n, 2)
-        Of the surrogates' normal distributions on their scales, independent between objectives.
+        Moments of the surrogates' normal distributions on their scales, independent between
+        objectives.
     points : array of shape (k, 2)
         Objectives of earlier evaluations.
     scales : Scales
     """
     ends, ceilings = strips(scales.axes(points), scales.corner())
     is_log = scales.epsilon_scale == "log"
-    # To the left of it nothing is gained.
+    # Nothing is gained to the left of it.
     ends[0] = math.log(LEAST_SHARE * scales.reference[0]) if is_log else 0.0
     shortfall = normal_shortfall if is_log else lognormal_shortfall
     reach = shortfall(means[:, :1], deviations[:, :1], ends)
@@ -199,8 +200,8 @@ def screened_expected_improvement(
     """Return the expected improvement of the most promising candidates, 0 for the others.
 
     The parameters are those of :func:`expected_improvement`, and the probabilities that an
-    evaluation succeeds. Promising is what improves most one deviation below the mean: the
-    expectation takes far longer to compute.
+    evaluation succeeds. A candidate is promising if it improves most at one deviation below the
+    mean: the expectation takes far longer to compute.
     """
     candidates = scales.axes(scales.backward(means - deviations))
     optimistic = improvement(candidates, scales.axes(points), scales.corner())
@@ -275,7 +276,7 @@ def hvpoi(
     )
     candidates = scales.axes(scales.backward(means))
     gain = improvement(candidates, scales.axes(points), scales.corner())
-    # Where no mean improves, the probability decides; elsewhere the constant is negligible.
+    # If no mean improves, the probability decides; otherwise the constant is negligible.
     return success * probability * (gain + 1e-9)
 
 
@@ -316,7 +317,7 @@ def probability_of_improvement(
 
 
 def improvement(candidates: FloatArray, points: FloatArray, reference: Reference) -> FloatArray:
-    """Return by how much each candidate, alone, would raise the hypervolume."""
+    """Return the increase of the hypervolume by each candidate separately."""
     if candidates.shape[1] != 2:
         return _improvement_by_volumes(candidates, points, reference)
     ends, ceilings = strips(points, reference)
@@ -329,7 +330,7 @@ def improvement(candidates: FloatArray, points: FloatArray, reference: Reference
 def _probability_by_draws(
     means: FloatArray, deviations: FloatArray, points: FloatArray, reference: Reference
 ) -> FloatArray:
-    """Return the probabilities by quasi-random draws, the same ones for all points."""
+    """Return the probabilities by quasi-random draws, the same draws for all points."""
     cube = stats.qmc.Sobol(means.shape[1], scramble=True, rng=0).random(_N_DRAWS)
     draws = means[:, np.newaxis] + deviations[:, np.newaxis] * special.ndtri(cube)
     improves = (draws < np.asarray(reference)).all(axis=2)
@@ -342,7 +343,7 @@ def _probability_by_draws(
 def _improvement_by_volumes(
     candidates: FloatArray, points: FloatArray, reference: Reference
 ) -> FloatArray:
-    """Return the volume of each candidate's box that no point dominates."""
+    """Return the volume of each candidate's box that is not dominated by a point."""
     gains = np.zeros(len(candidates))
     for number, candidate in enumerate(candidates):
         if (candidate < reference).all():
@@ -359,7 +360,7 @@ SAMPLERS = ("auto", "hvpoi", "random", "grid")
 
 @dataclass(frozen=True)
 class SamplerSettings:
-    """What samplers must know about a search beside its space.
+    """Public facts about a search that samplers need, in addition to its space.
 
     Attributes
     ----------
@@ -368,7 +369,7 @@ class SamplerSettings:
     entropy : int
         Seeds all proposals.
     n_initial, n_total : int
-        Evaluations before the surrogates are used, and all of them.
+        Number of evaluations before the surrogates are used, and of all.
     third_is_positive : bool
         Whether a third objective is modelled on a logarithmic scale.
     epsilon_scale : {"linear", "log"}
@@ -399,7 +400,7 @@ class SurrogateProposer:
         self._surrogates = [Surrogate(self.groups) for _ in settings.reference]
 
     def __call__(self, number: int, history: History) -> dict[str, Any]:
-        """Return parameters for the evaluation of a number."""
+        """Return parameters for the evaluation with a given number."""
         n_known = len(history.units) + len(history.pending) + len(history.failed)
         if n_known < self.settings.n_initial or len(history.units) < 2:
             return initial_point(self.space, self.settings.entropy, number)
@@ -453,7 +454,7 @@ def predictions(
 
 
 def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) -> Any:
-    """Return the optuna sampler of a name, or an optuna sampler as it is."""
+    """Return the optuna sampler with a name, or a given optuna sampler unchanged."""
     from optuna.samplers import BaseSampler
 
     if isinstance(sampler, BaseSampler):

@@ -15,12 +15,12 @@ from scipy.linalg import lapack
 FloatArray = NDArray[np.float64]
 Reference = Sequence[float] | FloatArray
 
-# Of the reference's first coordinate: smaller ones count as that on a logarithmic scale.
+# Share of the reference's first coordinate: on a logarithmic scale, smaller values count as this.
 LEAST_SHARE = 1e-6
 
 
 def non_dominated(points: ArrayLike) -> NDArray[np.bool_]:
-    """Return which points are dominated by no other; of equal points only the first.
+    """Return which points are not dominated by another; of equal points only the first.
 
     A point dominates another if none of its coordinates is larger and at least one is smaller.
     """
@@ -52,8 +52,8 @@ def hypervolume(points: ArrayLike, reference: Reference) -> float:
 def on_log_scale(points: ArrayLike, reference: Reference) -> FloatArray:
     """Return the points with the logarithm of their first coordinates.
 
-    First coordinates below `LEAST_SHARE` of the reference's count as that, so that no volume is
-    infinite.
+    First coordinates below `LEAST_SHARE` of the reference's are raised to that value, so that no
+    volume is infinite.
     """
     array = np.array(_points(points))
     array[:, 0] = np.log(np.maximum(array[:, 0], LEAST_SHARE * reference[0]))
@@ -99,7 +99,7 @@ def _moocore() -> Any:
 
 _SQRT5 = math.sqrt(5.0)
 _NEEDED_FOR_FIT = 4
-# Hyperparameters are fitted to at most so many points: their cost grows with the cube.
+# Largest number of points for fitting hyperparameters: the cost grows with its cube.
 _MOST_FOR_FIT = 300
 
 
@@ -107,11 +107,11 @@ _MOST_FOR_FIT = 300
 class Scales:
     """The scales on which objectives are modelled.
 
-    The first objective is positive and modelled by its logarithm, the second is a fraction and
-    modelled by its logit; a third one is modelled as it is, or by its logarithm if positive.
+    The first objective is positive and modelled by its logarithm; the second is a fraction and
+    modelled by its logit. A third one is modelled unchanged, or by its logarithm if positive.
     Values are clipped: infinite first objectives, and fractions of exactly 0 or 1. Hypervolumes
-    are of the objectives themselves, or with ``epsilon_scale="log"`` of the first one's logarithm
-    and the others.
+    are those of the objectives themselves, or with ``epsilon_scale="log"`` of the first one's
+    logarithm and the others.
     """
 
     reference: tuple[float, ...]
@@ -212,8 +212,8 @@ class Posterior:
 class Surrogate:
     """The Gaussian process of one objective.
 
-    Hyperparameters are fitted at fixed numbers of points, each fit starting from the one before:
-    they are a function of the points and their order, the same in a search that is resumed.
+    Hyperparameters are fitted at fixed numbers of points, and each fit starts from the previous
+    one. They are a function of the points and their order, also in a search that is resumed.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def success_probability(
 
     def probability(points: FloatArray) -> FloatArray:
         mean, deviation = process.predict(points)
-        # No point is ruled out, and the border between success and failure is never sharp.
+        # No point is excluded, and the border between success and failure is never sharp.
         found: FloatArray = np.clip(special.ndtr((mean - 0.5) / (deviation + 0.1)), 1e-3, 1.0)
         return found
 

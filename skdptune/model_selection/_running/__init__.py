@@ -1,4 +1,4 @@
-"""Running candidates on the data: the one engine that fits, scores and hides failures."""
+"""Run candidates on the data: the only code that fits and scores, and hides failures."""
 
 from skdptune.model_selection._running._data import Data, Door, Records
 from skdptune.model_selection._running._domain import (

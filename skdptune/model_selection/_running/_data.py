@@ -1,7 +1,7 @@
-"""The one door of a search: records are read and converted here, and nowhere behind it.
+"""The one door of a search: the only place where records are read and converted.
 
-**Guarantee.** What comes out for one record depends on that record alone, whatever it holds and
-whatever container it came in. Splits, folds, fits and scores see only what came out (Theorem R5).
+**Guarantee.** The output for one record depends on that record only, whatever it holds and
+whatever container it came in. Splits, folds, fits and scores see only this output (Theorem R5).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Records = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Door:
-    """How a search reads records. It follows from public facts, which no record decides.
+    """How a search reads records; it follows from public facts that no record decides.
 
     Attributes
     ----------
     reads_numbers : bool
         Whether rows become an array or a CSR matrix of numbers. Otherwise the first step of the
-        estimator is handed the records as they came.
+        estimator gets the records unchanged.
     targets : {"labels", "numbers", "any"}
-        What targets are.
+        Kind of targets.
     labels : sequence or None
         The public label set.
     keeps_columns : bool
@@ -60,18 +60,18 @@ class Door:
     def of(
         cls, estimators: Sequence[Any], X: Any, labels: Sequence[Any] | None, *, varies: bool
     ) -> Door:
-        """Return the door for estimators, and for records of the form of others.
+        """Return the door for estimators, and for records of the same form as given ones.
 
         Parameters
         ----------
         estimators : sequence of estimator
         X : array-like
-            Its form alone is used.
+            Only its form is used.
         labels : sequence or None
             The public label set.
         varies : bool
-            Whether candidates may have other steps than the estimators. Rows then stay as they
-            came.
+            Whether the steps of candidates may differ from those of the estimators. Rows then stay
+            unchanged.
         """
         kinds = {kind_of_targets(estimator) for estimator in estimators}
         return cls(
@@ -89,16 +89,16 @@ class Door:
         arguments: dict[str, Any] | None = None,
         rule: Callable[[Any], NDArray[np.bool_]] | None = None,
     ) -> Data:
-        """Return the records, each read by itself.
+        """Return the records; each one is read independently of the others.
 
         Parameters
         ----------
         X, y : array-like
             `y` may be None.
         arguments : dict, optional
-            Of ``fit``; what has one entry per record is divided with the records.
+            Arguments of ``fit``; those with one entry per record are divided with the records.
         rule : callable, optional
-            From the records to which of them are held out for validation, each by itself.
+            Returns which records are held out for validation, each independently of the others.
 
         Notes
         -----
@@ -117,7 +117,8 @@ class Door:
                 y, self.targets, self.labels, improper, keeps_column=self.keeps_columns
             )
             if self.targets == "any":
-                # Words are labels that a transformer does not know; no row is lost to them.
+                # Text targets are labels that a transformer does not know; no row is lost because
+                # of them.
                 targets, _ = finite_rows(targets)
         if self.reads_numbers:
             rows = named_like(X, zeroed(rows, improper))
@@ -136,13 +137,13 @@ def _entries(values: Any) -> NDArray[Any]:
     if entries.dtype.kind not in "fiubO":
         return entries
     numbers, wrong = finite_rows(entries)
-    # Where most are words, they are groups.
+    # If most entries are text, they are groups.
     return entries if 2 * np.count_nonzero(wrong) > wrong.size else numbers
 
 
 @dataclass(frozen=True)
 class Data:
-    """Records and targets as a `Door` makes them, and the further arguments of `fit`.
+    """Records and targets as a `Door` returns them, and the further arguments of `fit`.
 
     Attributes
     ----------
@@ -152,11 +153,11 @@ class Data:
     constant : dict
         Other arguments of `fit`.
     improper : ndarray of bool or None
-        Which records are known to be improper. None stands for no record.
+        Which records are known to be improper; None means none.
     door : Door
-        By which they came in.
+        The door through which they were read.
     held_out : ndarray of bool or None
-        The records of all data that a public rule holds out for validation; None of a part.
+        The records of all data that a public rule holds out for validation; None for a part.
     """
 
     X: Any
@@ -173,7 +174,7 @@ class Data:
         return number_of_samples(self.X)
 
     def take(self, records: Records | None) -> Data:
-        """Return the given records, all of them for None."""
+        """Return the given records; all of them for None."""
         if records is None:
             return self
         chosen = {name: safe_indexing(value, records) for name, value in self.per_record.items()}
@@ -183,24 +184,24 @@ class Data:
         return Data(X, y, chosen, self.constant, improper, self.door)
 
     def fit(self, estimator: Any, **more: Any) -> Any:
-        """Fit an estimator to the records, none of which can make the fit fail (Theorem R6)."""
+        """Fit an estimator to the records; no record can make the fit fail (Theorem R6)."""
         arguments = {**self.per_record, **self.constant, **more}
         return fit_record_by_record(estimator, self.X, self.y, self.improper, **arguments)
 
     def made_up(self, n_samples: int, *, with_words: bool, has_gap: bool = False) -> Data | None:
-        """Return made-up records in the user's container, None where its form is not known.
+        """Return made-up records in the user's container; None if its form is not known.
 
         Parameters
         ----------
         n_samples : int
         with_words : bool
-            Whether a column whose type allows anything holds words, and not numbers.
+            Whether a column whose type allows anything holds text instead of numbers.
         has_gap : bool, default=False
-            Whether the last record is improper, as far as its types allow.
+            Whether the last record is improper, as far as the types allow.
 
         Notes
         -----
-        Theorem R6. They follow from the number of columns, their names and types.
+        Theorem R6. The made-up records follow from the number of columns, their names and types.
         """
         form = made_up_like(self.X, 1) if self.door.form is None else self.door.form
         rows = made_up_like(form, n_samples, with_words=with_words, has_gap=has_gap)

@@ -1,4 +1,4 @@
-"""Which data a search takes: tables of proper records, and labels of a public set."""
+"""Data that a search accepts: tables of proper records, and labels of a public set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skdptune.base._shared import (
     target_array,
 )
 
-# Assumptions that reports state, by Assumption P0.
+# Assumptions that reports state, according to Assumption P0.
 PUBLIC_VALIDATION = "the validation data are public"
 PUBLIC_RULE = "the rule that holds records out for validation, and its expected share, are public"
 
@@ -32,7 +32,7 @@ def is_search(estimator: Any) -> bool:
 
 
 def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) -> Any:
-    """Return the label set of a classifier's targets, which is taken to be public.
+    """Return the label set of a classifier's targets, which is assumed to be public.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
     n_samples : int
         Number of records of X.
     is_random : bool
-        Whether the data are a random part of others, so that its labels are secret.
+        Whether the data are a random part of other data, so that their labels are secret.
     """
     if y is None or not is_classifier(estimator):
         return None
@@ -50,7 +50,7 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
         raise ValueError("y must be as long as X.")
     declared = declared_labels(estimator)
     if declared is not None:
-        # Records with other labels are improper, each by itself (Theorem R5).
+        # Records with other labels are improper, each independently of the others (Theorem R5).
         return declared
     labels = target_array(y, None)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -77,7 +77,7 @@ def _lacks_classes(estimator: Any) -> bool:
 
 
 def check_form(estimator: Any, X: Any) -> None:
-    """Refuse what is no table of records, by its shape and by what the estimator takes."""
+    """Refuse data that are not a table of records, by their shape and the estimator's input."""
     check_not_pairwise(estimator)
     takes = get_tags(first_step(estimator) or estimator)
     if takes.input_tags.two_d_array and not takes.no_validation:
@@ -85,9 +85,9 @@ def check_form(estimator: Any, X: Any) -> None:
 
 
 def check_not_pairwise(estimator: Any) -> None:
-    """Refuse an estimator of a matrix of all pairs, in which each row is about every record.
+    """Refuse an estimator of a matrix of all pairs, in which each row depends on every record.
 
-    Theorem R6: a record may change its own row alone.
+    Theorem R6: a record may change only its own row.
     """
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
@@ -100,7 +100,7 @@ def check_not_pairwise(estimator: Any) -> None:
 def check_targets(estimator: Any, y: Any) -> None:
     """Refuse targets that the estimator cannot use, by their form.
 
-    Theorem R5: whatever values they have, a fit would fail, or each of its runs.
+    Theorem R5: whatever their values, a fit would fail, or each of its runs would.
     """
     last = estimator
     while isinstance(last, Pipeline) and last.steps:

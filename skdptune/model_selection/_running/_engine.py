@@ -1,8 +1,8 @@
-"""The one engine of all searches: it fits candidates, scores them, and hides what fails.
+"""The engine of all searches: it fits candidates, scores them, and hides failures.
 
-Whatever the records hold, a candidate that fails has no values, which its search counts as the
-worst score; a record that cannot be scored gets the worst value, by itself. Warnings, logs and
-prints are dropped, since they depend on the data.
+A candidate that fails has no values, whatever the records hold; its search counts it as the worst
+score. A record that cannot be scored gets the worst value, without an effect on others. Warnings,
+logs and prints are dropped, since they depend on the data.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _FITS = {"fit", "fit_many"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What fitting and scoring one candidate gave.
+    """The result of fitting and scoring one candidate.
 
     Attributes
     ----------
     model : estimator
-        Fitted, unless there is an `error`; without the seed of its fit.
+        The fitted model, unless there is an `error`; without the seed of its fit.
     values : ndarray or None
         One value per scored record; None if the candidate failed.
     further : tuple of ndarray
-        The same by each further metric.
+        The values by each further metric.
     error : BaseException or None
-        With which it failed; secret.
+        Exception with which the candidate failed; secret.
     """
 
     model: Any
@@ -57,28 +57,29 @@ def fit_and_score(
     raises: bool = False,
     tries_one: bool = False,
 ) -> list[Outcome]:
-    """Fit models in place and return one value per record of `scored` for each.
+    """Fit models in place, and return for each one value per record of `scored`.
 
     Parameters
     ----------
     models : sequence of estimator
-        They are fitted together where their class can do that, with the same result.
+        They are fitted together if their class supports that, with the same result.
     seeds : sequence of SeedSequence or None
         One per model.
     train, scored : Data
-        Records to fit and to score on.
+        Records for fitting and for scoring.
     scorer : BoundedScorer
     further : sequence of BoundedScorer, default=()
-        Of further metrics: a record that one of them cannot score is the worst by this one alone.
+        Further metrics. A record that one of them cannot score is the worst by this metric only.
     raises : bool, default=False
-        Whether failures are raised, which shows them.
+        Whether exceptions are raised, which reveals them.
     tries_one : bool, default=False
-        Whether a model must first score a record that it was trained on, so that one whose scoring
-        always fails is found at once. That record then decides, as its training pays for.
+        Whether a model must first score a record on which it was trained, so that a model whose
+        scoring always fails is found at once. That record then influences the result, which its
+        training pays for.
 
     Notes
     -----
-    Theorem F4. Given the trained models, one record of `scored` changes its own value alone.
+    Theorem F4. Given the trained models, one record of `scored` changes only its own value.
     """
     own = [own_seeds(model) for model in models]
     for model, seed in zip(models, seeds, strict=True):
@@ -96,7 +97,7 @@ def fit_and_score(
 
 
 def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseException | None]:
-    """Fit models in place; return for each None, or the exception of its fit."""
+    """Fit models in place; return None or the exception of each fit."""
     if can_be_together(models, train):
         try:
             arguments = (train.X,) if train.y is None else (train.X, train.y)
@@ -106,7 +107,7 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
                 outcomes = kind.fit_many(list(models), *arguments, return_exceptions=True)
             return [one if isinstance(one, BaseException) else None for one in outcomes]
         except BaseException as problem:
-            # One that fails must not fail the others.
+            # A failing fit must not make the others fail.
             if raises or not is_failure(problem):
                 raise
     return [_fitted_alone(model, train, raises) for model in models]
@@ -145,7 +146,7 @@ def _scored(
 
 
 def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
-    """Return whether all estimators are of one class that fits many at once.
+    """Return whether all estimators have one class that fits many at once.
 
     Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``, see
     `skdptune.base.protocol`.
@@ -153,13 +154,13 @@ def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
     kinds = {type(estimator) for estimator in estimators}
     if len(kinds) != 1 or data.per_record or data.constant:
         return False
-    # A subclass with a fit of its own does what the inherited fit_many does not know of.
+    # A subclass with its own fit may do things that the inherited fit_many does not know.
     first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
     return "fit_many" in vars(first)
 
 
 def is_failure(problem: BaseException) -> bool:
-    """Return whether an exception is a fit's own, and not the user's wish to stop.
+    """Return whether an exception comes from a fit, and not from the user's wish to stop.
 
     A model that ends by `SystemExit` must not publish a record's text with it.
     """
@@ -167,10 +168,10 @@ def is_failure(problem: BaseException) -> bool:
 
 
 def values_of(scorer: BoundedScorer, model: Any, scored: Data, raises: bool = False) -> Values:
-    """Return one value per record of `scored`; an improper one, or one that fails, the worst.
+    """Return one value per record of `scored`; improper or failing records get the worst value.
 
-    No record may change the values of others, so one that makes the model fail is searched for
-    by halving, and fails by itself (Theorem D2).
+    No record may change the values of others. A record that makes the model fail is therefore
+    searched for by halving, and fails separately (Theorem D2).
     """
     size = scored.n_samples
     try:

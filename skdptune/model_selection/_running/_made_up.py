@@ -1,4 +1,4 @@
-"""Made-up data of the form of others: of a table's columns, names and types, and nothing else."""
+"""Make up data with the form of others: a table's columns, names and types, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from skdptune.base._shared import kind_of_list, table_shape
 _SEED = 20
 _WORD = "made up"
 _PER_ROW = 3
-# Records with which what fails on fewer is tried again, unless there are fewer.
+# If a trial with few records fails, it is repeated with this many, or with all if they are fewer.
 _MORE = 1000
 _MOST_NUMBERS = 10**7
 
 
 def made_up_sizes(X: Any, few: int, n_samples: int) -> list[int]:
-    """Return numbers of made-up records to try in turn: few, more, and as many as there are.
+    """Return the numbers of made-up records to try in turn: few, more, and the public number.
 
-    A step may need as many records as it returns columns, so that it fails on few of them.
+    A step may fail if it gets fewer records than it returns columns.
 
     Parameters
     ----------
     X : array-like
-        Its number of columns alone is used.
+        Only its number of columns is used.
     few : int
     n_samples : int
         Public number of records.
@@ -37,7 +37,7 @@ def made_up_sizes(X: Any, few: int, n_samples: int) -> list[int]:
 
 
 def made_up_like(X: Any, n_samples: int, *, with_words: bool = True, has_gap: bool = False) -> Any:
-    """Return made-up records of the form of others, None where that form is not known.
+    """Return made-up records with the form of others; None if that form is not known.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ def made_up_like(X: Any, n_samples: int, *, with_words: bool = True, has_gap: bo
         A table, or a list of texts or dicts.
     n_samples : int
     with_words : bool, default=True
-        Whether a column whose type allows anything holds words, and not numbers.
+        Whether a column whose type allows anything holds text instead of numbers.
     has_gap : bool, default=False
-        Whether the last record is an improper one, as far as its types allow.
+        Whether the last record is improper, as far as its types allow.
 
     Notes
     -----
-    Theorem R6. What is returned follows from the number of columns, their names and types.
+    Theorem R6. The result follows from the number of columns, their names and types.
     """
     rng = np.random.default_rng(_SEED)
     if hasattr(X, "iloc"):
@@ -84,7 +84,7 @@ def _frame_like(
         try:
             return pd.Series([*entries.iloc[:-1], None], dtype=dtype)
         except (TypeError, ValueError):
-            # A type without missing values.
+            # A type that has no missing values.
             return entries
 
     if X.ndim == 1:
@@ -97,18 +97,18 @@ def _frame_like(
 def _other_frame_like(
     X: Any, n_samples: int, with_words: bool, has_gap: bool, rng: np.random.Generator
 ) -> Any:
-    """Return a table of another library than pandas, such as polars."""
+    """Return a table of a library other than pandas, such as polars."""
     without_rows = X[:0]
     columns = {}
     for name in X.columns:
         try:
             dtype = np.asarray(without_rows[name]).dtype
         except Exception:
-            # Types that NumPy does not have are of numbers.
+            # Types that NumPy lacks are numeric.
             dtype = np.dtype(np.int64)
         entries = _array(dtype, (n_samples,), with_words, rng).tolist()
         columns[name] = [*entries[:-1], None] if has_gap else entries
-    # Lists keep no types such as an enumeration, or times in nanoseconds.
+    # Lists would lose types such as enumerations, or times in nanoseconds.
     types = {"schema": X.schema, "strict": False} if hasattr(X, "schema") else {}
     return type(X)(columns, **types)
 
@@ -123,7 +123,7 @@ def _sparse_like(X: Any, n_samples: int, has_gap: bool, rng: np.random.Generator
 
 
 def _list_like(X: Any, n_samples: int, has_gap: bool, rng: np.random.Generator) -> Any:
-    """Return a list of the kind of records that most of a list are."""
+    """Return a list of the kind of records that most entries of a list are."""
     kind = kind_of_list(X)
     if kind == "rows":
         try:
@@ -166,7 +166,7 @@ def _column(dtype: Any, n_samples: int, with_words: bool, rng: np.random.Generat
         plain = np.dtype(bool if kind == "b" else np.float64 if kind in "fc" else np.int64)
         return pd.array(_numbers(plain, (n_samples,), rng)).astype(dtype)
     if kind in "mM":
-        # Of two days, so that a function that compares records with each other shows.
+        # Two different days, so that a function that compares records with each other is detected.
         moments = pd.Series(rng.integers(0, 2, n_samples).astype(f"{kind}8[D]"))
         if getattr(dtype, "tz", None) is not None:
             moments = moments.dt.tz_localize("UTC")

@@ -1,4 +1,4 @@
-"""Fits to made-up data: the fallback model, and a trial of estimators before any data are read."""
+"""Fit estimators to made-up data: as a fallback model, and as a trial before data are read."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from skdptune.model_selection._running._engine import is_failure
 from skdptune.model_selection._running._made_up import made_up_sizes
 from skdptune.model_selection._running._quiet import Quiet
 
-# Estimators of a search, at most, of which one must be fit for the form of the data.
+# Largest number of a search's estimators that are tried; one must suit the form of the data.
 N_TRIED = 16
 _PER_LABEL = 3
 
 
 def data_independent_model(estimator: Any, data: Data, n_samples: int) -> Any:
-    """Return a data-independent model: fitted to nothing but the form of the data.
+    """Return a data-independent model, fitted to made-up data with the form of the given data.
 
     Parameters
     ----------
     estimator : estimator
     data : Data
-        Its form alone is used: columns, names and types.
+        Only its form is used: columns, names and types.
     n_samples : int
         Public number of records.
 
     Returns
     -------
     estimator
-        A fitted copy; one that is not fitted if no made-up data can be fitted.
+        A fitted copy; it is not fitted if no made-up data can be fitted.
 
     Notes
     -----
@@ -50,14 +50,14 @@ def data_independent_model(estimator: Any, data: Data, n_samples: int) -> Any:
 def check_fits(estimators: Iterable[Any], data: Data, n_samples: int, response: str) -> None:
     """Raise if no estimator can be fitted to made-up data and then predict.
 
-    Whatever the real data hold, the final fit would fail as well, and be paid for.
+    In that case the final fit would fail as well, whatever the real data hold, and be paid for.
 
     Parameters
     ----------
     estimators : iterable of estimators
-        In turn, until one can be fitted.
+        They are tried in turn, until one can be fitted.
     data : Data
-        Its form alone is used: columns, names and types.
+        Only its form is used: columns, names and types.
     n_samples : int
         Public number of records.
     response : str
@@ -87,16 +87,16 @@ def check_fits(estimators: Iterable[Any], data: Data, n_samples: int, response: 
 
 
 def check_fits_of_nothing(estimators: Iterable[Any], data: Data, *, varies: bool) -> None:
-    """Raise if estimators of some kind cannot be fitted to none of the records.
+    """Raise if estimators of some kind cannot be fitted without any record.
 
-    A public rule may hold out all of them, and no noise hides a failure.
+    A public rule may hold out all records, and noise does not hide a failure.
 
     Parameters
     ----------
     estimators : iterable of estimators
-        Of those whose steps have the same classes one must be fitted.
+        Of the estimators whose steps have the same classes, one must be fitted.
     data : Data
-        Its form alone is used.
+        Only its form is used.
     varies : bool
         Whether the steps of estimators may have different classes.
 
@@ -131,7 +131,7 @@ def check_fits_of_nothing(estimators: Iterable[Any], data: Data, *, varies: bool
 def _fitted_to_made_up(
     estimator: Any, data: Data, n_samples: int, response: str | None = None
 ) -> Any:
-    """Return a copy that is fitted to made-up data: to few, or to more if that fails."""
+    """Return a copy that is fitted to few made-up records, or to more if that fails."""
     n_labels = len(data.door.labels or [0.0, 1.0])
     sizes = made_up_sizes(data.X, _PER_LABEL * n_labels, n_samples)
     *others, last = ((size, with_words) for size in sizes for with_words in (True, False))
@@ -147,7 +147,7 @@ def _fitted_to_made_up(
 def _fitted_to(
     estimator: Any, data: Data, size: int, with_words: bool, response: str | None
 ) -> Any:
-    # What is tried must bear an improper record, as the user's data may hold one.
+    # The estimator must tolerate an improper record, as the user's data may hold one.
     made = clone(estimator)
     blank = data.made_up(size, with_words=with_words, has_gap=response is not None)
     if blank is None:
@@ -160,7 +160,7 @@ def _fitted_to(
 
 
 def _check_response(method: Any, X: Any) -> None:
-    """Raise if a model can predict no record; single ones that it cannot get the worst score."""
+    """Raise if a model cannot predict any record; single failing records get the worst score."""
     parts = by_halves(method, X, lambda record: None)
     if all(result is None for _, result in parts):
         method(X)

@@ -1,4 +1,4 @@
-"""Tasks in parallel, by joblib's backends or on a dask cluster, tried again if one is lost."""
+"""Run tasks in parallel, with joblib's backends or on a dask cluster; retry lost ones."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from skdptune.model_selection._running._quiet import Quiet
 
 _PREFIX = "skdptune-"
 _UNFINISHED = ".skdptune-"
-# The file that is locked. What it holds tells a folder of this package from any other.
+# The locked file. Its content distinguishes a folder of this package from others.
 _LOCK = "lock"
 _MARK = b"a private folder of skdptune, removed with all that is in it once its process is gone\n"
 _SHARED_MEMORY = "/dev/shm"
-# As joblib has it: in a container there may be next to none.
+# As in joblib: a container may have almost no shared memory.
 _LEAST_SHARED_MEMORY = 2_000_000_000
 
 
 def private_folder() -> str:
-    """Return this process's folder, made when first asked for.
+    """Return this process's folder, which is made at the first request.
 
-    Only the user may read it (mode 0700). It is removed at the end of the process; those of
-    processes that ended without doing so, since they were killed, are removed when the next one
-    is made. Like joblib's own it lies in ``JOBLIB_TEMP_FOLDER`` where that is set, else in shared
-    memory, else among temporary files.
+    Only its owner may read it (mode 0700). It is removed at the end of the process. Folders of
+    processes that were killed are removed when the next folder is made. As in joblib, it lies in
+    ``JOBLIB_TEMP_FOLDER`` if that is set, else in shared memory, else among temporary files.
 
     Notes
     -----
@@ -50,7 +49,7 @@ def private_folder() -> str:
 
 @functools.lru_cache(maxsize=1)
 def _folder_of(process: int) -> str:
-    """Return the new folder of a process; after a fork the child makes one of its own."""
+    """Return the new folder of a process; after a fork the child makes another one."""
     parent = _parent()
     remove_stale(parent)
     folder, lock = _locked_folder(parent)
@@ -79,7 +78,7 @@ def _locked_folder(parent: Path) -> tuple[Path, Any]:
         fcntl.flock(lock, fcntl.LOCK_EX)
     lock.write(_MARK)
     lock.flush()
-    # Under its final name nobody sees it without the lock.
+    # Under its final name the folder is never seen without the lock.
     folder = parent / (_PREFIX + unfinished.name.removeprefix(_UNFINISHED))
     unfinished.rename(folder)
     return folder, lock
@@ -93,10 +92,10 @@ def _remove(folder: Path, process: int, lock: Any) -> None:
 
 
 def remove_stale(parent: Path) -> None:
-    """Remove folders that processes of this user have left behind.
+    """Remove folders that ended processes of this user have left behind.
 
-    Whatever its name, a folder without the mark of this package stays. So does the empty one of a
-    process that was killed before it wrote the mark.
+    A folder without the mark of this package stays, whatever its name. The empty folder of a
+    process that was killed before it wrote the mark also stays.
     """
     for folder in _own_folders(parent):
         if _is_stale(folder):
@@ -110,18 +109,18 @@ def _own_folders(parent: Path) -> Iterator[Path]:
             continue
         with contextlib.suppress(OSError):
             state = folder.lstat()
-            # Not through a link, which would lead elsewhere.
+            # Do not follow links, which could lead elsewhere.
             is_own = user is None or state.st_uid == user
             if is_own and not folder.is_symlink() and folder.is_dir():
                 yield folder
 
 
 def _is_stale(folder: Path) -> bool:
-    """Return whether a folder is marked, and its process gone: then nobody holds its lock."""
+    """Return whether a folder is marked and its lock is free, since its process has ended."""
     if fcntl is None:
         return False
     try:
-        # Not through a link, and without waiting for a pipe.
+        # Do not follow links, and do not wait for a pipe.
         number = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(number, "rb") as lock:
             if lock.read(len(_MARK) + 1) != _MARK:
@@ -136,7 +135,7 @@ _RETRIES = 3
 
 
 def active_client() -> Any:
-    """Return the client of the cluster that joblib is set to use, None if there is none."""
+    """Return the client of the cluster that joblib is set to use; None if there is none."""
     backend, _ = get_active_backend()
     is_dask = type(backend).__module__.rpartition(".")[2] == "_dask"
     return getattr(backend, "client", None) if is_dask else None
@@ -147,8 +146,8 @@ def perform_on_cluster(
 ) -> list[Any]:
     """Return ``function(task, *common)`` of all tasks, in order.
 
-    What is common is sent to each worker once. Everything travels as joblib's own workers get it,
-    so that classes of a notebook need not be known there.
+    Common arguments are sent to each worker once. Everything is serialised as for joblib's own
+    workers, so classes of a notebook need not be known there.
     """
     import cloudpickle
 
@@ -172,7 +171,7 @@ def _call(task: bytes, shared: bytes) -> bytes:
 
 Result = TypeVar("Result")
 _ATTEMPTS = 3
-# How joblib, dask and ray say that a worker is gone.
+# Exceptions with which joblib, dask and ray report a lost worker.
 _LOSSES = {
     "BrokenProcessPool",
     "CancelledError",
@@ -181,8 +180,9 @@ _LOSSES = {
     "TerminatedWorkerError",
     "WorkerCrashedError",
 }
-# Bytes from which an array is shared through a file. Workers of the same settings are used again,
-# with the folder that they were started with: no other caller of joblib may have these settings.
+# Size in bytes from which an array is shared through a file. Workers with the same settings are
+# reused, with the folder that they were started with. No other user of joblib may therefore have
+# these settings.
 _LEAST_SHARED = 1_000_003
 
 
@@ -196,10 +196,10 @@ def perform_all(
 ) -> list[Result]:
     """Return ``function(task, *common)`` of all tasks, in order; if workers are lost, try again.
 
-    The seeds belong to the tasks, so that a seeded repetition gives the same. `on_result` is
-    called once for each task, with its number and its result, as soon as it and those before it
-    are known: what was reported is not done again, since another result would have noise of its
-    own, which nothing pays for.
+    The seeds belong to the tasks, so a seeded repetition gives the same results. `on_result` is
+    called once for each task, with its number and its result, as soon as this result and the
+    earlier ones are known. A task whose result was reported is not repeated: another result would
+    have different noise, which is not paid for.
     """
     # Theorem T8: a score that was shown is not drawn again.
     results: list[Result] = []
@@ -227,10 +227,10 @@ def perform_all(
 
 
 def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:
-    """Return joblib's parallel loop, whose workers share records in a private folder alone."""
-    # Theorem F10: records lie where their user alone may read them.
+    """Return joblib's parallel loop, whose workers share records only in a private folder."""
+    # Theorem F10: records are stored where only their owner may read them.
     backend, _ = get_active_backend()
-    # Ray's backend cannot give results one by one.
+    # Ray's backend cannot return results one by one.
     return_as = "generator" if backend.supports_return_generator else "list"
     if effective_n_jobs(n_jobs) == 1:
         return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as=return_as)

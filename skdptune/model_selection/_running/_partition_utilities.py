@@ -25,8 +25,8 @@ from skdptune.model_selection._running._parallel import perform_all
 from skdptune.model_selection._running._quiet import child_stream
 
 _CHUNK = 16
-# The papers ask for at least 5 / epsilon partitions; ten times as many make the noise small beside
-# differences that matter, if partitions stay large enough to train on.
+# The papers ask for at least 5 / epsilon partitions. Ten times that number makes the noise small
+# compared with differences that matter, if partitions stay large enough for training.
 _LEAST, _WANTED = 5.0, 50.0
 _RECORDS_PER_PARTITION = 100
 
@@ -38,11 +38,11 @@ class ChoiceNoise:
     Attributes
     ----------
     epsilon : float
-        What the choice costs a record that trains.
+        Cost of the choice for a training record.
     sensitivity : float
-        For which the mechanism's noise is scaled.
+        Sensitivity for which the mechanism's noise is scaled.
     of_score : float
-        What the choice costs a record that scores; 0 with public validation data.
+        Cost of the choice for a scoring record; 0 with public validation data.
     """
 
     epsilon: float
@@ -53,7 +53,7 @@ class ChoiceNoise:
 def choice_noise(
     epsilon: float, n_partitions: int, n_score: int | None, *, monotone: bool = True
 ) -> ChoiceNoise:
-    """Return the noise with which neither kind of record costs more than `epsilon`.
+    """Return the noise with which no kind of record costs more than `epsilon`.
 
     Notes
     -----
@@ -75,7 +75,7 @@ def choice_noise(
 
 
 def permute_and_flip_cost(epsilon: float) -> PrivacyProfile:
-    """Return what permute-and-flip costs, nothing for an epsilon of 0."""
+    """Return the cost of permute-and-flip; nothing for an epsilon of 0."""
     return permute_and_flip(epsilon) if epsilon > 0.0 else PrivacyProfile.pure(0.0)
 
 
@@ -108,7 +108,7 @@ def partition_utilities(
     seeds : sequence of SeedSequence or None
         One per candidate.
     data, validation : Data
-        Records to train and to score on.
+        Records for training and for scoring.
     partitions : sequence of ndarray
         Records of each partition.
     scorer : BoundedScorer
@@ -121,10 +121,11 @@ def partition_utilities(
     -----
     Theorem F5.
 
-    A partition on which a candidate fails, as one of a single class, counts as the worst score; so
-    does a validation record that cannot be scored, by itself.
+    A partition on which a candidate fails, such as one with a single class, counts as the worst
+    score. A validation record that cannot be scored also counts as the worst, without an effect on
+    others.
     """
-    # A task carries its own candidates and records alone, or sending would cost their product.
+    # A task contains only its own candidates and records, or sending would cost their product.
     tasks = [
         _Task(partition, records, estimators[chunk], seeds[chunk])
         for chunk in (slice(i, i + _CHUNK) for i in range(0, len(estimators), _CHUNK))
@@ -149,7 +150,7 @@ def partition_utilities(
 
 @dataclass(frozen=True)
 class _Task:
-    """Some candidates on one partition."""
+    """Some candidates to be fitted on one partition."""
 
     partition: int
     records: Records
@@ -165,7 +166,7 @@ def _scores_on_partition(
     n_public: int | None,
     raises: bool,
 ) -> Values:
-    """Return each candidate's score on the scale from the worst, 0, to the best, 1."""
+    """Return each candidate's score on a scale from 0 (the worst) to 1 (the best)."""
     counted = scorer.uncentred()
     outcomes = fit_and_score(
         [clone(estimator) for estimator in task.estimators],

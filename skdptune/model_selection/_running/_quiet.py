@@ -1,4 +1,4 @@
-"""Silence while candidates are fitted: whoever counts warnings, logs or prints counts the runs."""
+"""Silence while candidates are fitted: the number of warnings, logs or prints reveals the runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skdptune.mechanisms._shared import check_seed
 
 @dataclass(frozen=True)
 class Streams:
-    """Seeds for the separate uses of randomness; None everywhere if nothing is seeded."""
+    """Seeds for the separate uses of randomness; all None if nothing is seeded."""
 
     random_split: Any
     draw: Any
@@ -30,7 +30,7 @@ class Streams:
 
     @classmethod
     def of(cls, random_state: Any) -> Streams:
-        """Return streams that depend on the seed alone."""
+        """Return streams that depend only on the seed."""
         seed = check_seed(random_state)
         if seed is None:
             return cls(None, None, None, None, None)
@@ -38,8 +38,8 @@ class Streams:
 
 
 def generator_of(seeds: Any) -> np.random.Generator:
-    """Return a generator from a stream, or of a cryptographic source if nothing is seeded."""
-    # Assumption E0: who is in which part of the data must stay secret, too.
+    """Return a generator for a stream, or a cryptographic one if nothing is seeded."""
+    # Assumption E0: which record is in which part must stay secret, too.
     return secure_generator() if seeds is None else np.random.default_rng(seeds)
 
 
@@ -51,22 +51,22 @@ def spawned(seeds: Any, count: int) -> list[Any]:
 def child_stream(
     seed: np.random.SeedSequence | None, number: int
 ) -> np.random.SeedSequence | None:
-    """Return a numbered descendant of a stream, the same whoever asks and how often."""
+    """Return a numbered descendant of a stream, the same for every call."""
     if seed is None:
         return None
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
 
 
 def noise_random(seed: np.random.SeedSequence | None) -> np.random.Generator | None:
-    """Return what noise is drawn from: a stream, or None for the system's safe samplers."""
+    """Return the source of noise: a stream, or None for the system's safe samplers."""
     return None if seed is None else np.random.default_rng(seed)
 
 
 class Quiet:
-    """A context without warnings, records of logging and prints, of this process.
+    """A context without warnings, log records and prints of this process.
 
-    It may be entered while it is in force, by searches in other threads or inside a search; the
-    last to leave restores what the first one found.
+    It may be nested, by searches in other threads or inside a search. The last one to leave
+    restores what the first one found.
 
     Notes
     -----
@@ -78,7 +78,7 @@ class Quiet:
     _stack = contextlib.ExitStack()
 
     def __enter__(self) -> Quiet:
-        """Be silent."""
+        """Silence the process."""
         with Quiet._lock:
             if Quiet._depth == 0:
                 Quiet._stack = self._silence()
@@ -91,7 +91,7 @@ class Quiet:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Be as loud as before, if nobody else needs silence."""
+        """Restore warnings, logs and prints, unless another context is still active."""
         with Quiet._lock:
             Quiet._depth -= 1
             if Quiet._depth == 0:

@@ -1,8 +1,8 @@
-"""The random split of the records: who trains, who scores, who joins the final fit.
+"""The random split of the records: which are used for training, scoring and the final fit.
 
-No record's place depends on another record, so the places of the others have the same distribution
-on neighbouring data sets, as the theorems on tuning ask (Theorem T3). How many records a place got
-is secret; whatever needs a number takes `expected_size`.
+No record's part depends on another record, so the parts of the others have the same distribution
+on neighbouring data sets, as the theorems on tuning require (Theorem T3). The number of records in
+a part is secret; code that needs a number uses `expected_size`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from skdptune.model_selection._running._data import Records
 
 @dataclass(frozen=True)
 class RandomSplit:
-    """Places of the records.
+    """Parts of the records.
 
     Attributes
     ----------
     tuning : ndarray of int
-        Records that the runs train on.
+        Records on which the runs are trained.
     validation : ndarray of int
-        Records that the runs are scored on.
+        Records on which the runs are scored.
     final : ndarray of int or None
         Records of the final fit; None for all.
     """
@@ -42,23 +42,23 @@ def random_split(
     rng: np.random.Generator,
     held_out: NDArray[np.bool_] | None = None,
 ) -> RandomSplit:
-    """Return a random split: each record goes to validation, to tuning or to neither by itself.
+    """Return a random split: each record independently joins validation, tuning or neither.
 
     Parameters
     ----------
     n_samples : int
         Number of records.
     validation_fraction : float
-        Chance of validation.
+        Probability of validation.
     tuning_fraction : float or None
-        Chance of tuning; None for all that are not in validation.
+        Probability of tuning; None for all that are not in validation.
     variant : {1, 2}
         Whether the final fit leaves out the records of tuning.
     rng : numpy.random.Generator
     held_out : ndarray of bool, optional
-        The records in validation, where a public rule of each says so: no chance then decides. Of
-        the others, each goes to tuning with the chance that makes `tuning_fraction` of all if
-        there are as many as expected.
+        The records in validation, if a public rule decides this; there is then no probability.
+        Each of the others joins tuning with the probability that makes `tuning_fraction` of all,
+        if their number is as expected.
 
     Notes
     -----
@@ -79,7 +79,7 @@ def disjoint_partitions(
     records: Records, n_partitions: int, rng: np.random.Generator
 ) -> list[Records]:
     """Return disjoint partitions; each record joins one of them by its own uniform draw."""
-    # Theorem D1, Theorem F5: each record draws its partition by itself.
+    # Theorem D1, Theorem F5: each record draws its partition independently.
     places = rng.integers(n_partitions, size=records.size)
     order = np.argsort(places, kind="stable")
     bounds = np.searchsorted(places[order], np.arange(1, n_partitions))
@@ -89,7 +89,7 @@ def disjoint_partitions(
 def disjoint_folds(
     n_samples: int, n_folds: int, rng: np.random.Generator
 ) -> list[tuple[Records, Records]]:
-    """Return for each fold the records to train and to score on, among ``range(n_samples)``."""
+    """Return for each fold the records for training and scoring, among ``range(n_samples)``."""
     everyone = np.arange(n_samples)
     held = disjoint_partitions(everyone, n_folds, rng)
     return [(np.setdiff1d(everyone, fold), fold) for fold in held]

@@ -1,11 +1,11 @@
-"""Fits in which one record can do no more than change its own row, whatever it holds.
+"""Fits in which one record can only change its own row, whatever it holds.
 
-**Guarantee.** On its way to the private steps of a composition, a record passes steps that learn
-nothing. Each of them is fitted to made-up data of the same form, and applied to all records at
-once, or by halves where that fails; a record on which it fails alone takes the value of a made-up
-record. What a private step is handed are finite numbers and proper targets (Theorem R5). So the
-input of a private step on neighbouring data differs in one row, if each step treats records one by
-one, which is tested on made-up ones.
+**Guarantee.** Before the private steps of a composition, a record passes steps that do not learn
+from data. Each of them is fitted to made-up data of the same form. It is then applied to all
+records at once, or by halves if that fails. A single record on which it fails gets the value of a
+made-up record. Private steps receive only finite numbers and proper targets (Theorem R5). So the
+input of a private step on neighbouring data differs in one row, if each step treats records
+independently, which is tested on made-up ones.
 
 Theorem R6.
 """
@@ -65,7 +65,7 @@ def fit_record_by_record(
     improper : ndarray of bool, optional
         Which records are known to be improper.
     **params
-        Of ``fit``.
+        Arguments of ``fit``.
 
     Notes
     -----
@@ -80,15 +80,15 @@ def fit_record_by_record(
 
 
 def check_steps(estimator: Any, X: Any, n_samples: int = _ANY_SIZE) -> None:
-    """Raise if steps before the last fail on made-up records, or treat several as one.
+    """Raise if steps before the last fail on made-up records, or mix several records.
 
     Parameters
     ----------
     estimator : estimator
     X : array-like
-        Its form alone is used: columns, names and types.
+        Only its form is used: columns, names and types.
     n_samples : int, default=1000
-        Public number of records; steps that fail on fewer are tried on as many.
+        Public number of records; steps that fail on fewer are tried with this many.
 
     Notes
     -----
@@ -115,7 +115,7 @@ def check_steps(estimator: Any, X: Any, n_samples: int = _ANY_SIZE) -> None:
             if size == sizes[-1] and not with_words:
                 raise
         except Exception as problem:
-            # Whatever a step of the user's raises, such as Arrow's own errors for words.
+            # Catch everything that a user's step may raise, such as Arrow's own errors for text.
             if size == sizes[-1] and not with_words:
                 raise ValueError(
                     "estimator must be one whose steps take data of this form; on made-up data "
@@ -124,14 +124,14 @@ def check_steps(estimator: Any, X: Any, n_samples: int = _ANY_SIZE) -> None:
 
 
 class RecordByRecord(BaseEstimator):
-    """A transformer to which a record that it cannot take is a made-up one.
+    """A transformer that replaces a record which its step cannot process by a made-up one.
 
     Parameters
     ----------
     step : transformer
     compares : bool, default=False
-        Whether the step's output for a batch is compared with that for single records; for
-        made-up data alone.
+        Whether the step's output for a batch is compared with that for single records; only for
+        made-up data.
     """
 
     def __init__(self, step: Any, compares: bool = False) -> None:
@@ -139,7 +139,7 @@ class RecordByRecord(BaseEstimator):
         self.compares = compares
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> RecordByRecord:
-        """Fit the step: to the data if it is private, to made-up ones if it learns nothing."""
+        """Fit the step: to the data if it is private, else to made-up data."""
         learns_nothing = _learns_nothing(self.step)
         if not learns_nothing:
             self.step.fit(_numbers_for(self.step, X)[0], y, **params)
@@ -149,11 +149,11 @@ class RecordByRecord(BaseEstimator):
                 break
             try:
                 if learns_nothing:
-                    # A frozen step wants to be given targets, too.
+                    # A frozen step also requires targets.
                     self.step.fit(made, None, **params)
                 self.step.transform(made)
             except Exception:
-                # Words where numbers are wanted, or the reverse: for all that types show.
+                # Text where numbers are expected, or the reverse, as far as dtypes reveal it.
                 if with_words:
                     continue
                 raise
@@ -166,11 +166,11 @@ class RecordByRecord(BaseEstimator):
         return self.fit(X, y, **params).transform(X)
 
     def transform(self, X: Any) -> Any:
-        """Apply the step, by halves where it fails."""
+        """Apply the step, by halves if it fails."""
         if not number_of_samples(X):
-            # Theorem T9: steps may refuse to be given no record, of which there may be none.
+            # Theorem T9: steps may refuse an empty table, and there may be no record.
             return safe_indexing(self.step.transform(self._replacement), np.arange(0))
-        # Theorem R6: a record on which a step fails is replaced, alone.
+        # Theorem R6: only a record on which a step fails is replaced.
         parts = by_halves(self._applied, X, self._replaced)
         if self.compares:
             self._compare(X, parts)
@@ -196,11 +196,11 @@ class RecordByRecord(BaseEstimator):
                     "depends on the others. Use a private transformer, such as DPStandardScaler."
                 )
 
-    # Of the step, for the composition that holds it.
+    # Methods of the step that the enclosing composition needs.
 
     @available_if(lambda guarded: hasattr(guarded.step, "get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the step's names of columns."""
+        """Return the step's column names."""
         return self.step.get_feature_names_out(input_features)
 
     def set_output(self, *, transform: str | None = None) -> RecordByRecord:
@@ -210,7 +210,7 @@ class RecordByRecord(BaseEstimator):
         return self
 
     def get_metadata_routing(self) -> Any:
-        """Return where the step wants metadata."""
+        """Return the step's metadata routing."""
         return self.step.get_metadata_routing()
 
     def __sklearn_tags__(self) -> Any:
@@ -223,13 +223,13 @@ class RecordByRecord(BaseEstimator):
 
 
 class ProperRecords(BaseEstimator):
-    """A private estimator that is handed finite numbers and proper targets alone.
+    """A private estimator that receives only finite numbers and proper targets.
 
     Parameters
     ----------
     step : estimator
     improper : ndarray of bool or None, default=None
-        Which records are improper for what is not in their row. None stands for no record.
+        Which records are improper for a reason outside their row; None means none.
     """
 
     def __init__(self, step: Any, improper: Any = None) -> None:
@@ -251,7 +251,7 @@ class ProperRecords(BaseEstimator):
         return self
 
     def get_metadata_routing(self) -> Any:
-        """Return where the estimator wants metadata."""
+        """Return the estimator's metadata routing."""
         return self.step.get_metadata_routing()
 
     def __sklearn_tags__(self) -> Any:
@@ -264,10 +264,10 @@ class ProperRecords(BaseEstimator):
 
 @contextmanager
 def _guarded(estimator: Any, compares: bool = False, improper: Any = None) -> Iterator[Any]:
-    """Yield the estimator with guarded steps; afterwards it holds the steps themselves again."""
+    """Yield the estimator with guarded steps; restore the original steps afterwards."""
     for _, step in nested_estimators(estimator):
         if isinstance(step, ColumnTransformer) and 0.0 < step.sparse_threshold < 1.0:
-            # How many entries are zero is secret, and must not decide the container.
+            # The number of zero entries is secret, and must not decide the container.
             step.sparse_threshold = float(_takes_sparse(estimator))
     guarded = _guard(estimator, compares, improper)
     try:
@@ -305,7 +305,7 @@ def _guard(step: Any, compares: bool, improper: Any = None, is_last: bool = True
 
 
 def _unguard(step: Any) -> Any:
-    """Return the step itself; compositions are changed in place, what they fitted included."""
+    """Return the original step; compositions are changed in place, with their fitted parts."""
     if isinstance(step, RecordByRecord | ProperRecords):
         return _unguard(step.step)
     if isinstance(step, Pipeline):
@@ -325,7 +325,7 @@ def _unguard(step: Any) -> Any:
 
 
 def _takes_sparse(estimator: Any) -> bool:
-    """Return whether all steps of a pipeline but the first take sparse tables."""
+    """Return whether all steps of a pipeline after the first accept sparse tables."""
     steps = [step for _, step in getattr(estimator, "steps", [])[1:]]
     return all(get_tags(step).input_tags.sparse for step in steps if step not in _KEYWORDS)
 
@@ -334,7 +334,7 @@ def _learns_nothing(step: Any) -> bool:
     try:
         return cost_of(step, _ANY_SIZE, None).epsilon(0.0) == 0.0
     except (TypeError, ValueError):
-        # Where the cost depends on the number of columns, there is one.
+        # A cost that depends on the number of columns is not zero.
         return False
 
 
@@ -342,7 +342,7 @@ def _learns_nothing(step: Any) -> bool:
 
 
 def _numbers_for(step: Any, X: Any, known: Any = None) -> tuple[Any, Any]:
-    """Return records as a step can read them, and which are improper, some of which are known."""
+    """Return records in a form that a step can read, and which of them are improper."""
     if not reads_numbers(step):
         return X, np.zeros(number_of_samples(X), dtype=bool)
     rows, improper = finite_rows(X)
@@ -353,7 +353,7 @@ def _numbers_for(step: Any, X: Any, known: Any = None) -> tuple[Any, Any]:
 
 
 def _stacked(parts: list[Any], X: Any) -> Any:
-    """Return results for parts of a table as the one for all of it, whatever its container is."""
+    """Return the results for parts of a table joined into one, in any kind of container."""
     if len(parts) == 1:
         return parts[0]
     if any(sparse.issparse(part) for part in parts):
@@ -361,7 +361,7 @@ def _stacked(parts: list[Any], X: Any) -> Any:
     if all(hasattr(part, "iloc") for part in parts):
         import pandas as pd
 
-        # Compositions put results of several steps side by side by their index.
+        # Compositions align results of several steps by their index.
         stacked = pd.concat(parts, ignore_index=True)
         return stacked.set_axis(X.index) if hasattr(X, "iloc") else stacked
     if all(hasattr(part, "columns") for part in parts):
@@ -372,7 +372,7 @@ def _stacked(parts: list[Any], X: Any) -> Any:
         return list(itertools.chain.from_iterable(parts))
     arrays = [np.asarray(as_table(part)) for part in parts]
     if any(array.dtype.kind not in "fiub" for array in arrays):
-        # NumPy would make words of numbers.
+        # NumPy would convert numbers to text.
         arrays = [array.astype(object) for array in arrays]
     return np.concatenate(arrays)
 

@@ -1,4 +1,4 @@
-"""The runs of a search in a file, so that a search that was killed goes on."""
+"""Store the runs of a search in a file, so that a killed search can be resumed."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from skdptune.model_selection._study import create_private, restored, salted, st
 _FORMAT = "skdptune runs 1"
 _SALT_BYTES = 16
 _ENTROPY_BITS = 256
-# A file that is written has a size of this, or 4, 16, ... times this, so that it shows no count.
+# The size of a file is this, or 4, 16, ... times this, so that it does not show a count.
 _BLOCK = 1 << 16
 
 
 class RunFile:
-    """What a search has so far: its noisy scores, and what its random split follows from.
+    """The stored state of a search: its noisy scores, and the entropy of its random split.
 
-    It is as secret as the data. Only its user may read it, and at the end all of it is
-    overwritten but that the search has ended.
+    It is as secret as the data. Only its owner may read it. At the end everything is overwritten,
+    except the note that the search has ended.
 
     Parameters
     ----------
     path : str or path-like
         A new file, or that of the same search.
     identity : str
-        Of the search and its data. The file keeps a salted, slow hash.
+        Identity of the search and its data. The file keeps a salted, slow hash of it.
     keeps_all : bool
-        Whether the models of all runs are kept, or that of the best one alone.
+        Whether the models of all runs are kept, or only that of the best one.
 
     Attributes
     ----------
     entropy : int
-        What parts of the data and draws of candidates follow from.
+        Entropy for the split of the data and for the draws of candidates.
     results : dict of int to Result
-        By the number of a run.
+        Results by the number of a run.
 
     Raises
     ------
     ValueError
-        If the file is of another search, of one that has ended, or of something else.
+        If the file belongs to another search, to an ended one, or to something else.
     RuntimeError
         If another process uses it.
 
@@ -67,7 +67,7 @@ class RunFile:
         self._checked()
 
     def __enter__(self) -> RunFile:
-        """Take what the file holds, or begin it, and keep other processes out."""
+        """Read the file, or create it, and lock out other processes."""
         create_private(self._path)
         self._locked: Any = _locked(self._path)
         self.results: dict[int, Result] = {}
@@ -92,15 +92,15 @@ class RunFile:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Let other processes use the file."""
+        """Unlock the file for other processes."""
         self._locked.close()
 
     def _checked(self) -> dict[str, Any] | None:
-        """Return what the file holds, None if there is none yet, or an empty one."""
+        """Return the content of the file; None if it is missing or empty."""
         try:
             text = self._path.read_bytes() if self._path.is_file() else b""
             known = json.loads(text) if text else None
-            # What others wrote is not unpickled.
+            # A file that others could have written is not unpickled.
             is_own = not text or _is_own(self._path)
         except (OSError, ValueError):
             known = {}
@@ -130,25 +130,25 @@ class RunFile:
         return known
 
     def streams(self, given: Streams) -> Streams:
-        """Return streams of a search: where they are not seeded, of what needs to be the same."""
+        """Return the streams of a search; without a seed, the split and the draws are stored."""
         if given.random_split is not None:
             return given
         split, draw = np.random.SeedSequence(self.entropy).spawn(2)
         return replace(given, random_split=split, draw=draw)
 
     def note(self, number: int, result: Result) -> None:
-        """Keep a run, which is not made again."""
+        """Store a run, which is then not repeated."""
         self.results[number] = result
         if not self._keeps_all:
             best = max(one.score for one in self.results.values())
             for place, one in self.results.items():
-                # The first may be returned whatever its score is.
+                # The first run may be returned whatever its score is.
                 if place > 0 and one.model is not None and one.score < best:
                     self.results[place] = replace(one, model=None)
         self._write()
 
     def end(self) -> None:
-        """Keep nothing but that the search has ended."""
+        """Overwrite everything, except the note that the search has ended."""
         self._replace({"format": _FORMAT, "search": self._salted})
 
     def _write(self) -> None:
@@ -163,12 +163,12 @@ class RunFile:
         self._replace({**own, "runs": runs})
 
     def _replace(self, content: dict[str, Any]) -> None:
-        """Write the file anew, or not at all, whenever the process is killed."""
+        """Write the file completely or not at all, even if the process is killed."""
         text = json.dumps(content).encode()
         size = _BLOCK
         while size < len(text):
             size *= 4
-        # Under one name, so that a killed process leaves no more than one of them.
+        # Always use the same temporary name, so that killed processes leave at most one such file.
         name = self._path.with_name(f".{self._path.name}.new")
         name.unlink(missing_ok=True)
         try:
@@ -177,7 +177,7 @@ class RunFile:
                 new.write(text.ljust(size))
                 new.flush()
                 os.fsync(new.fileno())
-            # Nobody finds it under its name without the lock.
+            # The file is never visible under its name without the lock.
             locked = _locked(name)
             os.replace(name, self._path)
         except BaseException:
@@ -188,7 +188,7 @@ class RunFile:
 
 
 def _is_own(path: Path) -> bool:
-    """Return whether nobody else can have written a file."""
+    """Return whether only its owner can have written a file."""
     if os.name != "posix":
         return True
     state = path.stat()
@@ -200,12 +200,12 @@ def _packed(model: Any) -> str:
 
 
 def _locked(path: Path) -> Any:
-    """Return an open file that no other process of this machine has open so."""
+    """Return an open file that no other process of this machine has locked."""
     opened = open(path, "rb")  # noqa: SIM115 (it is open as long as the search runs)
     try:
         if fcntl is not None:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have written it anew in between.
+            # Another process may have replaced it in the meantime.
             if not os.path.samestat(os.fstat(opened.fileno()), path.stat()):
                 raise OSError
     except OSError:

@@ -1,6 +1,6 @@
-"""The runs of a search: one candidate each, fitted on all folds, with one noisy score.
+"""The runs of a search: each fits one candidate on all folds, and gives one noisy score.
 
-A run that fails has the worst score with the same noise as any other, so that failing shows no
+A run that fails has the worst score with the same noise as any other, so that a failure reveals no
 more than a bad score does (Theorem F4).
 """
 
@@ -35,15 +35,15 @@ def results_of(
     upper: float = np.inf,
     metric: str = "score",
 ) -> dict[str, Any]:
-    """Return rows of parameters and noisy scores in the form of scikit-learn's searches.
+    """Return rows of parameters and noisy scores in the form of scikit-learn's ``cv_results_``.
 
     Parameters
     ----------
     rows : list of dict
-        ``params`` and ``score``; ``splits``, the noisy scores of all folds, and ``deviation``, of
-        the noise on a single score, where these are published.
+        ``params`` and ``score``. If they are published, also ``splits``, the noisy scores of all
+        folds, and ``deviation``, of the noise on a single score.
     lower, upper : float
-        Bounds of scores, to which they are clipped; ranks are those of the scores as they were.
+        Bounds of scores, to which they are clipped; ranks use the unclipped scores.
     metric : str, default="score"
         Name of the columns of scores.
     """
@@ -69,12 +69,12 @@ def results_of(
 def results_by_metric(
     rows: Sequence[dict[str, Any]], scorers: Mapping[str, BoundedScorer]
 ) -> dict[str, Any]:
-    """Return the same by all metrics, the first of which is that of the rows' ``score``.
+    """Return the results for all metrics, the first of which is that of the rows' ``score``.
 
     Parameters
     ----------
     rows : list of dict
-        As `results_of` takes them; ``further`` are the noisy scores of all folds by the others.
+        As in `results_of`; ``further`` are the noisy scores of all folds by the other metrics.
     scorers : mapping of str to BoundedScorer
     """
     (name, lead), *others = scorers.items()
@@ -83,7 +83,7 @@ def results_by_metric(
         # A candidate that was not scored.
         return results
     for place, (name, scorer) in enumerate(others):
-        # Noise is in proportion to what one record may change.
+        # Noise is proportional to the sensitivity.
         scale = scorer.sensitivity(1) / lead.sensitivity(1)
         own = [
             {
@@ -99,11 +99,11 @@ def results_by_metric(
 
 
 def _column(params: Sequence[dict[str, Any]], name: str) -> Any:
-    """Return the values of a parameter, masked for candidates that have none."""
+    """Return the values of a parameter, masked for candidates that lack it."""
     known = {place: each[name] for place, each in enumerate(params) if name in each}
     try:
         found = np.array(list(known.values()))
-        # As in scikit-learn: no strings of fixed length, and sequences as they are.
+        # As in scikit-learn: no strings of fixed length, and sequences stay unchanged.
         kind = found.dtype if found.ndim == 1 and found.dtype.kind != "U" else np.dtype(object)
     except (ValueError, TypeError):
         kind = np.dtype(object)
@@ -113,7 +113,7 @@ def _column(params: Sequence[dict[str, Any]], name: str) -> Any:
     return column
 
 
-# Records to train and to score on; None for all of the data, and for the validation data.
+# Records for training and for scoring; None for all of the data, and for the validation data.
 Fold = tuple[Records | None, Records | None]
 ONE_FIT: tuple[Fold, ...] = ((None, None),)
 
@@ -125,17 +125,17 @@ class Scoring:
     Attributes
     ----------
     scorer : BoundedScorer
-        The mean of bounded values; of several metrics, that of the one that leads.
+        The mean of bounded values; with several metrics, the main one.
     n_public : int or None
         Public constant for the number of records; None for the size of public data.
     sensitivity : float
-        Most by which one record changes the score.
+        Largest change of the score by one record.
     ratio : float
         Noise in units of the sensitivity.
     kind : {"gaussian", "laplace", "none"}
         Distribution of the noise.
     further : tuple of (BoundedScorer, float)
-        Scorers of further metrics, each with the most by which one record changes its score.
+        Scorers of further metrics, each with the largest change of its score by one record.
     clips : bool, default=True
         Whether a score is clipped to its bounds before the noise is added.
     """
@@ -150,13 +150,13 @@ class Scoring:
 
     def released(self, values: Values | None, random: np.random.Generator | None) -> float:
         """Return the noisy score of values, or the noisy worst score for None."""
-        # Theorem F4: a failure scores the worst, with noise.
+        # Theorem F4: a failure gets the worst score, with noise.
         return self._noisy(self.scorer, self.sensitivity, values, random)
 
     def all_released(
         self, values: Sequence[Values] | None, random: np.random.Generator | None
     ) -> tuple[float, ...]:
-        """Return the noisy scores by all metrics of the values by each, or of a failure."""
+        """Return the noisy scores by all metrics, given the values by each, or a failure."""
         # Theorem T8: each score has noise for its own sensitivity.
         metrics = ((self.scorer, self.sensitivity), *self.further)
         known = [None] * len(metrics) if values is None else values
@@ -187,11 +187,11 @@ class Run:
     Attributes
     ----------
     estimator : estimator
-        With its parameters and budget set.
+        The estimator, with its parameters and budget set.
     fit_seed : SeedSequence or None
-        Of its fits, one for each fold.
+        Seed of its fits, one for each fold.
     noise_seed : SeedSequence or None
-        Of the score's noise.
+        Seed of the score's noise.
     """
 
     estimator: Any
@@ -201,10 +201,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gave: its model (None if it failed), its noisy score, and secret details.
+    """The result of a run: its model (None if it failed), its noisy score, and secret details.
 
-    The score is the mean of `splits`: the folds' noisy scores where these are released, else one.
-    `further` are the same by each further metric.
+    The score is the mean of `splits`: the folds' noisy scores if these are released, else one
+    score. `further` are the corresponding scores by each further metric.
     """
 
     model: Any
@@ -216,29 +216,29 @@ class Result:
 
     @property
     def by_metric(self) -> tuple[tuple[float, ...], ...]:
-        """The noisy scores of all metrics, the one that leads first."""
+        """The noisy scores of all metrics, the main one first."""
         return self.splits, *self.further
 
 
 @dataclass(frozen=True)
 class Material:
-    """What all runs of a search share.
+    """The data and settings that all runs of a search share.
 
     Attributes
     ----------
     data : Data
-        Records of the fits.
+        Records for the fits.
     folds : sequence of Fold
-        `ONE_FIT` where there are no folds.
+        `ONE_FIT` without folds.
     validation : Data or None
-        Records to score on where a fold has none of its own.
+        Records for scoring, if folds have none.
     scoring : Scoring
     keeps_models : bool
         Whether results hold the fitted models.
     raises : bool
-        Whether failures are raised, which shows them.
+        Whether exceptions are raised, which reveals them.
     splits_scores : bool
-        Whether each fold has a noisy score of its own; `scoring` is then of one fold.
+        Whether each fold has a separate noisy score; `scoring` is then that of one fold.
     """
 
     data: Data
@@ -250,7 +250,7 @@ class Material:
     splits_scores: bool = False
 
     def scored(self, fold: Fold) -> Data:
-        """Return the records that a fold's models are scored on."""
+        """Return the records on which a fold's models are scored."""
         if fold[1] is not None:
             return self.data.take(fold[1])
         if self.validation is None:
@@ -270,7 +270,7 @@ def perform_runs(
     pre_dispatch: Any,
     on_result: OnResult | None = None,
 ) -> list[Result]:
-    """Fit and score runs, all at once where their class can do that, else in parallel.
+    """Fit and score runs, all at once if their class supports that, else in parallel.
 
     `on_result` is called with the number and the result of each run, as soon as it is known.
     """
@@ -314,7 +314,7 @@ def perform(runs: Sequence[Run], material: Material) -> list[Result]:
 def _of_fold(runs: Sequence[Run], number: int, fold: Fold, material: Material) -> list[Outcome]:
     models = [run.estimator for run in runs]
     if len(material.folds) > 1:
-        # A model of its own for each fold: none may start from what another has seen.
+        # A separate model for each fold: none may start from what another has learned.
         models = [clone(model) for model in models]
     seeds = [child_stream(run.fit_seed, number) for run in runs]
     return fit_and_score(

@@ -1,4 +1,4 @@
-"""What a search that has a winner does for its user: all that the winner can do."""
+"""The methods and attributes that a search delegates to its winner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skdptune._compat import VisualBlock, routing_is_enabled
 
 
 def best_has(name: str) -> Any:
-    """Return a check whether the winner has a method, which raises where it has not."""
+    """Return a check whether the winner has a method; it raises if the method is missing."""
 
     def check(search: Any) -> bool:
         if not hasattr(search, "best_estimator_") and search.refit is False:
@@ -30,11 +30,11 @@ def best_has(name: str) -> Any:
 
 
 def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
-    """Refuse metadata for scores, as scikit-learn does: what they are is public."""
+    """Refuse metadata for scores, as scikit-learn does; the names of metadata are public."""
     if not params:
         return
     if routing_is_enabled():
-        # Raises, since nothing of a search takes metadata for its scores.
+        # Raises, since no part of a search accepts metadata for its scores.
         process_routing(search, "score", **params)
     raise ValueError(
         f"score must be given X and y alone; got {sorted(params)}. Passing more is only supported "
@@ -43,10 +43,10 @@ def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
 
 
 class WinnerMethods(BaseEstimator):
-    """Methods that a search hands to `best_estimator_`, and how scikit-learn sees the search."""
+    """Methods that a search delegates to `best_estimator_`, and its tags for scikit-learn."""
 
     def _lead_estimator(self) -> Any:
-        """Return the estimator that the search looks like to scikit-learn."""
+        """Return the estimator whose type the search has for scikit-learn."""
         return self.estimator
 
     @available_if(best_has("predict"))
@@ -81,20 +81,20 @@ class WinnerMethods(BaseEstimator):
 
     @available_if(best_has("transform"))
     def transform(self, X: Any) -> Any:
-        """Return what the winner makes of the records."""
+        """Return the records as transformed by the winner."""
         check_is_fitted(self)
         return self.best_estimator_.transform(X)
 
     @available_if(best_has("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
-        """Return what the winner's transformation is undone to."""
+        """Return the inverse of the winner's transformation."""
         check_is_fitted(self)
         return self.best_estimator_.inverse_transform(X)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """Return the winner's score on the given data, by the scorer of the search.
 
-        Of several metrics, it is the one that `refit` names. The figure is exact: on sensitive
+        With several metrics, the one that `refit` names is used. The score is exact: on sensitive
         data it is not private. Scorers take no metadata.
         """
         check_no_metadata(self, params)
@@ -113,7 +113,7 @@ class WinnerMethods(BaseEstimator):
 
     @property
     def classes_(self) -> Any:
-        """The labels, of a classifier."""
+        """The labels, for a classifier."""
         best_has("classes_")(self)
         return self.best_estimator_.classes_
 
@@ -146,7 +146,7 @@ class WinnerMethods(BaseEstimator):
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return where metadata go: to the fits of the estimator."""
+        """Return the metadata routing: metadata are passed to the fits of the estimator."""
         return MetadataRouter(owner=type(self).__name__).add(
             estimator=self._lead_estimator(),
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),

@@ -1,4 +1,4 @@
-"""An adaptive search in progress, whose candidates anybody may choose."""
+"""An adaptive search in progress, for which the caller may choose the candidates."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _EPOCHS = ("epochs", "max_epochs")
 def with_share(
     estimator: Any, candidate: dict[str, Any], share: Fraction, size: FitSize
 ) -> dict[str, Any]:
-    """Return a candidate with a share of its epochs, where a step counts these.
+    """Return a candidate with a share of its epochs, if one of its steps has epochs.
 
-    Where none does, or their number follows from the budget, it is returned as it is: its fit
-    then has as much more noise.
+    If no step has epochs, or their number follows from the budget, the candidate is returned
+    unchanged. Its fit then has correspondingly more noise.
     """
     if share == 1:
         return candidate
@@ -61,10 +61,10 @@ def with_share(
 
 
 def _epochs_of(step: Any, name: str, given: Any, size: FitSize) -> Any:
-    """Return the number of epochs of a step, None if it has none that is known."""
+    """Return the number of epochs of a step; None if the step has no known number."""
     if isinstance(given, numbers.Real) and not isinstance(given, bool):
         return given
-    # Other words are about the budget, from which the number follows.
+    # Text values refer to the budget, from which the number of epochs follows.
     is_by_size = isinstance(given, str) and given == "auto"
     if not is_by_size or not hasattr(step, "tuning_parameters"):
         return None
@@ -80,15 +80,15 @@ def _shortened(epochs: Any, share: Fraction) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class RungFits:
-    """Makes the fits of an adaptive search.
+    """Run the fits of an adaptive search.
 
     Parameters
     ----------
     running : RunningSearch
     material : Material
-        Records, and how they are scored with a whole share of noise.
+        The records, and how they are scored with the noise of a whole fit.
     begin : callable
-        Is called as ``begin(trial, place)`` for each fit that is paid for, before data are read.
+        Called as ``begin(trial, place)`` for each fit that is paid for, before data are read.
     """
 
     running: RunningSearch
@@ -96,15 +96,15 @@ class RungFits:
     begin: Callable[[Any, int], None]
 
     def of(self, trials: Sequence[Any], place: int) -> list[Result]:
-        """Fit and score trials at a rung, side by side."""
-        # Theorem G6: what is begun is spent before data are read.
+        """Fit and score trials at a rung in parallel."""
+        # Theorem G6: a fit that has begun is spent before data are read.
         runs = [self._run_of(trial, place) for trial in trials]
         for trial in trials:
             self.begin(trial, place)
         return self.running.perform(runs, self._material_at(place))
 
     def _run_of(self, trial: Any, place: int) -> Run:
-        """Return the run of a trial, whose cost is known to be what is paid for."""
+        """Return the run of a trial, whose cost is known to equal the amount paid."""
         model, run_setting = self.running.plan.model, self.running.plan.cost.run_setting
         rungs = model.solved
         share = rungs.shares[place]
@@ -127,31 +127,31 @@ class RungFits:
 
 
 class AdaptiveSearchSession(RunningBudget):
-    """An adaptive search in progress, to be driven by a loop or an optimiser of your own.
+    """An adaptive search in progress, to be driven by your own loop or optimiser.
 
-    `DPAdaptiveSearchCV.start` makes one. `ask` returns a trial, whose parameters the search's
-    sampler has chosen, or you; `tell` fits it privately and returns its noisy score; `finish`
-    fits the candidate that is chosen from the table, and returns the fitted search.
+    `DPAdaptiveSearchCV.start` makes one. `ask` returns a trial, with parameters that you or the
+    search's sampler have chosen. `tell` fits it privately and returns its noisy score. `finish`
+    chooses a candidate from the table, fits it, and returns the fitted search.
 
-    The cost is that of the search, whatever is asked for and however many trials are told; it is
-    owed from the first `tell` on, whether or not the session is finished. Condition: what is asked
-    for is chosen by what the session has returned, by chance or by public knowledge, and by
-    nothing else that was learned from the data. Threads may share it, and take turns; a forked
-    process may not use it.
+    The cost is that of the search, whichever candidates are asked for and however many trials are
+    run. It is owed from the first `tell` on, whether or not the session is finished. Condition:
+    candidates are chosen by the values that the session has returned, by chance or by public
+    knowledge, and by nothing else that was learned from the data. Threads may share a session and
+    take turns; a forked process may not use it.
 
     Attributes
     ----------
     n_left : int
-        Number of further trials that are paid for now. With a pruner it may grow by what trials
-        that end early leave.
+        Number of further trials that are paid for now. With a pruner it may grow, since pruned
+        trials leave budget for others.
     privacy : PrivacyReport
-        What everything will have cost.
+        The cost of the whole search, as a report.
     study : optuna.Study
-        The trials that were told, with their noisy scores.
+        The completed trials, with their noisy scores.
 
     See Also
     --------
-    DPAdaptiveSearchCV : What it belongs to; its `fit` drives a session by itself.
+    DPAdaptiveSearchCV : The search itself; its `fit` drives a session for you.
 
     Notes
     -----
@@ -202,7 +202,7 @@ class AdaptiveSearchSession(RunningBudget):
             strategy.study_name,
             (scorer.lower, scorer.upper),
         )
-        # Trials that were asked for and not told yet, by their numbers.
+        # Trials returned by `ask` and not yet passed to `tell`, by their numbers.
         self._asked: dict[int, AdaptiveTrial] = {}
         self._told: list[Told] = []
         self._details: list[tuple[float, str | None]] = []
@@ -218,13 +218,13 @@ class AdaptiveSearchSession(RunningBudget):
             self._races = Races(strategy.pruner, self._allowance, has_own=bool(self._own))
 
     def _resume(self) -> None:
-        """Take over the stored study, and count as spent what was begun."""
+        """Resume the stored study, and count as spent what was begun."""
         self._journal = Journal(self._studies.released)
         self._journal.open(self._strategy.public_plan(self._running.search, self._running.plan))
         ended = self._studies.runs()
         for begun in self._journal.begun():
             self._allowance.count(begun.shares)
-            # No number again, whose noise would be that of the same number's trial.
+            # Do not reuse a number: its noise would equal that of the earlier trial.
             self._next_number = max(self._next_number, begun.number + 1)
             if begun.run not in ended:
                 self._studies.lose(begun, self._journal.scores(begun.run))
@@ -232,7 +232,7 @@ class AdaptiveSearchSession(RunningBudget):
         self._details = [(math.nan, None)] * len(self._told)
 
     def _has_told_own(self) -> bool:
-        """Return whether the estimator's own values came to their end before a crash."""
+        """Return whether the trial of the estimator's own values was completed before a crash."""
         last = len(self._shares) - 1
         told = [one.params for one in self._told if one.place == last]
         return own_place(self._running.search.estimator, told) is not None
@@ -246,12 +246,12 @@ class AdaptiveSearchSession(RunningBudget):
 
     @one_at_a_time
     def ask(self, params: Mapping[str, Any] | None = None) -> AdaptiveTrial:
-        """Return a trial.
+        """Return a trial to be passed to `tell`.
 
         Parameters
         ----------
         params : dict, optional
-            Of the search's space. The search's sampler chooses what is not given.
+            Values of the search's space. The search's sampler chooses the others.
 
         Returns
         -------
@@ -283,26 +283,26 @@ class AdaptiveSearchSession(RunningBudget):
 
     @one_at_a_time
     def tell(self, trial: AdaptiveTrial) -> float:
-        """Fit and score a trial, and return its noisy score; by several metrics, the leading one.
+        """Fit and score a trial, and return its noisy score; with several metrics, the main one.
 
-        With a pruner it is fitted again and again with less noise, until the pruner ends it. With
-        "halving" and "hyperband" it first waits for all of its race, of which the best third is
+        With a pruner the trial is fitted repeatedly with less noise, until the pruner ends it.
+        With "halving" and "hyperband" it first waits for all trials of its race. The best third is
         fitted again within the `tell` of the last of them, or within `finish`.
 
         Parameters
         ----------
         trial : AdaptiveTrial
-            That `ask` has returned.
+            A trial that `ask` has returned.
 
         Returns
         -------
         float
-            The last of its noisy scores so far.
+            The latest of its noisy scores.
         """
         self._check_open()
         if not isinstance(trial, AdaptiveTrial):
             raise TypeError(f"trial must be one that ask has returned; got {shown(trial)}.")
-        # The very trial: a copy of one could be told a second time.
+        # Require the same object: a copy could be run a second time.
         if self._asked.get(trial.number) is not trial:
             raise ValueError(f"trial must be one of this session, told once; got {shown(trial)}.")
         self._run([trial])
@@ -315,17 +315,17 @@ class AdaptiveSearchSession(RunningBudget):
         Returns
         -------
         DPAdaptiveSearchCV
-            The search that was started, fitted.
+            The search that was started, now fitted.
         """
         self._check_open()
         choice = self.choice()
-        # Closed first: the final fit is paid for once.
+        # Close the session first: the final fit is paid for only once.
         self._is_open = False
         return self._running.finish(choice)
 
     @one_at_a_time
     def run_all(self) -> None:
-        """Ask for and tell trials until nothing is left, or a callback has said to stop."""
+        """Run trials until the budget is used, or until a callback stops the search."""
         self._show_count()
         while self.n_left > 0 and not self._should_stop:
             left = self.n_left if self._races is None else self._races.n_together
@@ -341,18 +341,18 @@ class AdaptiveSearchSession(RunningBudget):
 
     @property
     def privacy(self) -> PrivacyReport:
-        """What everything will have cost."""
+        """The cost of the whole search, as a report."""
         return self._report
 
     @property
     def study(self) -> Any:
-        """The released study."""
+        """The study with all released values."""
         return self._studies.released
 
     # Fits -----------------------------------------------------------------------------------
 
     def _run(self, trials: Sequence[AdaptiveTrial]) -> None:
-        """Run trials side by side: each until it ends, or until it has to wait for others."""
+        """Run trials in parallel, each until it ends or has to wait for others."""
         for trial in trials:
             del self._asked[trial.number]
             trial.is_told = True
@@ -369,13 +369,14 @@ class AdaptiveSearchSession(RunningBudget):
             self._go_on(race)
 
     def _climb(self, trials: Sequence[AdaptiveTrial]) -> None:
-        """Run trials rung by rung, until the pruner has ended each, or it is at its end."""
+        """Run trials rung by rung, until each is pruned or complete."""
         going = list(trials)
         for place in range(len(self._shares)):
             staying = []
             for trial, result in zip(going, self._scored(going, place), strict=True):
                 is_last = place == len(self._shares) - 1
-                # What others are compared with comes to its end.
+                # The estimator's own values are the reference for the others: they are never
+                # pruned.
                 trial.is_pruned = not (is_last or trial._is_own) and self._studies.prunes(trial)
                 if is_last or trial.is_pruned:
                     self._allowance.close(place + 1)
@@ -393,7 +394,7 @@ class AdaptiveSearchSession(RunningBudget):
                 trial._race.arrive(trial, result)
 
     def _go_on(self, race: Race) -> None:
-        """Run the best third of a race at the next rung, and so on, where all have arrived."""
+        """Run the best third of each complete race at the next rung, and so on."""
         n_rungs = len(self._shares)
         while self._races is not None and race.is_complete:
             place = race.place
@@ -406,7 +407,7 @@ class AdaptiveSearchSession(RunningBudget):
                 self._races.end(race)
 
     def _scored(self, trials: Sequence[AdaptiveTrial], place: int) -> list[Result]:
-        """Fit and score trials at a rung, and note the noisy scores."""
+        """Fit and score trials at a rung, and store the noisy scores."""
         results = self._rung_fits.of(trials, place)
         for trial, result in zip(trials, results, strict=True):
             trial.scores += (result.score,)
@@ -435,7 +436,7 @@ class AdaptiveSearchSession(RunningBudget):
         self._show_count()
         self._show_line(trial)
         with self._running.tasks.task("candidate"):
-            # Callbacks hear of what has ended.
+            # Callbacks are called for completed trials.
             pass
         for callback in self._strategy.callbacks or ():
             self._should_stop |= self._studies.call(callback, released)
@@ -462,7 +463,7 @@ class AdaptiveSearchSession(RunningBudget):
 
     @one_at_a_time
     def choice(self) -> Choice:
-        """Return the choice from all trials that came furthest, with the rows of all."""
+        """Return the choice among the trials that came furthest, with the rows of all trials."""
         for race in [] if self._races is None else self._races.closed():
             self._go_on(race)
         if not self._told:

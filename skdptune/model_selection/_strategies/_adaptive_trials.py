@@ -1,4 +1,4 @@
-"""Candidates that are chosen by the noisy scores of earlier ones."""
+"""Choose each candidate by the noisy scores of earlier candidates."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ from skdptune.model_selection._study import StorageParameter
 
 # Squared shifts may exceed their sum by rounding.
 _SLACK = 1.0 + 1e-12
-# Parameters that must be the same when a search is resumed, beside the space and the sizes.
+# Besides the space and the sizes, parameters that must be the same when a search is resumed.
 _OF_SEARCH = ("estimator", "epsilon", "delta", "n_trials", "cv", "n_public")
 _OF_STRATEGY = ("pruner", "noise_limit", "tuning_fraction", "score_epsilon")
 
 
 @dataclass(frozen=True)
 class Rungs:
-    """How the fits of trials share what is paid for: all at once, or with less and less noise.
+    """How the fits of a trial share its cost: all at once, or in rungs with less and less noise.
 
     Attributes
     ----------
     shares : tuple of Fraction
-        Of the fits of one trial.
+        Shares of the cost of one trial, by fit.
     is_resumable : bool
-        Whether the records may be split anew while the search goes on.
+        Whether the records may be split again while the search goes on.
     asked : float or None
-        The total, where a final fit follows.
+        The total, if a final fit follows.
 
     Notes
     -----
@@ -82,21 +82,21 @@ class Rungs:
 
     @property
     def prunes(self) -> bool:
-        """Whether trials climb rungs, and may be stopped on the way."""
+        """Whether trials climb rungs, and may be pruned on the way."""
         return self.shares != WHOLE
 
     def size(self, model: CostModel, share: Fraction) -> FitSize:
-        """Return the size of a fit of a share, whose learning rates suit its noise."""
+        """Return the size of a fit with a share of the cost; its learning rates suit its noise."""
         if self.asked is None or not (self.prunes or self.is_resumable):
             return model.train_size
-        # What has more noise than the final fit would prefer shorter steps than that should have.
+        # A fit with more noise than the final fit would prefer steps shorter than that one's.
         factor = factor_of_rates(model, self.asked, float(share))
         return replace(model.train_size, rate_factor=factor)
 
     def setting(
         self, model: CostModel, setting: FitSetting | None, share: Fraction
     ) -> FitSetting | None:
-        """Return what a fit of a share is set to, beside the setting of all that one is paid."""
+        """Return the setting of a fit with a share of the cost, given that of a whole trial."""
         if share == 1:
             return setting
         curve = _curve_of(setting)
@@ -105,65 +105,65 @@ class Rungs:
 
 
 def rungs_of(plan: Plan) -> Rungs:
-    """Return how a plan's trials are fitted."""
+    """Return how the trials of a plan are fitted."""
     found: Rungs = plan.model.solved
     return found
 
 
 @with_shared_text(SHARED_TEXT)
 class AdaptiveTrials(FullTable):
-    """Choose each candidate by the noisy scores of those before, as an optuna sampler does.
+    """Choose each candidate by the noisy scores of earlier candidates, with an optuna sampler.
 
-    The strategy of `DPAdaptiveSearchCV`, for those who turn what most users leave.
+    The strategy of `DPAdaptiveSearchCV`, with the options that most users do not need.
 
     Parameters
     ----------
     sampler : {"auto", "tpe", "gp", "random"} or optuna sampler, default="auto"
-        Which candidate is next. "gp" is the expected improvement of a Gaussian process, which
-        needs torch, "tpe" are tree-structured Parzen estimators, and "random" draws from the
-        space. "auto" is "gp" where torch is installed and nothing is pruned, else "tpe". One of
-        your own must choose by the study alone, which holds no times.
+        How the next candidate is chosen. "gp" is the expected improvement of a Gaussian process,
+        which needs torch; "tpe" are tree-structured Parzen estimators; "random" draws from the
+        space. "auto" is "gp" if torch is installed and `pruner` is None, else "tpe". Your own
+        sampler must choose by the study only, which holds no times.
     pruner : {"halving", "hyperband"} or optuna pruner, optional
-        Ends candidates early. Each is fitted with a ninth, a third and all of its epochs where
-        it counts these (``epochs``, ``max_epochs``), else with less and less noise, and each fit
-        has a noisy score, for which as large a share of the candidate's budget is used. With
-        "halving" up to 27 candidates race each other, of which the third with the best scores
-        goes on each time; with "hyperband" by turns 9, or 5 that start with a third, or 3 that
-        start with all of their epochs. A pruner of optuna's decides without waiting for others.
-        What ended candidates leave is used for others, some ``4 * n_trials`` of them in all; the
-        total stays what it was. The estimator's own values are never ended. Needs `epsilon`,
-        and an estimator whose noise can be set.
+        Ends candidates early. Each is fitted with a ninth, a third and all of its epochs if it has
+        them (``epochs``, ``max_epochs``), else with less and less noise. Each fit has a noisy
+        score, which uses the same share of the candidate's budget. With "halving" up to 27
+        candidates race each other, and the third with the best scores continues each time.
+        "hyperband" runs three kinds of races in turn: 9 candidates, 5 that start with a third of
+        their epochs, or 3 that start with all of them. A pruner of optuna decides without waiting
+        for others. The budget that pruned candidates leave is used for others, some
+        ``4 * n_trials`` of them in all; the total stays the same. The estimator's own values are
+        never pruned. Needs `epsilon`, and an estimator whose noise can be set.
     batch_size : int, optional
-        Candidates that are chosen and fitted at the same time. None is the number of workers, so
-        that results then depend on `n_jobs`.
+        Number of candidates that are chosen and fitted at the same time. None is the number of
+        workers; results then depend on `n_jobs`.
     callbacks : sequence of callable, optional
-        Called as ``callback(study, trial)`` after each candidate, as by optuna, with what is
-        released; ``study.stop()`` ends the search.
+        Called as ``callback(study, trial)`` after each candidate, as by optuna, with released
+        values only; ``study.stop()`` ends the search.
     storage : None, str or optuna storage, default=None
-        A path (SQLite file), a URL or an optuna storage keeps the search, so that it can be
-        resumed after a crash by the same parameters and data: what was begun is spent, and is not
-        made again. One process at a time may use it. Its user alone may read the file, which
-        holds noisy scores, and no times. A password in a URL stays in this process. Since a
-        resumed search splits the records anew, every record pays for fits and scores, which
-        takes more noise. Needs a space.
+        A path (SQLite file), a URL or an optuna storage in which the search is stored. After a
+        crash it can be resumed with the same parameters and data: fits that had begun are spent,
+        and are not made again. One process at a time may use it. Only its owner may read the file,
+        which holds noisy scores and no times. A password in a URL stays in this process. Since a
+        resumed search splits the records again, every record pays for fits and scores, which needs
+        more noise. Needs a space.
     study_name : str, optional
         Name in the storage. A study of this name is resumed.
     noise_limit : "auto" or float, default="auto"
-        The noise of the final fit over that of a fit without tuning, more than 1: what the search
-        may cost. "auto" is between 1.02 on few records and 1.05 on many.
+        The noise of the final fit divided by that of a fit without tuning, more than 1: the price
+        of the search. "auto" is between 1.02 on few records and 1.05 on many.
     tuning_fraction : "auto", float or None, default="auto"
-        The chance of each record to be used for the candidates' fits; None for all that are not
-        held out for validation. "auto" is None up to 25 candidates. A smaller part saves time
-        alone: candidates can be told apart best on all records, with more noise.
+        The probability that a record is used for the candidates' fits; None for all records that
+        are not held out for validation. "auto" is None up to 25 candidates. A smaller part only
+        saves time: candidates can be distinguished best on all records, with more noise.
     try_own_values : bool, default=True
-        Whether the estimator's own values are the first candidate, also where the space does not
-        hold them: what a table full of noise falls back to.
+        Whether the estimator's own values are the first candidate, even if the space does not hold
+        them. If noise hides which candidate is best, the search returns these values.
     choose_by : {"posterior", "max"}, default="posterior"
-        The posterior mean of a Gaussian process over the parameters, that knows the noise of the
-        scores and falls back to the estimator's own values where the noise hides which is better;
-        or the largest score.
+        "posterior" is the posterior mean of a Gaussian process over the parameters. It knows the
+        noise of the scores, and returns the estimator's own values if the noise hides which
+        candidate is better. "max" is the largest score.
     score_epsilon : float, optional
-        What a candidate's score may cost at `delta`; by several metrics, its scores together.
+        Cost of a candidate's score at `delta`; with several metrics, of its scores together.
     {of_every_strategy}
 
     See Also
@@ -187,7 +187,7 @@ class AdaptiveTrials(FullTable):
     """
 
     storage = StorageParameter()
-    # Which candidates are tried, and who hears of them, costs the same.
+    # The choice of candidates, and the callbacks, do not change the cost.
     neutral = (
         *Strategy.neutral,
         *("sampler", "batch_size", "choose_by", "study_name", "callbacks"),
@@ -232,7 +232,7 @@ class AdaptiveTrials(FullTable):
         )
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters."""
+        """Validate the parameters."""
         super().check(search)
         check_integer(search.n_trials, name="n_trials", lower=1)
         if self.batch_size is not None:
@@ -253,16 +253,16 @@ class AdaptiveTrials(FullTable):
     # Candidates -------------------------------------------------------------------------------
 
     def spaces(self, estimator: Any, given: Any) -> Any:
-        """Return the spaces that are costed: what was given, and the estimator's own values."""
+        """Return the spaces that are costed: the given one, and the estimator's own values."""
         space = AdaptiveSpace(given)
         own = self.own_first(estimator, space)
         if own is None or space.holds(own):
             return space.costed()
-        # Drawn from by nobody: both are costed.
+        # Nothing is drawn from these spaces; both are costed.
         return [{name: [value] for name, value in own.items()}, space.costed()]
 
     def own_first(self, estimator: Any, space: AdaptiveSpace) -> dict[str, Any] | None:
-        """Return the estimator's own values if they are to be tried, in the space or not."""
+        """Return the estimator's own values if they should be tried, in the space or not."""
         if not self.try_own_values:
             return None
         known = known_values(estimator)
@@ -270,20 +270,20 @@ class AdaptiveTrials(FullTable):
         return inside if space.holds(inside) else own_values(estimator, space.names)
 
     def suggested(self, candidates: Candidates) -> Candidates:
-        """Return all combinations of what is suggested: few of them are tried."""
+        """Return all combinations of the suggested values; few of them are tried."""
         found = Candidates(_lists(candidates), name=candidates.name, drawn=True)
         found.suggestion = candidates.suggestion
         return found
 
     def searched(self, plan: Plan) -> Mapping[str, Any]:
-        """Return the space: what was given, or what is suggested."""
+        """Return the searched space: the given or the suggested one."""
         if plan.candidates.suggestion is not None:
             return _lists(plan.candidates)
         given: Mapping[str, Any] = plan.request.given
         return given
 
     def path_of_runs(self) -> None:
-        """Return None: `storage` is of its study."""
+        """Return None: `storage` holds the study, not the runs."""
 
     def n_runs(self, request: PlanRequest) -> int:
         """Return the number of candidates that are paid for."""
@@ -292,16 +292,16 @@ class AdaptiveTrials(FullTable):
     # Cost -------------------------------------------------------------------------------------
 
     def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan, whose candidates hold the estimator's own values already."""
+        """Return the plan; its candidates already hold the estimator's own values."""
         return super(FullTable, self).plan(request)
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
-        """Return the share of the records for candidates' fits; none where they are split anew."""
+        """Return the share of the records for candidates' fits; None if records are resplit."""
         return (None, 2) if self.storage is not None else super().split(request)
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
-        """Return the cost of all trials, whichever candidates they are of."""
-        # Where records are split anew, each of them trains and scores.
+        """Return the cost of all trials, whichever candidates they try."""
+        # If records are split again, each of them is used for training and for scoring.
         resumes, prunes = self.storage is not None, self.pruner is not None
         of_noise = replace(layout, validation=0.0) if resumes else layout
         model = self.table_model(request, of_noise)
@@ -319,7 +319,7 @@ class AdaptiveTrials(FullTable):
         )
         if asked is not None and not (prunes or resumes):
             return solved_table(model, asked, self.limit(asked, layout))
-        # Nothing is solved for: trials have no less noise than the final fit.
+        # Nothing is solved for: trials have at least the noise of the final fit.
         model = replace(
             model,
             fit_noise=max(model.fit_noise or 1.0, 1.0),
@@ -338,7 +338,7 @@ class AdaptiveTrials(FullTable):
         return model, cost
 
     def public_count(self, plan: Plan) -> int:
-        """Return how many fits of candidates callbacks hear of."""
+        """Return the number of fits of candidates that callbacks are called for."""
         allowance = Allowance(plan.model.n_runs, rungs_of(plan).shares)
         if self.pruner not in PRUNERS:
             return allowance.most_trials
@@ -346,12 +346,12 @@ class AdaptiveTrials(FullTable):
         return Races(self.pruner, allowance, has_own=own is not None).n_left
 
     def rivals(self, plan: Plan) -> int:
-        """Return how many candidates may be compared with the estimator as it is, at most."""
-        # Theorem N6: more of them than are paid for as whole fits, where some are pruned.
+        """Return the largest number of candidates to compare with the unchanged estimator."""
+        # Theorem N6: with pruning there are more of them than are paid for as whole fits.
         return max(self.public_count(plan) - 1, 0)
 
     def public_plan(self, search: Any, plan: Plan) -> dict[str, str]:
-        """Return what must be the same when the search is resumed, in words."""
+        """Return descriptions of all that must be the same when the search is resumed."""
         given = {name: described(getattr(search, name)) for name in _OF_SEARCH}
         given |= {name: described(getattr(self, name)) for name in _OF_STRATEGY}
         given |= {
@@ -361,7 +361,7 @@ class AdaptiveTrials(FullTable):
             "scoring": plan.request.scoring_in_words,
             "public validation data": str(plan.layout.public),
             "total": f"{plan.total.epsilon(plan.delta):.6g}",
-            # How it is divided: what was paid for before must be what was planned for it.
+            # How the cost is divided: what was paid for before must be what was planned for it.
             "final fit": str(plan.layout.final),
             "cost of a fit": f"{plan.cost.fit.epsilon(plan.delta):.6g}",
             "noise of a score": f"{plan.cost.score_noise.ratio:.6g}",
@@ -371,7 +371,7 @@ class AdaptiveTrials(FullTable):
     # Run and choose ---------------------------------------------------------------------------
 
     def choose(self, run: RunningSearch) -> Choice:
-        """Ask for trials until nothing is left."""
+        """Run trials until the budget is used."""
         session = AdaptiveSearchSession(run)
         session.run_all()
         return session.choice()
@@ -386,12 +386,12 @@ class AdaptiveTrials(FullTable):
         return replace(found, noise_ratio=found.noise_ratio / last)
 
     def make_sampler(self, n_trials: int, n_jobs: int | None, seed: int | None) -> Any:
-        """Return the sampler of a study."""
+        """Return the sampler for a study."""
         prunes = self.pruner is not None
         return make_sampler(self.sampler, n_trials, seed, self.n_at_once(n_jobs), prunes=prunes)
 
     def n_at_once(self, n_jobs: int | None) -> int:
-        """Return the number of candidates that are chosen and fitted side by side."""
+        """Return the number of candidates that are chosen and fitted in parallel."""
         return int(effective_n_jobs(n_jobs) if self.batch_size is None else self.batch_size)
 
 
@@ -414,7 +414,7 @@ def _lists(candidates: Candidates) -> dict[str, list[Any]]:
 def _all_trials(
     model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
 ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-    """Return all fits and scores, for records that train, and for those that score."""
+    """Return all fits and scores, for records used for training and records used for scoring."""
     # Theorem G6: each candidate may be chosen by any rule from the noisy scores before it.
     layout, rungs, count = model.layout, model.solved, model.n_runs
     n_fits = count * max(layout.folds - 1, 1)
@@ -437,7 +437,7 @@ def _all_trials(
 
 
 def _check_rungs(model: CostModel, cost: Cost) -> None:
-    """Raise unless the fits of all candidates can be costed, at all rungs."""
+    """Check that the fits of all candidates can be costed, at all rungs."""
     rungs: Rungs = model.solved
     first = rungs.setting(model, cost.run_setting, rungs.shares[0])
     try:
@@ -463,7 +463,7 @@ def _curve_of(setting: FitSetting | None) -> SharedCurve:
 
 
 def _within(squared_shifts: float, failure: float) -> PrivacyProfile:
-    """Return what all releases cost whose squared shifts and failures sum to no more."""
+    """Return the cost of releases whose squared shifts and failures sum to at most these."""
     # Theorem G4: adaptively chosen Gaussian releases add up in squared shifts.
     gaussian = gaussian_profile(math.sqrt(squared_shifts) * _SLACK, 1.0)
     return with_failure(gaussian, min(failure * _SLACK, 1.0))

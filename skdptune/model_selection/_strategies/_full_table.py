@@ -1,4 +1,4 @@
-"""Show a noisy score of every candidate, and fit the one that is chosen from them."""
+"""Show a noisy score of every candidate, and fit the candidate chosen from these scores."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ from skdptune.model_selection._strategies._strategy import (
 )
 
 _LARGEST_LIMIT = 100.0
-# Noise of a table's fits beside their records, over that of the final fit: with more noise than
-# this they say little of the candidates.
+# Upper limit for the effective noise of a table's fits divided by that of the final fit: with more
+# noise, the scores say little about the candidates.
 _LARGEST_NOISE = 40.0
-# Noise of runs over that of the final fit, and the share of epsilon that a solution may leave.
+# Noise of runs divided by that of the final fit, and the share of epsilon that may stay unused.
 _LEAST_RATIO, _LARGEST_RATIO, _TOLERANCE = 0.1, 1e5, 2e-3
 
 
 class ScoreTable(Strategy):
-    """Base of the strategies that pay for all that they try, and so may show it.
+    """Base of the strategies that pay for all their fits and scores, and so may show them.
 
     Notes
     -----
@@ -71,14 +71,14 @@ class ScoreTable(Strategy):
     storage: Any
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters."""
+        """Validate the parameters."""
         super().check(search)
         check_total(self.score_epsilon, "score_epsilon")
         if self.path_of_runs() is not None:
             check_path_of_runs(self.storage)
 
     def path_of_runs(self) -> Any:
-        """Return the file that keeps the runs."""
+        """Return the file that stores the runs."""
         return self.storage
 
     # Cost -------------------------------------------------------------------------------------
@@ -88,12 +88,12 @@ class ScoreTable(Strategy):
         return len(request.candidates.grid())
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
-        """Return the number of candidates' fits, twice: it is public."""
+        """Return the expected and the largest number of candidates' fits, which are equal."""
         fits = float(plan.model.n_runs * max(plan.layout.folds, 1))
         return fits, fits
 
     def public_count(self, plan: Plan) -> int:
-        """Return how many fits of candidates callbacks hear of."""
+        """Return the number of fits of candidates that callbacks are called for."""
         return plan.model.n_runs * max(plan.layout.folds, 1)
 
     # Run and choose ---------------------------------------------------------------------------
@@ -106,8 +106,8 @@ class ScoreTable(Strategy):
     def chosen(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> Choice:
-        """Return the choice from a table of results, by nothing but what is published of it."""
-        # Theorem T8: what is chosen from the table of noisy scores costs nothing more.
+        """Return the choice from a table of results, by published values only."""
+        # Theorem T8: a choice from the table of noisy scores has no additional cost.
         refit = run.search.refit
         rows = [
             {
@@ -135,12 +135,12 @@ class ScoreTable(Strategy):
     def best(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> tuple[int, float, float | None]:
-        """Return the winner's place, its score, and the deviation of that if it is known."""
+        """Return the winner's index, its score, and that score's standard deviation if known."""
         best = run.highest(results)
         return best, results[best].score, None
 
     def deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the leading score of one split."""
+        """Return the standard deviation of the noise on the main score of one split."""
         layout, noise = plan.layout, plan.cost.score_noise
         if noise.kind == "none":
             return 0.0
@@ -151,7 +151,7 @@ class ScoreTable(Strategy):
     def _posterior(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> TableChoice:
-        """Return what the scores say of all candidates, and which to fit."""
+        """Return the posterior of all candidates' scores, and which candidate to fit."""
         # Theorem N5: the choice follows from noisy scores and public numbers.
         plan, scorer, own = run.plan, run.scorer, run.plan.candidates.default
         outlook = self.outlook(plan, None if run.public is None else run.public.n_samples)
@@ -168,11 +168,11 @@ class ScoreTable(Strategy):
         )
 
     def rivals(self, plan: Plan) -> int:
-        """Return how many candidates the estimator as it is is compared with."""
+        """Return the number of candidates that are compared with the unchanged estimator."""
         return plan.model.n_runs - 1
 
     def score_deviation(self, plan: Plan) -> float:
-        """Return the deviation of the noise on a mean score, in units of its range."""
+        """Return the standard deviation of the noise on a mean score, in units of its range."""
         scorer, noise = plan.request.scorer, plan.cost.score_noise
         deviation = self.deviation_of_mean(plan) / (scorer.upper - scorer.lower)
         return deviation * tail_factor(noise.kind)
@@ -184,21 +184,22 @@ class ScoreTable(Strategy):
 
 @with_shared_text(SHARED_TEXT)
 class Composition(ScoreTable):
-    """Give each candidate's fit the same noise, and publish all scores; any model may be kept.
+    """Fit all candidates with the same noise, and publish all scores; any model may be kept.
 
     A strategy of `DPGridSearchCV`: each candidate costs as much as a whole fit. The largest score
-    wins; where the estimator's own values are listed, they are kept unless it is clearly larger.
+    wins. If the estimator's own values are listed, they are kept unless another score is clearly
+    larger.
 
     Parameters
     ----------
     score_epsilon : float, optional
-        What a candidate's score may cost at `delta`; by several metrics, its scores together.
+        Cost of a candidate's score at `delta`; with several metrics, of its scores together.
     {storage_of_runs}
     {of_every_strategy}
 
     See Also
     --------
-    FullTable : The same for hardly more than the final fit costs.
+    FullTable : A table that costs little more than the final fit.
 
     Notes
     -----
@@ -236,7 +237,7 @@ class Composition(ScoreTable):
         self.pre_dispatch = pre_dispatch
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
-        """Return that candidates are fitted on all that is not held out."""
+        """Return that candidates are fitted on all records that are not held out."""
         return None, 2
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
@@ -248,7 +249,7 @@ class Composition(ScoreTable):
     def best(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> tuple[int, float, float | None]:
-        """Return the winner's place: the estimator as it is, if listed, unless one is better."""
+        """Return the winner's index: the unchanged estimator, if listed, unless one is better."""
         if own_place(run.plan.request.estimator, candidates) is None:
             return super().best(run, candidates, results)
         best = self._posterior(run, candidates, results).index
@@ -257,30 +258,31 @@ class Composition(ScoreTable):
 
 @with_shared_text(SHARED_TEXT)
 class FullTable(ScoreTable):
-    """Fit and score every candidate with a lot of noise, and fit the one that is chosen again.
+    """Fit and score every candidate with a lot of noise, and then fit the chosen one again.
 
-    The first strategy of `DPGridSearchCV`, for those who turn what most users leave.
+    The default strategy of `DPGridSearchCV`, with the options that most users do not need.
 
     Parameters
     ----------
     noise_limit : "auto" or float, default="auto"
-        The noise of the final fit over that of a fit without tuning, more than 1: what the table
-        may cost. "auto" follows from epsilon and the public number of records, between 1.02 on few
-        and 1.05 on many, where that little noise loses nothing.
+        The noise of the final fit divided by that of a fit without tuning, more than 1: the price
+        of the table. "auto" follows from epsilon and the public number of records. It is between
+        1.02 on few records and 1.05 on many, for which so little noise loses nothing.
     tuning_fraction : "auto", float or None, default="auto"
-        Chance of each record to be used for the candidates' fits; None for all that are not held
-        out for validation. "auto" is None up to 25 candidates. A smaller part saves time alone:
-        candidates can be told apart best on all records, with more noise.
+        The probability that a record is used for the candidates' fits; None for all records that
+        are not held out for validation. "auto" is None up to 25 candidates. A smaller part only
+        saves time: candidates can be distinguished best on all records, with more noise.
     try_own_values : bool, default=True
         Whether the estimator's own values of the searched parameters are tried as well, in the
-        first row of ``cv_results_``, where the grid lacks them: what a table full of noise falls
-        back to. Not where `refit` is a callable.
+        first row of ``cv_results_``, if the grid lacks them. If noise hides which candidate is
+        best, the search returns these values. Ignored if `refit` is a callable.
     choose_by : {"posterior", "max"}, default="posterior"
-        The posterior mean of a Gaussian process over the parameters, that knows the noise of the
-        scores, and the estimator's own values unless a candidate scores so much better that the
-        chance of a mistake is at most 5 % (Theorem N6); or the largest score.
+        "posterior" is the posterior mean of a Gaussian process over the parameters, which knows
+        the noise of the scores. The estimator's own values are kept unless a candidate's score is
+        better by a margin that limits the probability of a mistake to 5 % (Theorem N6). "max" is
+        the largest score.
     score_epsilon : float, optional
-        What a candidate's score may cost at `delta`; by several metrics, its scores together.
+        Cost of a candidate's score at `delta`; with several metrics, of its scores together.
     {storage_of_runs}
     {of_every_strategy}
 
@@ -331,7 +333,7 @@ class FullTable(ScoreTable):
         self.pre_dispatch = pre_dispatch
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters."""
+        """Validate the parameters."""
         super().check(search)
         check_option(self.choose_by, name="choose_by", options=("posterior", "max"))
         check_flag(self.try_own_values, name="try_own_values")
@@ -359,12 +361,12 @@ class FullTable(ScoreTable):
     # Candidates -------------------------------------------------------------------------------
 
     def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan with the estimator's own values in the first row, where that can be."""
+        """Return the plan with the estimator's own values in the first row, if possible."""
         tries_own = self.try_own_values and not callable(request.refit)
         return self.plan_with_own(request, _with_own(request) if tries_own else request)
 
     def plan_if_it_helps(self, request: PlanRequest) -> Plan | None:
-        """Return the plan if the table can tell the candidates apart, by public numbers."""
+        """Return the plan if public numbers show that the table can distinguish the candidates."""
         layout = request.layout(*self.split(request), request.refit is not False)
         is_asked_for = layout.folds > 0 or callable(request.refit) or request.is_multimetric
         if not is_asked_for and not self._tells_apart(request, layout):
@@ -386,7 +388,7 @@ class FullTable(ScoreTable):
     # Cost -------------------------------------------------------------------------------------
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
-        """Return the share of the records for candidates' fits, all of which are used again."""
+        """Return the share of the records for candidates' fits; these are all used again."""
         if self.tuning_fraction != "auto":
             return self.tuning_fraction, 2
         if request.replaces:
@@ -394,7 +396,7 @@ class FullTable(ScoreTable):
         return tuning_fraction_of_table(self.n_runs(request), request.n_samples), 2
 
     def limit(self, epsilon: float, layout: Layout) -> float:
-        """Return the noise of the final fit over that of an untuned fit."""
+        """Return the limit on the noise of the final fit divided by that of an untuned fit."""
         if isinstance(self.noise_limit, str):
             return noise_limit(epsilon, layout.n_samples)
         return float(self.noise_limit)
@@ -406,7 +408,7 @@ class FullTable(ScoreTable):
         return table_noise(request.epsilon, request.delta, count, layout, limit)
 
     def table_model(self, request: PlanRequest, layout: Layout) -> CostModel:
-        """Return the cost model of a table and of one fit after it."""
+        """Return the cost model of a table followed by one fit."""
         count = self.n_runs(request)
         noise = self._noise(request, layout, count)
         return replace(
@@ -438,11 +440,11 @@ class FullTable(ScoreTable):
         return self.outlook(plan).reason_against
 
     def advice(self, plan: Plan) -> str:
-        """Return that the table says little, where that is to be expected."""
+        """Return a warning that the table says little, if that can be expected."""
         return advice_of(self.outlook(plan))
 
     def keeps(self, plan: Plan) -> str:
-        """Return when the estimator as it is is not kept."""
+        """Return the sentence that says when the unchanged estimator is replaced."""
         keeps_own = self.choose_by == "posterior" and self.try_own_values
         if not keeps_own or callable(plan.request.refit) or not self.rivals(plan):
             return ""
@@ -455,11 +457,12 @@ class FullTable(ScoreTable):
 def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -> CostModel:
     """Return the cost model of a number of candidates' fits and scores that are all shown.
 
-    As many as are listed are each of them once; any other number is of whichever candidates.
+    If as many as are listed, each listed candidate counts once. Otherwise any candidates may be
+    fitted.
     """
     n_listed = 0 if request.candidates.drawn else len(request.candidates.grid())
 
-    # Theorem T8: all of them are composed.
+    # Theorem T8: the costs of all fits and scores are composed.
     def selections(
         model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
     ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
@@ -487,23 +490,23 @@ def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -
 
 
 def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostModel, Cost]:
-    """Return the model with the least noise of runs, and its cost within a total.
+    """Return the model with the least noise of the candidates' fits, and its cost within a total.
 
     Parameters
     ----------
     model : CostModel
-        Of a table, and of a final fit.
+        Cost model of a table and a final fit.
     epsilon : float
         The total.
     limit : float
-        Noise of the final fit over that of an untuned fit for the same total.
+        Noise of the final fit divided by that of an untuned fit for the same total.
 
     Notes
     -----
     Theorem T8.
 
-    Scores and fits are of different records, so that either may use what the final fit leaves.
-    Where no noise of the runs is enough, they keep theirs, and the final fit gets more.
+    Scores and fits use different records, so each of them may use the budget that the final fit
+    leaves. If no noise of the runs is enough, the runs keep theirs, and the final fit gets more.
     """
     untuned = untuned_model(model).within(epsilon).setting
     if untuned is None:
@@ -526,7 +529,7 @@ def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostMo
 
 
 def factor_of_rates(model: CostModel, epsilon: float, share: float = 1.0) -> float:
-    """Return by what learning rates suit the noise of candidates' fits.
+    """Return the factor by which learning rates are adapted to the noise of candidates' fits.
 
     Parameters
     ----------
@@ -534,13 +537,13 @@ def factor_of_rates(model: CostModel, epsilon: float, share: float = 1.0) -> flo
     epsilon : float
         The total.
     share : float, default=1.0
-        Of what a fit is paid, where it has more noise than others.
+        Share of the budget of a fit that this fit gets, if it has more noise than others.
 
     Notes
     -----
-    Where noise decides which steps are best, they shrink by the root of it; where it does not,
-    shorter steps would hide that a candidate's are too long for the final fit. Which is the
-    case is what the noise of these fits is expected to lose, in points of accuracy.
+    If noise decides which steps are best, steps shrink by its root. If it does not, shorter steps
+    would hide that a candidate's steps are too long for the final fit. The expected loss of these
+    fits by noise, in points of accuracy, decides between the two.
     """
     layout, noise = model.layout, (model.fit_noise or 1.0) / math.sqrt(share)
     loss = expected_loss(noise / layout.train_share, epsilon, layout.n_samples)
@@ -563,9 +566,9 @@ def _least(
 
 
 def _total_of_scores(model: CostModel, setting: FitSetting) -> Callable[[float], PrivacyProfile]:
-    """Return what a record costs that is scored on, by the noise of scores."""
+    """Return the cost for a record that is used for scoring, by the noise of scores."""
     final = model.fit_costs.profile(setting, model.final_size)
-    # With folds the same records train and score, and each of the two gets half.
+    # With folds the same records are used for training and scoring, and each gets half.
     count = model.n_runs * (1 if model.layout.validation > 0.0 else 2)
 
     def total(noise: float) -> PrivacyProfile:
@@ -576,7 +579,7 @@ def _total_of_scores(model: CostModel, setting: FitSetting) -> Callable[[float],
 
 
 def _stated(model: CostModel, setting: FitSetting) -> FitSetting:
-    """Return a setting that says what the final fit costs."""
+    """Return a setting that states the cost of the final fit."""
     if not isinstance(setting, NoiseSetting):
         return setting
     final = model.fit_costs.profile(setting, model.final_size)
@@ -617,16 +620,16 @@ def _with_own(request: PlanRequest) -> PlanRequest:
 
 
 def own_values(estimator: Any, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return the estimator's own values of parameters, None where they are no candidate."""
+    """Return the estimator's own values of parameters; None if they are not a candidate."""
     known = known_values(estimator)
     own = {name: known[name] for name in names if name in known}
-    # Placeholders of steps are no candidates.
+    # Placeholders of steps are not candidates.
     has_placeholders = any(holds_step([value]) for value in own.values())
     return None if len(own) < len(names) or has_placeholders else own
 
 
 def known_values(estimator: Any) -> dict[str, Any]:
-    """Return the estimator's parameters, none of what is no estimator."""
+    """Return the estimator's parameters; empty for objects that are not estimators."""
     is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     return dict(estimator.get_params(deep=True)) if is_estimator else {}
 
@@ -635,7 +638,7 @@ def _index_from(refit: Callable[[dict[str, Any]], Any], table: dict[str, Any], c
     """Return the index that the user's function chooses from a table."""
     index = refit(table)
     hint = "A callable must return the index of a candidate in cv_results_."
-    # As in scikit-learn, in kinds of errors and in their words.
+    # The kinds of errors and their texts are those of scikit-learn.
     if isinstance(index, bool) or not isinstance(index, int | np.integer):
         raise TypeError(
             f"refit: best_index_ returned is not an integer; got {type(index).__name__}. {hint}"
@@ -648,7 +651,7 @@ def _index_from(refit: Callable[[dict[str, Any]], Any], table: dict[str, Any], c
 
 
 def own_place(estimator: Any, candidates: Sequence[dict[str, Any]]) -> int | None:
-    """Return which of the candidates is the estimator as it is, None if none is."""
+    """Return the index of the unchanged estimator among the candidates; None if it is missing."""
     own = estimator.get_params(deep=True)
     for place, candidate in enumerate(candidates):
         if all(name in own and _is_same(value, own[name]) for name, value in candidate.items()):

@@ -1,4 +1,4 @@
-"""How a Pareto search proposes and evaluates parameters."""
+"""The strategy of a Pareto search: how parameters are proposed and evaluated."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from skdptune.model_selection._study import StorageParameter
 class ParetoFront(BaseStrategy):
     """Propose parameters by Bayesian optimisation of the front of epsilon and error.
 
-    The strategy of `DParetoSearchCV`, for those who turn what most users leave.
+    The strategy of `DParetoSearchCV`, with the options that most users do not need.
 
     Parameters
     ----------
     n_initial : int, default=16
-        Evaluations that cover the space evenly, before surrogates are used.
+        Number of first evaluations, which cover the space evenly, before surrogates are used.
     batch_size : int, default=1
-        Evaluations that run at the same time. Each is proposed with regard to those that run.
+        Number of evaluations that run at the same time. Each proposal takes the running
+        evaluations into account.
     sampler : {"auto", "hvpoi", "random", "grid"} or optuna sampler, default="auto"
         How parameters are proposed.
 
@@ -27,34 +28,34 @@ class ParetoFront(BaseStrategy):
           fronts in our benchmarks. With three objectives it is "hvpoi".
         - "hvpoi": the improvement at the surrogates' means times the probability of one. Use it to
           reproduce the paper.
-        - "random": independent draws from the space. Use it as a baseline, and where a release
-          should pay for more evaluations, since proposals do not depend on scores.
-        - "grid": the finest grid of at most ``n_initial + n_iter`` points. Use it for one or two
-          parameters that are to be covered evenly; proposals do not depend on scores either.
-        - An optuna sampler proposes all points, the first ones too. Use it to compare.
+        - "random": independent draws from the space. Use it as a baseline. Use it also if a
+          release should pay for more evaluations, since proposals do not depend on scores.
+        - "grid": the finest grid of at most ``n_initial + n_iter`` points. Use it to cover one or
+          two parameters evenly; proposals do not depend on scores either.
+        - An optuna sampler proposes all points, including the first ones. Use it to compare.
     reference_point : tuple of float, default=(10.0, 1.0)
         The largest epsilon, error and third objective that count for the hypervolume.
     epsilon_scale : {"linear", "log"}, default="linear"
-        The scale of epsilon in the hypervolume, and so what "auto" and "hvpoi" aim at. "linear"
-        is the paper's and counts every unit of epsilon alike; "log" counts every factor alike:
-        use it where small epsilons matter as much as large ones. On it, epsilons below a millionth
-        of the reference point's count as that.
+        The scale of epsilon in the hypervolume, which "auto" and "hvpoi" maximise. "linear" is the
+        paper's: every unit of epsilon counts the same. With "log" every factor counts the same:
+        use it if small epsilons matter as much as large ones. On the log scale, epsilons below a
+        millionth of the reference point's count as that millionth.
     n_repeats : int, default=1
-        Fits per evaluation (and fold). Their mean score is the utility.
+        Number of fits per evaluation (and fold). Their mean score is the utility.
     privacy : {"profile", "moments"}, default="profile"
         The bound that gives the epsilon of parameters: the estimator's tight profile, or, for
         comparison, the moments accountant. A release is always charged by profiles.
     third_objective : None, "time" or tuple of (str, callable), default=None
-        A further objective to be minimised: the seconds of a repeat, or a name and a
-        function ``metric(model, X, y)`` of the fitted model and validation records. Not with a
+        A further objective to minimise: the seconds of a repeat, or a name and a function
+        ``metric(model, X, y)`` of the fitted model and validation records. Not allowed with a
         release.
     storage : None, str or optuna storage, default=None
-        A path (SQLite file), a URL or an optuna storage keeps the study, which can then be resumed
-        after a crash and shared by several processes; give them the same `random_state`, so that
-        they split the records alike: without one, each process, and each that resumes the study,
-        splits them anew. Its user alone may read the file. It holds a seed only if you give one,
-        and of the data a salted hash. A password in a URL stays in this process. None keeps the
-        study in memory. Not with a release.
+        A path (SQLite file), a URL or an optuna storage in which the study is stored. It can then
+        be resumed after a crash and shared by several processes. Give all of them the same
+        `random_state`, so that they split the records alike. Without one, each process, also one
+        that resumes the study, splits them differently. Only its owner may read the file. It holds
+        a seed only if you give one, and a salted hash of the data. A password in a URL stays in
+        this process. None keeps the study in memory. Not allowed with a release.
     study_name : str, optional
         Name in the storage. A study of this name is resumed if its data, estimators and space are
         the same.
@@ -109,5 +110,5 @@ class ParetoFront(BaseStrategy):
         self.study_name = study_name
 
     def check(self, search: Any, families: Families) -> None:
-        """Refuse bad values of parameters, and of the search's beside them."""
+        """Validate the parameters, also in combination with those of the search."""
         check_pareto_parameters(search, self, families)

@@ -1,4 +1,4 @@
-"""Score candidates on disjoint partitions of the data, and publish the choice alone."""
+"""Score candidates on disjoint partitions of the data, and publish only the choice."""
 
 from __future__ import annotations
 
@@ -53,30 +53,31 @@ from skdptune.model_selection._running import (
 from skdptune.model_selection._strategies._running_search import RunningSearch
 from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest, Strategy
 
-# The least noise that every estimator of ours can be given.
+# The least noise that all private estimators of this package can be given.
 _LEAST_NOISE = 0.05
-# Of a total: rounding must not exceed it.
+# Share of a total: rounding must not exceed the total.
 _NEARLY_ALL = 1.0 - 1e-9
 _NOT_COMPARED = (
     "No score is published by which the winner could be compared with the estimator as it is: the "
     "chance that it is worse is not known. A full table or a random search states it."
 )
-# Share of a fit's epsilon that choosing its parameters may cost.
+# Share of a fit's epsilon that may be spent on choosing its parameters.
 _CHOICE_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """What a choice by partitions is planned with, in public numbers.
+    """Public numbers with which a choice by partitions is planned.
 
     Attributes
     ----------
     epsilon : float
-        What the choice may cost.
+        Epsilon of the choice.
     count : int
         Number of disjoint partitions.
     n_score : int or None
-        Public constant for the number of records that a score averages; None if these are public.
+        Public constant for the number of records that a score averages; None if their number is
+        public.
     """
 
     epsilon: float
@@ -85,12 +86,12 @@ class Partitions:
 
     @property
     def sensitivity(self) -> float:
-        """The most by which one record changes a utility."""
+        """The largest change of a utility by one record."""
         return max(1.0 / self.count, 0.0 if self.n_score is None else 1.0 / self.n_score)
 
 
 def partitions_of(plan: Plan) -> Partitions:
-    """Return what a plan's choice by partitions is planned with."""
+    """Return the public numbers of a plan's choice by partitions."""
     found: Partitions = plan.model.solved
     return found
 
@@ -98,29 +99,29 @@ def partitions_of(plan: Plan) -> Partitions:
 class PartitionStrategy(Strategy):
     """Base of the strategies that choose by utilities: mean scores over disjoint partitions.
 
-    On a partition a *surrogate estimator* is trained: what the choice costs covers whatever is
-    done there, so that it may be any estimator, private or not.
+    A *surrogate estimator* is trained on each partition. The cost of the choice covers any
+    training there, so the surrogate may be any estimator, private or not.
     """
 
     n_partitions: int | str
     tuning_estimator: Any
     selection_epsilon: float | None
 
-    # On the default number of partitions a score deviates alike at any size.
+    # With the default number of partitions, a score has the same deviation at any data size.
     what_would_help = "more records in more parts (n_partitions)"
 
     @abstractmethod
     def choice_cost(
         self, request: PlanRequest, layout: Layout, partitions: Partitions
     ) -> tuple[PrivacyProfile, PrivacyProfile]:
-        """Return what the choice costs records that train, and those that score."""
+        """Return the cost of the choice for training records and for scoring records."""
 
     @abstractmethod
     def note(self, request: PlanRequest) -> str:
-        """Return words for the report."""
+        """Return the note for the report."""
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters, and folds."""
+        """Validate the parameters, and refuse folds."""
         super().check(search)
         if not (isinstance(self.n_partitions, str) and self.n_partitions == "auto"):
             check_integer(self.n_partitions, name="n_partitions", lower=2)
@@ -140,7 +141,7 @@ class PartitionStrategy(Strategy):
             )
 
     def check_candidates(self, request: PlanRequest) -> None:
-        """Refuse names that are not to be searched, or that the surrogate does not know."""
+        """Refuse parameters that must not be searched, or that the surrogate does not have."""
         super().check_candidates(request)
         if self.tuning_estimator is not None:
             request.candidates.check_names(self.tuning_estimator)
@@ -169,10 +170,10 @@ class PartitionStrategy(Strategy):
         return model, model.within(request.epsilon)
 
     def _partitions(self, request: PlanRequest, layout: Layout) -> Partitions:
-        """Return what the choice costs by default, and on how many partitions it is made."""
+        """Return the default cost of the choice, and the number of partitions."""
         epsilon, count = self.selection_epsilon, self.n_partitions
         if epsilon is None and request.epsilon is not None:
-            # Without a final fit there is nothing to leave anything for.
+            # Without a final fit, no budget has to be left over.
             share = _CHOICE_SHARE if layout.final else _NEARLY_ALL
             epsilon = request.epsilon * share
         elif epsilon is None:
@@ -189,13 +190,13 @@ class PartitionStrategy(Strategy):
         return Partitions(epsilon, count, None if layout.public else layout.n_score)
 
     def score_deviation(self, plan: Plan) -> float:
-        """Return the deviation of the noise on a utility."""
-        # Of one-sided exponential noise; a comparison with a threshold has more.
+        """Return the standard deviation of the noise on a utility."""
+        # That of one-sided exponential noise; a comparison with a threshold has more.
         partitions = partitions_of(plan)
         return 2.0 * partitions.sensitivity / partitions.epsilon
 
     def keeps(self, plan: Plan) -> str:
-        """Return that the winner is not compared with the estimator as it is."""
+        """Return the sentence that the winner is not compared with the unchanged estimator."""
         return _NOT_COMPARED
 
     # Running ----------------------------------------------------------------------------------
@@ -223,10 +224,11 @@ class PartitionStrategy(Strategy):
         )
 
     def surrogate(self, plan: Plan, candidate: dict[str, Any]) -> Any:
-        """Return what is trained on a partition in place of a candidate's final fit.
+        """Return the estimator that is trained on a partition in place of a candidate's final fit.
 
-        The estimator gets the noise that the final fit will have relative to its signal: in
-        proportion to the records. What has no noise to set is trained without noise.
+        The estimator gets the noise that the final fit will have relative to its signal, which is
+        proportional to the number of records. An estimator whose noise cannot be set is trained
+        without noise.
         """
         model, layout = plan.model, plan.layout
         if self.tuning_estimator is not None:
@@ -255,22 +257,21 @@ def check_no_folds(cv: Any) -> None:
 class NoisyMaximum(PartitionStrategy):
     """Score candidates on disjoint partitions of the data, and choose one through noise.
 
-    The second strategy of `DPGridSearchCV`: its cost does not depend on the number of candidates,
-    and nothing but the choice is published.
+    The other strategy of `DPGridSearchCV`. Its cost does not depend on the number of candidates,
+    and only the choice is published.
 
     Parameters
     ----------
     n_partitions : "auto" or int, default="auto"
-        Number of disjoint partitions: more of them mean less noise and fewer records to train on.
-        "auto" follows from the budget and the public number of records.
+        Number of disjoint partitions: more partitions mean less noise, and fewer records to train
+        on. "auto" follows from the budget and the public number of records.
     tuning_estimator : estimator, optional
         Surrogate that is trained on the partitions in place of the search's estimator, with the
         same searched parameters: for example scikit-learn's own model. It need not be private. The
         default is the estimator with the noise that the final fit will have relative to its
         signal.
     selection_epsilon : float, optional
-        What the choice may cost; by default a quarter of the total, or all of it with
-        ``refit=False``.
+        Cost of the choice; by default a quarter of the total, or all of it with ``refit=False``.
     {of_every_strategy}
 
     See Also
@@ -279,7 +280,7 @@ class NoisyMaximum(PartitionStrategy):
 
     Notes
     -----
-    Theorem F5. The choice is permute-and-flip (McKenna and Sheldon 2020), noisy maximum with
+    Theorem F5. The choice is permute-and-flip (McKenna and Sheldon 2020): a noisy maximum with
     one-sided exponential noise.
 
     Examples
@@ -315,7 +316,7 @@ class NoisyMaximum(PartitionStrategy):
         self.pre_dispatch = pre_dispatch
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters, folds, and a callable that would choose."""
+        """Validate the parameters; refuse folds, and a callable that would choose."""
         super().check(search)
         if callable(search.refit):
             raise ValueError(
@@ -326,18 +327,18 @@ class NoisyMaximum(PartitionStrategy):
     def choice_cost(
         self, request: PlanRequest, layout: Layout, partitions: Partitions
     ) -> tuple[PrivacyProfile, PrivacyProfile]:
-        """Return what the choice costs records that train, and those that score."""
+        """Return the cost of the choice for training records and for scoring records."""
         noise = choice_noise(
             partitions.epsilon, partitions.count, partitions.n_score, monotone=not layout.replaces
         )
         return permute_and_flip_cost(noise.epsilon), permute_and_flip_cost(noise.of_score)
 
     def note(self, request: PlanRequest) -> str:
-        """Return words for the report."""
+        """Return the note for the report."""
         return f"the best of {len(request.candidates.grid())}, permute-and-flip"
 
     def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan, unless what is to be trained on the partitions would fail."""
+        """Return the plan; raise if fits on the partitions would fail."""
         plan = super().plan(request)
         self._check_surrogate(plan, plan.candidates.grid()[0])
         return plan
@@ -356,7 +357,7 @@ class NoisyMaximum(PartitionStrategy):
             ) from error
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
-        """Return the number of candidates, twice: a fit on each of k partitions counts as one."""
+        """Return the expected and largest number of fits; fits on k partitions count as one."""
         fits = float(len(plan.candidates.grid()))
         return fits, fits
 
@@ -396,7 +397,7 @@ def _configured_surrogate(estimator: Any, candidate: dict[str, Any]) -> Any:
 
 
 def _scalable_steps(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over steps with `tuning_parameters`; a search sets those inside it by itself."""
+    """Iterate over steps with `tuning_parameters`, except for the steps inside a search."""
     owners = [owner.prefix for owner in budget_owners(estimator)]
     for prefix, step in nested_estimators(estimator):
         inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
@@ -405,15 +406,15 @@ def _scalable_steps(estimator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _scale_to_partition(alike: Any, prefix: str, step: Any, size: int, final: FitSize) -> None:
-    """Give a surrogate the parameters, and the noise, that suit a partition's records."""
-    # The step size that suits a noise is the same where noise and signal are.
+    """Set the parameters and the noise of a surrogate so that they suit a partition's records."""
+    # The best step size for a noise is the same if noise and signal scale alike.
     rules = step.tuning_parameters(size, final.n_samples)
     settings = {name: rules[name] for name in rules if name not in LEARNING_RATES}
     has_noise = hasattr(step, "noise_level") and "noise_multiplier" in own_parameters(step)
     if has_noise:
         level = step.noise_level(final.n_samples, final.n_features)
         if hasattr(step, "fixed_epochs"):
-            # A surrogate has no budget from which steps could follow.
+            # A surrogate has no budget from which the number of steps could follow.
             settings |= step.fixed_epochs(final.n_samples, final.n_features)
         settings |= {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
     change_parameters(alike, {f"{prefix}{name}": value for name, value in settings.items()})
@@ -422,14 +423,14 @@ def _scale_to_partition(alike: Any, prefix: str, step: Any, size: int, final: Fi
     try:
         cost_of(alike, size, final.n_features)
     except ValueError:
-        # Less than the estimator can have.
+        # This is less noise than the estimator can have.
         alike.set_params(**{f"{prefix}noise_multiplier": _LEAST_NOISE})
 
 
 def _with_public_size(estimator: Any, size: int, n_features: int | None) -> Any:
-    """Return the estimator with one public size for all partitions, if it takes one.
+    """Return the estimator with one public size for all partitions, if it accepts one.
 
-    It then solves for its noise once.
+    The estimator then solves for its noise only once.
     """
     made = clone(estimator)
     set_public_size(made, size)

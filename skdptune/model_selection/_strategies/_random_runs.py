@@ -1,4 +1,4 @@
-"""A random number of independent candidates, of which the best wins."""
+"""Try a random number of independent candidates, and return the best one."""
 
 from __future__ import annotations
 
@@ -42,65 +42,69 @@ from skdptune.model_selection._strategies._strategy import (
 )
 
 _MOST_RUNS = 1e9
-# Distributions whose totals differ by less than this share cost the same.
+# Distributions whose totals differ by less than this share count as equally expensive.
 _TIE = 1e-2
 _RARELY = 0.05
-# Where the estimator's own values are tried and a final fit follows: noise of runs over that of
-# the final fit, at least and by their share of the records; what a score costs of a fit's epsilon.
+# For searches that try the estimator's own values and end with a final fit. The noise of runs
+# divided by that of the final fit, at least and per share of the records; and the cost of a score
+# as a share of a fit's epsilon.
 _NOISE_OF_RUNS, _NOISE_BY_SHARE = 1.5, 20.0
 _SCORE_SHARES, _SCORE_NOISE = (0.03, 0.1), 0.5
-# Then few records are tuned on, too: their final fit has all records, and nearly all of epsilon.
+# In these searches a part of the records is used for tuning even if there are few: the final fit
+# has all records, and nearly all of epsilon.
 _FEW, _FEWEST, _SHARE_OF_FEW = 1000, 100, 0.2
 
 
 @with_shared_text(SHARED_TEXT)
 class RandomRuns(Strategy):
-    """Try a random number of candidates, and show the best alone.
+    """Try a random number of candidates, and show only the best one.
 
-    The strategy of `DPRandomSearchCV`, for those who turn what most users leave.
+    The strategy of `DPRandomSearchCV`, with the options that most users do not need.
 
     Parameters
     ----------
     n_iter_distribution : str or RunCountDistribution, default="auto"
         Distribution of the number of candidates: "geometric", "logarithmic", "negative_binomial",
         "concentrated", "poisson", "binomial", or a distribution of `skdptune.accounting`. "auto"
-        takes, of those that make less than a tenth of the mean in 5 % of cases at most, the one
-        that leaves most to the fits, and of those within one percent the one that is least likely
-        to make few runs. "poisson" never makes few, and costs a little more.
+        considers those that make less than a tenth of the mean in 5 % of cases at most. It chooses
+        the one that leaves most of the budget to the fits; of those within one percent, the one
+        that is least likely to make few runs. "poisson" never makes few, and costs a little more.
     at_least : tuple (k, chance), optional
-        Instead of the search's `n_iter`, at least k candidates with this chance.
+        Alternative to the search's `n_iter`: at least k candidates with this probability.
     bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
-        The theorem by which the cost of the selection is computed; the others are there for
+        The theorem by which the cost of the selection is computed; the alternatives exist for
         comparison.
     tuning_fraction : "auto", float or None, default="auto"
-        Chance of each record to be used for tuning. "auto" takes the least of 5 and 10 % that
+        The probability that a record is used for tuning. "auto" is the smaller of 5 and 10 % that
         leaves 1,000 records, by the public number of records, else 20 % if that leaves 200, else
         None. None tunes on all records that are not held out for validation.
     variant : {"auto", 1, 2}, default="auto"
-        With a `tuning_fraction`: the final fit leaves out the tuning records (1), or uses all (2).
-        "auto" is 2 where the estimator's own values are tried, else 1.
+        With a `tuning_fraction`, whether the final fit leaves out the tuning records (1) or uses
+        all records (2). "auto" is 2 if the estimator's own values are tried, else 1.
     extrapolate : {"auto", "linear"}, None or callable, default="auto"
-        How a candidate's parameters are changed for runs on fewer records than the final fit
-        has. Batches keep their share of the records. "linear" is the rule of the subsampling
-        paper: the learning rate of noisy gradient descent shrinks in proportion to the records,
-        that of Adam stays. "auto" shrinks it by the root of that, which did better (see the
-        benchmarks). A callable ``rule(params, n_tune, n_final)`` returns further parameters
+        How a candidate's parameters are changed for runs on fewer records than the final fit has.
+        Batches keep their share of the records. "linear" is the rule of the subsampling paper: the
+        learning rate of noisy gradient descent shrinks in proportion to the records, and that of
+        Adam stays the same. "auto" shrinks it by the root of that factor, which did better (see
+        the benchmarks). A callable ``rule(params, n_tune, n_final)`` returns further parameters
         for the runs.
     try_own_values : bool, default=True
-        Whether the estimator as it is is fitted and scored once beside the candidates, and
-        returned unless the winner scores so much better that the chance of a mistake is at most
-        5 % (Theorem N6). This run is published and paid for: it is a row of ``cv_results_``. Where
-        a final fit follows, runs have more noise than that, so that it has hardly more.
+        Whether the unchanged estimator is fitted and scored once in addition to the candidates. It
+        is returned unless the winner's score is better by a margin that limits the probability of
+        a mistake to 5 % (Theorem N6). This run is published and paid for: it is a row of
+        ``cv_results_``. If a final fit follows, runs have more noise than that fit, so the
+        additional run adds very little noise to it.
     warm_start : bool, default=False
         Whether the final fit starts from the winning run's model, for estimators that can.
     storage : str or path-like, optional
-        A file that keeps the runs, so that a search that was killed goes on when the same one is
-        fitted to the same data: at no cost and with the noise of a search that was not killed
-        (Theorem F13). It is as secret as the data: only its user may read it, its size shows no
-        number of runs, and at the end all is overwritten but that the search has ended.
+        A file that stores the runs. If the process is killed, the search resumes when it is fitted
+        to the same data again: at no cost, and with the noise of an uninterrupted search
+        (Theorem F13). The file is as secret as the data. Only its owner may read it, and its size
+        does not show the number of runs. At the end everything is overwritten, except the note
+        that the search has ended.
     score_epsilon : float, optional
-        What a score may cost at `delta`. By default as much as makes its noise half of what
-        chance makes of a score, between 3 and 20 % of what a fit may cost.
+        Cost of a score at `delta`. By default its noise is half of the score's sampling deviation,
+        at a cost between 3 and 20 % of that of a fit.
     {storage_of_runs}
     {of_every_strategy}
 
@@ -162,7 +166,7 @@ class RandomRuns(Strategy):
         self.pre_dispatch = pre_dispatch
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters."""
+        """Validate the parameters."""
         super().check(search)
         check_total(self.score_epsilon, "score_epsilon")
         check_path_of_runs(self.storage)
@@ -185,7 +189,7 @@ class RandomRuns(Strategy):
     # Cost -------------------------------------------------------------------------------------
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
-        """Return the share of the records for candidates' fits, and the variant of the rest."""
+        """Return the share of the records for candidates' fits, and the variant for the rest."""
         variant, share = self.variant, self.tuning_fraction
         if variant == "auto":
             variant = 1 if request.own is None else 2
@@ -196,7 +200,7 @@ class RandomRuns(Strategy):
         return share, variant
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
-        """Return the cost by the cheapest distribution, and that within the budget."""
+        """Return the cost with the cheapest distribution, and the cost within the budget."""
         distributions = candidate_distributions(
             self.n_iter_distribution, request.n_candidates, self.at_least
         )
@@ -210,7 +214,7 @@ class RandomRuns(Strategy):
         return model, model.within(request.epsilon)
 
     def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan, with a run of the estimator as it is where that can be."""
+        """Return the plan, with a run of the unchanged estimator if possible."""
         own = request.candidates.default
         if own is None:
             names = sorted({name for space in request.candidates for name in space})
@@ -239,14 +243,14 @@ class RandomRuns(Strategy):
     # In words ---------------------------------------------------------------------------------
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
-        """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
+        """Return the expected number of fits, and the one exceeded with 1 % probability."""
         distribution, folds = distribution_of(plan.model), max(plan.layout.folds, 1)
         beside = 0 if plan.request.own is None else 1
         most = float((runs_at_most(distribution, 0.99) + beside) * folds)
         return (distribution.mean + beside) * folds, most
 
     def in_words(self, plan: Plan) -> str:
-        """Return the distribution of the number of runs."""
+        """Return a description of the distribution of the number of runs."""
         distribution = distribution_of(plan.model)
         return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
 
@@ -259,7 +263,7 @@ class RandomRuns(Strategy):
         return None
 
     def own_in_words(self, plan: Plan) -> str:
-        """Return how a search of a suggested space treats the estimator as it is."""
+        """Return how a search of a suggested space treats the unchanged estimator."""
         if plan.request.own is not None:
             return "is a third of the draws, and always tried"
         never = float(distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
@@ -270,7 +274,7 @@ class RandomRuns(Strategy):
         return distribution_of(plan.model).pgf
 
     def score_deviation(self, plan: Plan) -> float:
-        """Return the deviation of the noise on a score, in units of its range."""
+        """Return the standard deviation of the noise on a score, in units of its range."""
         kind = plan.cost.score_noise.kind
         scale = plan.score_deviation() * (math.sqrt(2.0) if kind == "laplace" else 1.0)
         return scale * tail_factor(kind)
@@ -283,15 +287,15 @@ class RandomRuns(Strategy):
         return ", and ".join(reason for reason in reasons if reason)
 
     def advice(self, plan: Plan) -> str:
-        """Return that scores say little, where that is to be expected."""
+        """Return a warning that scores say little, if that can be expected."""
         return "" if plan.request.own is None else advice_of(self.outlook(plan))
 
     def keeps(self, plan: Plan) -> str:
-        """Return how much better than the estimator as it is the winner must score."""
+        """Return how much better than the unchanged estimator the winner must score."""
         return "" if plan.request.own is None else kept_in_words(self.outlook(plan))
 
     def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
-        """Iterate over the same search in the other ways of the subsampling paper."""
+        """Iterate over variations of this search: the other variants of the subsampling paper."""
         request, layout = plan.request, plan.layout
         is_winner = isinstance(request.refit, str) and request.refit == "winner"
         on_all = {"refit": True if is_winner and split_of(request.cv)[1] else request.refit}
@@ -324,7 +328,7 @@ class RandomRuns(Strategy):
         tried = [*first, *drawn[:count]]
         made = run.fit_and_score(tried) if tried else []
         beside, results = made[: len(first)], made[len(first) :]
-        # No run: a candidate that nobody tried, and the worst score.
+        # Without a run: a candidate that was not tried, and the worst score.
         params = candidates.default or drawn[0]
         winner = Result(None, run.scorer.lower, math.nan, None)
         if results:
@@ -348,8 +352,8 @@ class RandomRuns(Strategy):
         return Choice(params, chosen.score, chosen.model, rows, index, diagnostics=details)
 
     def _is_clear(self, run: RunningSearch, gain: float) -> bool:
-        """Return whether the winner is better than the estimator as it is, by both scores."""
-        # Theorem N6: of a random number of candidates.
+        """Return whether the winner scores clearly better than the unchanged estimator."""
+        # Theorem N6, for a random number of candidates.
         n_score = None if run.public is None else run.public.n_samples
         outlook, scorer = self.outlook(run.plan, n_score), run.scorer
         deviation = math.sqrt(2.0) * outlook.deviation * (scorer.upper - scorer.lower)
@@ -358,11 +362,11 @@ class RandomRuns(Strategy):
     # Refit ------------------------------------------------------------------------------------
 
     def path_of_runs(self) -> Any:
-        """Return the file that keeps the runs."""
+        """Return the file that stores the runs."""
         return self.storage
 
     def keeps_models(self, plan: Plan) -> bool:
-        """Return whether the models of runs are needed, beside their scores."""
+        """Return whether the models of runs are needed, in addition to their scores."""
         return self.warm_start or super().keeps_models(plan)
 
     def start_from(self, estimator: Any, model: Any) -> dict[str, Any]:
@@ -375,7 +379,7 @@ class RandomRuns(Strategy):
 
 
 def _binomial(mean: float) -> RunCountDistribution:
-    # Half of the trials run, which spreads less than Poisson, and costs more.
+    # Half of the trials run: less spread than Poisson, but more expensive.
     return Binomial.from_mean(mean, max(1, math.ceil(2.0 * mean)))
 
 
@@ -383,12 +387,12 @@ _MAKERS: dict[str, Callable[[float], RunCountDistribution]] = {
     "geometric": Geometric.from_mean,
     "logarithmic": Logarithmic.from_mean,
     "negative_binomial": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 0.5),
-    # Rarely makes few runs, for little more.
+    # Rarely makes few runs, and costs little more.
     "concentrated": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 3.0),
     "poisson": Poisson.from_mean,
     "binomial": _binomial,
 }
-# Those among which "auto" picks: the others never cost less for the same mean.
+# The distributions from which "auto" chooses: the others never cost less for the same mean.
 _CHOICE = ("geometric", "logarithmic", "negative_binomial", "concentrated", "poisson")
 DISTRIBUTIONS = ("auto", *_MAKERS)
 
@@ -398,7 +402,7 @@ def candidate_distributions(
     n_iter: float | None,
     at_least: tuple[int, float] | None,
 ) -> list[RunCountDistribution]:
-    """Return the distributions that a search may use; it takes the cheapest.
+    """Return the distributions that a search may use; it chooses the cheapest.
 
     Parameters
     ----------
@@ -407,7 +411,7 @@ def candidate_distributions(
     n_iter : float
         Mean number of runs.
     at_least : tuple of int and float, or None
-        ``(k, chance)``: instead of the mean, ask for at least k runs with that chance.
+        ``(k, chance)``: at least k runs with that probability, in place of the mean.
     """
     if isinstance(n_iter_distribution, RunCountDistribution):
         return [check_distribution(n_iter_distribution)]
@@ -416,7 +420,7 @@ def candidate_distributions(
     if at_least is not None:
         count, chance = _checked_wish(at_least)
         made = [_distribution_of_chance(_MAKERS[name], count, chance) for name in names]
-        # Some make few runs too often, whatever their mean.
+        # Some distributions make few runs too often, whatever their mean.
         found = [each for each in made if each is not None]
         if not found:
             raise ValueError(
@@ -447,9 +451,9 @@ def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
 def _distribution_of_chance(
     make: Callable[[float], RunCountDistribution], count: int, chance: float
 ) -> RunCountDistribution | None:
-    """Return the distribution of least mean with at least `count` runs at the wanted chance.
+    """Return the distribution of least mean with at least `count` runs at the given probability.
 
-    None where no mean is enough.
+    None if no mean is large enough.
     """
 
     def is_enough(mean: float) -> bool:
@@ -467,7 +471,7 @@ def _distribution_of_chance(
 
 
 def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> int:
-    """Return the least number of runs that is not exceeded with the given chance."""
+    """Return the least number of runs that is not exceeded with the given probability."""
     high = 1
     while n_iter_distribution.probability_at_most(high) < chance:
         high *= 2
@@ -492,7 +496,7 @@ def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
     """Return the cost model of a selection, and of one more run whose score is published."""
     selected = model.select
 
-    # Theorem F14: one run more, of the same records.
+    # Theorem F14: one more run, on the same records.
     def select(run: PrivacyProfile) -> PrivacyProfile:
         return selected(run) + run
 
@@ -507,7 +511,7 @@ def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
 
 
 def _score_noise(epsilon: float, model: CostModel) -> float:
-    """Return the noise of a score over that of a fit: half of what chance makes of a score."""
+    """Return the noise of a score over that of a fit: half of the score's sampling deviation."""
     unit, _ = noise_for_budget(epsilon, model.delta)
     share = unit / (_SCORE_NOISE * math.sqrt(model.layout.n_score))
     low, high = _SCORE_SHARES
@@ -520,9 +524,10 @@ def _is_erratic(distribution: RunCountDistribution) -> bool:
 
 
 def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
-    """Return the cheapest; where hardly anything is between them, that with fewest short runs.
+    """Return the cheapest distribution; of nearly equal ones, that with fewest short runs.
 
-    With a total, they are compared at one curve: which is cheapest hardly depends on estimators.
+    With a total, distributions are compared at one privacy curve: the cheapest one depends very
+    little on the estimator.
     """
     costs = []
     for model in models:
@@ -542,11 +547,11 @@ def _name_of(distribution: RunCountDistribution) -> str:
 
 
 def _names_of_start(estimator: Any) -> tuple[str, str] | None:
-    """Return what the estimator's fit calls its starting values, None if it takes none."""
+    """Return the starting-value arguments of the estimator's fit; None if it has none."""
     prefix, last = "", estimator
     if isinstance(estimator, Pipeline):
         prefix, last = f"{estimator.steps[-1][0]}__", estimator.steps[-1][1]
-    # A step may be left to the space.
+    # The space may provide a step.
     if not hasattr(last, "fit") or "coef_init" not in inspect.signature(last.fit).parameters:
         return None
     return f"{prefix}coef_init", f"{prefix}intercept_init"

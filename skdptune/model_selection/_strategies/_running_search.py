@@ -1,4 +1,4 @@
-"""A search in progress: it fits and scores candidates, makes the final fit, and publishes."""
+"""A search in progress: fit and score candidates, make the final fit, and publish."""
 
 from __future__ import annotations
 
@@ -43,43 +43,43 @@ from skdptune.model_selection._running import (
 from skdptune.model_selection._strategies._strategy import Choice, Plan, Strategy
 from skdptune.model_selection._study import fingerprint_of
 
-# Parameters of a search that change nothing of its runs, or are named in other words.
+# Parameters of a search that do not change its runs, or are described elsewhere.
 _NOT_OF_RUNS = ("strategy", "scoring", "n_jobs", "verbose", "ledger")
-# Draws at a known seed, which stand for the distribution.
+# Draws with a fixed seed, which represent the distribution.
 _DRAWS = 8
 
 
 @dataclass(frozen=True)
 class RunningSearch:
-    """One fit of a search in progress: the public face of a search for strategies and sessions.
+    """One fit of a search in progress, as strategies and sessions see it.
 
     Attributes
     ----------
     search : estimator
-        Which is fitted.
+        The search that is being fitted.
     plan : Plan
     strategy : Strategy
-        The plan's, with the callbacks and the storage of the search's own.
+        The strategy of the plan, with the callbacks and the storage of the search's own strategy.
     data : Data
     split : RandomSplit
-        Of the records.
+        How the records are divided.
     public : Data or None
         Public validation data.
     streams : Streams
-        Of seeds.
+        Streams of seeds.
     progress : Progress
     tasks : Tasks
-        For callbacks.
+        Tasks for callbacks.
     reservation : Reservation or None
-        Of a session, which reads the data when it is driven.
+        Reservation of a session, which reads the data while it is driven.
     file : RunFile or None
-        That keeps the runs.
+        The file that stores the runs.
     is_recorded : bool
-        False for a session that was started where no ledger was in use.
+        False for a session that was started without a ledger.
     made : list of int
-        Numbers of candidates that were fitted and scored so far.
+        Numbers of candidates fitted and scored so far.
     folds : list
-        The one split into folds, once it is drawn.
+        The split into folds, once it is drawn; there is only one.
     """
 
     search: Any
@@ -99,19 +99,19 @@ class RunningSearch:
 
     @property
     def scorer(self) -> BoundedScorer:
-        """How candidates are scored; of several metrics, by the one that leads."""
+        """How candidates are scored; with several metrics, the main one."""
         found: BoundedScorer = self.search._scorer()
         return found
 
     @property
     def scorers(self) -> dict[str, BoundedScorer]:
-        """The same by the names of all metrics, the one that leads first."""
+        """The scorers of all metrics by their names, with the main metric first."""
         found: dict[str, BoundedScorer] = self.search._scorers()
         return found
 
     @property
     def validation(self) -> Data:
-        """The records that candidates are scored on, where there are no folds."""
+        """The records on which candidates are scored, unless folds are used."""
         return self.data.take(self.split.validation) if self.public is None else self.public
 
     @property
@@ -121,12 +121,12 @@ class RunningSearch:
 
     @property
     def raises(self) -> bool:
-        """Whether failures are raised, which shows them."""
+        """Whether exceptions are raised, which reveals them."""
         return bool(self.strategy.error_score == "raise")
 
     @property
     def keeps_all(self) -> bool:
-        """Whether what must stay secret is kept, too."""
+        """Whether values that must stay secret are kept as well."""
         return bool(self.strategy.diagnostics)
 
     # Candidates -------------------------------------------------------------------------------
@@ -134,9 +134,9 @@ class RunningSearch:
     def fit_and_score(
         self, candidates: Sequence[dict[str, Any]], on_result: OnResult | None = None
     ) -> list[Result]:
-        """Fit and score candidates in parallel; the results are in their order.
+        """Fit and score candidates in parallel; results are in the order of the candidates.
 
-        All calls share one split into folds, and no more candidates are fitted than are paid for.
+        All calls share one split into folds, and at most the paid number of candidates is fitted.
         """
         model, setting = self.plan.model, self.plan.cost.run_setting
         most = self.strategy.most_runs(self.plan)
@@ -160,8 +160,8 @@ class RunningSearch:
     def _go_on(
         self, file: RunFile, runs: Sequence[Run], on_result: OnResult | None
     ) -> list[Result]:
-        """Fit and score the runs that a file has not, and keep each as soon as it is known."""
-        # Theorem F13: nobody saw anything of a run that the file has not.
+        """Fit and score the runs that are missing in a file, and store each one at once."""
+        # Theorem F13: nobody has seen anything of a run that is missing in the file.
         first = sum(self.made) - len(runs)
         known = {number - first: result for number, result in file.results.items()}
         left = [place for place in range(len(runs)) if place not in known]
@@ -170,7 +170,7 @@ class RunningSearch:
                 on_result(place, known[place])
 
         def note(place: int, result: Result) -> None:
-            # Kept first: what was shown is not made again.
+            # Store before showing: a run that was shown is not made again.
             file.note(first + left[place], result)
             if on_result is not None:
                 on_result(left[place], result)
@@ -183,7 +183,7 @@ class RunningSearch:
     def perform(
         self, runs: Sequence[Run], material: Material, on_result: OnResult | None = None
     ) -> list[Result]:
-        """Fit and score runs, side by side."""
+        """Fit and score runs in parallel."""
         return perform_runs(
             runs,
             material,
@@ -193,7 +193,7 @@ class RunningSearch:
         )
 
     def material(self) -> Material:
-        """Return what all runs share: records, and how they are scored."""
+        """Return the data shared by all runs: the records, and how they are scored."""
         layout, noise = self.plan.layout, self.plan.cost.score_noise
         public, splits = layout.public, layout.folds > 0 and self.strategy.splits_scores
         n_score = layout.n_score_of_fold if splits else layout.n_score
@@ -213,11 +213,11 @@ class RunningSearch:
             noise.ratio,
             noise.kind,
             tuple(zip(scorers[1:], sensitivities[1:], strict=True)),
-            # Of more records than expected, clipped scores of candidates may all be the same.
+            # With more records than expected, clipped scores of all candidates may be equal.
             clips=not layout.by_rule,
         )
         if layout.folds and not self.folds:
-            # Theorem F7: once, since each split may leave a fit without a record.
+            # Theorem F7: split only once, since each split may leave a fit without a record.
             rng = generator_of(spawned(self.streams.random_split, 1)[0])
             self.folds.append(disjoint_folds(self.split.tuning.size, layout.folds, rng))
         is_part = layout.train_share < 1.0 or layout.folds
@@ -241,7 +241,7 @@ class RunningSearch:
     # The ledger -------------------------------------------------------------------------------
 
     def mark_read(self) -> None:
-        """Record that the data are read from now on, or refuse what a ledger should have."""
+        """Record that the data are read from now on; raise if an active ledger lacks it."""
         if self.reservation is not None:
             self.reservation.mark_read()
         elif not self.is_recorded and not is_paid(self.search):
@@ -251,12 +251,12 @@ class RunningSearch:
 
     @property
     def report(self) -> PrivacyReport:
-        """What everything will have cost."""
+        """The cost of the whole search, as a report."""
         found: PrivacyReport = self.search._report(self.plan)
         return found
 
     def finish(self, choice: Choice) -> Any:
-        """Fit the winner, publish, and return the fitted search, of a session."""
+        """Fit the winner of a session, publish the results, and return the fitted search."""
         self.mark_read()
         self.publish(choice, self.final_model(choice))
         if self.reservation is not None:
@@ -264,7 +264,7 @@ class RunningSearch:
         return self.search
 
     def final_model(self, choice: Choice) -> Any:
-        """Return the model to publish; a data-independent one where a fit failed."""
+        """Return the model to publish; if a fit failed, one that does not depend on data."""
         plan, model = self.plan, self.plan.model
         if plan.request.refit is False:
             return None
@@ -278,7 +278,7 @@ class RunningSearch:
         made = model.fit_costs.configured(choice.candidate, setting, size)
         own = own_seeds(made)
         set_seeds(made, self.streams.final)
-        # Theorem F9: published models hold the seeds of the estimator that was given.
+        # Theorem F9: published models hold the seeds of the given estimator.
         return forget_seeds(self._fitted_final(made, choice), own)
 
     def _fitted_final(self, made: Any, choice: Choice) -> Any:
@@ -295,7 +295,7 @@ class RunningSearch:
         return data_independent_model(made, self.data, plan.layout.n_samples)
 
     def publish(self, choice: Choice, model: Any) -> None:
-        """Set what may be seen of the search, and delete what an earlier fit left."""
+        """Set the public attributes of the search, and delete those of an earlier fit."""
         search, scorers, scorer = self.search, self.scorers, self.scorer
         is_multimetric = self.plan.request.is_multimetric
         for name in [name for name in vars(search) if name.endswith("_")]:
@@ -305,10 +305,10 @@ class RunningSearch:
         search.n_splits_ = self.plan.layout.folds or 1
         # As in scikit-learn: without a metric to choose by, no candidate is the best.
         if search.refit is not False or not is_multimetric:
-            # Copies: what plans were costed for stays out of reach.
+            # Copies: the objects for which plans were costed stay out of reach.
             search.best_params_ = copied(choice.candidate)
             search.best_index_ = choice.index
-            # Noise may lead out of the bounds; clipping reads no data.
+            # Noise may exceed the bounds; clipping reads no data.
             if not callable(search.refit):
                 search.best_score_ = float(np.clip(choice.score, scorer.lower, scorer.upper))
             if choice.deviation is not None:
@@ -327,9 +327,9 @@ class RunningSearch:
 
 
 def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFile | None:
-    """Return the file that keeps the runs of a search, None if none does.
+    """Return the file that stores the runs of a search; None if there is none.
 
-    Raises ValueError if it is of another search, of other data, or of one that has ended.
+    Raises ValueError if the file belongs to another search, to other data, or to an ended search.
     """
     path, candidates = search._strategy().path_of_runs(), plan.candidates
     if path is None:
@@ -349,8 +349,8 @@ def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFil
 
 
 def _check_unrecorded(search: Any) -> None:
-    """Refuse to go on with a session that a ledger, in use by now, knows nothing of."""
-    # Theorem H4: what is read is in the ledger before it is read.
+    """Raise if a session was started without a ledger, but one is active now."""
+    # Theorem H4: the ledger records a read before it happens.
     ledger = ledger_for(search)
     if ledger is not None:
         raise LedgerError(

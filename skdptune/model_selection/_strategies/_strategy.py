@@ -1,4 +1,4 @@
-"""What a way to search is: candidates, cost, choice; and the plan that is made of it."""
+"""Base class of strategies (candidates, cost, choice), and the plan that results from one."""
 
 from __future__ import annotations
 
@@ -39,37 +39,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a search asks its strategy to plan: parameters and public numbers alone.
+    """The parameters and public numbers from which a strategy makes its plan.
 
     Attributes
     ----------
     estimator : estimator
-        The one whose parameters are searched.
+        The estimator whose parameters are searched.
     candidates : Candidates
-        What is searched.
+        The candidates that are searched.
     scorers : mapping of str to BoundedScorer
-        By the names of metrics, first the one that leads the search; of one alone "score".
+        Scorers by the names of metrics, with the main metric first. A single scorer has the name
+        "score".
     epsilon : float or None
-        The total; None leaves each fit the estimator's own budget.
+        The total; with None each fit keeps the estimator's own budget.
     delta : float
     cv, refit
-        As the search was given them.
+        As the parameters of the search.
     n_candidates : float or None
-        How many the search asks for, where candidates are drawn.
+        The requested number of candidates, if these are drawn.
     n_samples : int
     n_features : int or None
     classes : sequence or None
-        The public label set, where the cost may depend on it.
+        The public label set, if the cost may depend on it.
     is_public : bool
         Whether there are public validation data.
     is_random : bool
         Whether `n_samples` is a public constant for a secret number.
     given : object
-        The space as the user gave it; None where it is suggested.
+        The space as the user gave it; None if it is suggested.
     is_multimetric : bool
-        Whether the metrics have names, under which their scores are to be shown.
+        Whether the metrics have names, under which their scores are shown.
     own : dict or None
-        The estimator's own values, where they are tried beside candidates that are drawn.
+        The estimator's own values, if they are tried in addition to drawn candidates.
     """
 
     estimator: Any
@@ -91,12 +92,12 @@ class PlanRequest:
 
     @property
     def scorer(self) -> BoundedScorer:
-        """The metric that leads the search."""
+        """The main metric of the search."""
         return next(iter(self.scorers.values()))
 
     @property
     def scoring_in_words(self) -> str:
-        """The names of all metrics, the one that leads first."""
+        """The names of all metrics, with the main one first."""
         if not self.is_multimetric:
             return self.scorer.name
         return ", ".join(
@@ -106,7 +107,7 @@ class PlanRequest:
 
     @property
     def is_pure(self) -> bool:
-        """Whether all fits are set to a delta of 0, whatever the estimator's own is."""
+        """Whether all fits are set to a delta of 0, even if the estimator's own delta differs."""
         return self.epsilon is not None and self.delta == 0.0
 
     @cached_property
@@ -136,22 +137,22 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is decided before the data are read.
+    """Everything that is decided before the data are read.
 
     Attributes
     ----------
     strategy : Strategy
     request : PlanRequest
-        What was asked for, with the candidates that are searched.
+        The request, with the candidates that are searched.
     model : CostModel
     cost : Cost
-        The cost of everything, at the setting that meets the budget.
+        The cost of the whole search, at the setting that meets the budget.
     components : tuple of PrivacyReport
-        Of the report's tree.
+        Parts of the report's tree.
     advice : str
-        Why a search of a suggested space cannot be expected to help; empty if it can.
+        Reason why a search of a suggested space cannot be expected to help; empty if it can.
     declined : Plan or None
-        The search that is not made, where the estimator is fitted once, as it is, instead.
+        The search that is not made, if the unchanged estimator is fitted once instead.
     """
 
     strategy: Strategy
@@ -164,7 +165,7 @@ class Plan:
 
     @property
     def candidates(self) -> Candidates:
-        """What is searched."""
+        """The candidates that are searched."""
         return self.request.candidates
 
     @property
@@ -179,22 +180,22 @@ class Plan:
 
     @property
     def delta(self) -> float:
-        """At which the total is stated."""
+        """Delta at which the total is stated."""
         return self.model.delta
 
     @property
     def total(self) -> PrivacyProfile:
-        """What everything costs that the fitted search shows."""
+        """The cost of everything that the fitted search shows."""
         return self.cost.total
 
     def with_classes(self, classes: Any) -> Plan:
-        """Return the same plan with estimators that are given the label set."""
+        """Return the same plan with estimators that have the label set."""
         fit_costs = replace(self.model.fit_costs, classes=classes)
         return replace(self, model=replace(self.model, fit_costs=fit_costs))
 
     @property
     def n_score(self) -> int:
-        """Records that a score averages; a guess where these are public, and not known yet."""
+        """Number of records that a score averages; a guess if it is public but not known yet."""
         layout = self.layout
         return max(layout.n_samples // 5, 1) if layout.public else layout.n_score
 
@@ -205,9 +206,9 @@ class Plan:
 
     @cached_property
     def calibration_in_words(self) -> str:
-        """How the noise of the fits was found, and what that loses; empty if it is given.
+        """How the noise of the fits was found, and the loss this causes; empty if it is given.
 
-        Whether candidates differ in what sets their cost decides.
+        This depends on whether candidates differ in parameters that set their cost.
         """
         setting = self.cost.setting
         if isinstance(setting, NoiseSetting):
@@ -243,9 +244,9 @@ class Plan:
         return scale / (scorer.upper - scorer.lower)
 
     def noise_by_metric(self) -> dict[str, tuple[float, float]]:
-        """Return the scale of the noise on a score by each of several metrics.
+        """Return the scale of the noise on a score for each of several metrics.
 
-        Each with what it would be if the search had this metric alone.
+        Each comes with the scale that it would have if the search had only this metric.
         """
         noise, scorers = self.cost.score_noise, self.request.scorers
         if noise.n_metrics == 1:
@@ -263,20 +264,21 @@ class Choice:
     candidate : dict
         The winner's parameters.
     score : float
-        Its noisy score; NaN where none is published.
+        Its noisy score; NaN if none is published.
     model : estimator or None
-        Its fitted model, where the selection made one.
+        Its fitted model, if the selection made one.
     rows : list of dict
-        Of what was paid for: ``params`` and ``score``, and where each fold has a noisy score
-        ``splits``, and ``deviation`` of the noise on one.
+        Rows of what was paid for: ``params`` and ``score``; with one noisy score per fold also
+        ``splits``, and ``deviation`` of the noise on one of them.
     index : int
         The winner's row.
     diagnostics : dict
-        What must stay secret.
+        Values that must stay secret.
     deviation : float or None
-        Of the posterior of the winner's score, where the search has one.
+        Standard deviation of the posterior of the winner's score, if the search has one.
     columns, attributes : dict
-        More of ``cv_results_``, in place of what the rows say, and of the search: all paid for.
+        Additional columns of ``cv_results_``, which replace those of the rows, and additional
+        attributes of the search: all paid for.
     before_final : callable, optional
         Called before the final fit.
     """
@@ -294,27 +296,27 @@ class Choice:
 
 
 class BaseStrategy(BaseEstimator):
-    """What one search turns beside the parameters that all searches have.
+    """The parameters of one kind of search, in addition to those that all searches have.
 
-    A plan is made of copies. What has a cost stays as it was planned, whatever becomes of the
-    strategy that the user holds.
+    A plan is made of copies. Parameters that influence the cost stay as planned, even if the user
+    changes the strategy object.
     """
 
-    # Parameters that change neither the cost nor what has it.
+    # Parameters that change neither the cost nor which values are covered by it.
     neutral: tuple[str, ...] = ()
-    # Parameters whose objects must be the user's own, not copies, where one was planned.
+    # Parameters for which a planned strategy must use the user's own objects, not copies.
     objects: tuple[str, ...] = ()
 
     def of_plan(self) -> tuple[type, dict[str, Any]]:
-        """Return what a plan follows from: its kind, and parameters that may have a cost."""
-        # What is neutral in a class of this package need not be so in one that derives from it.
+        """Return what determines a plan: the class, and parameters that may have a cost."""
+        # A parameter that is neutral in a class of this package need not be so in a subclass.
         is_ours = type(self).__module__.startswith("skdptune.")
         neutral = self.neutral if is_ours else ()
         own = self.get_params(deep=False).items()
         return type(self), {name: value for name, value in own if name not in neutral}
 
     def with_objects_of(self, live: BaseStrategy) -> Self:
-        """Return a planned strategy with the objects that a live one holds for its user."""
+        """Return a planned strategy with the objects that the user's strategy holds."""
         made = copy.copy(self)
         if type(live) is type(self):
             planned = [name for name in self.objects if getattr(self, name) is not None]
@@ -328,17 +330,17 @@ class Strategy(BaseStrategy, ABC):
 
     A search asks its strategy for a plan before it reads the data, and then for a choice. The
     strategy never sees a record: it asks the running search for noisy scores, or for utilities
-    that a mechanism of its own releases.
+    that the strategy's own mechanism releases.
 
     Parameters
     ----------
     diagnostics : bool, default=False
-        Whether the search keeps what must stay secret in ``diagnostics_``. The fitted search is
-        then **not private**.
+        Whether to keep values that must stay secret in ``diagnostics_``. The fitted search is then
+        **not private**.
     error_score : {"worst", "raise"}, default="worst"
-        "worst" gives a candidate whose fit fails the worst score, with the same noise as any
-        other. Other than in scikit-learn there is no warning and no number to choose, since
-        whether a fit fails can depend on one record. "raise" needs `diagnostics`.
+        "worst" gives a candidate whose fit fails the worst score, with the same noise as any other
+        candidate. Unlike in scikit-learn, failures cause no warning and cannot get a number, since
+        one record can decide whether a fit fails. "raise" needs `diagnostics`.
     pre_dispatch : int or str, default="2*n_jobs"
         As in scikit-learn.
 
@@ -352,18 +354,18 @@ class Strategy(BaseStrategy, ABC):
     pre_dispatch: Any
 
     neutral: tuple[str, ...] = ("diagnostics", "error_score", "pre_dispatch")
-    # Of what it searches: "grid" (lists), "distribution" (draws), "space" (ranges).
+    # Kinds of spaces: "grid" (lists), "distribution" (draws), "space" (ranges).
     kinds: tuple[str, ...] = ("grid",)
-    # Words of a plan's table: among other ways to search, and what is published of candidates.
+    # Texts of a plan's table: the name among other searches, and what is published of candidates.
     name: str = ""
     shows: str = "the winner"
-    # What makes a search of a suggested space worth it in the end.
+    # What would make a search of a suggested space worthwhile, as text.
     what_would_help: str = "more records"
-    # Whether the winner is fitted once more unless nothing is, and whether a callable, or one of
-    # several metrics, may choose it: from a table of scores that are all paid for.
+    # Whether the winner is fitted once more by default, and whether a callable or one of several
+    # metrics may choose it, from a table of scores that are all paid for.
     always_refits: bool = True
     takes_callable: bool = False
-    # Whether each fold has a noisy score of its own.
+    # Whether each fold has a separate noisy score.
     splits_scores: bool = False
     # How a candidate's parameters are changed for fits on fewer records.
     extrapolate: Any = "auto"
@@ -380,12 +382,12 @@ class Strategy(BaseStrategy, ABC):
 
     @abstractmethod
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
-        """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
+        """Return the expected number of fits, and the one exceeded with 1 % probability."""
 
-    # What it may change -----------------------------------------------------------------------
+    # What a strategy may change -------------------------------------------------------------
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters, and of the search's beside them."""
+        """Validate the parameters, also in combination with those of the search."""
         check_flag(self.diagnostics, name="diagnostics")
         check_option(self.error_score, name="error_score", options=("worst", "raise"))
         if self.error_score == "raise" and not self.diagnostics:
@@ -395,19 +397,19 @@ class Strategy(BaseStrategy, ABC):
             )
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
-        """Return the share of the records for candidates' fits, and the variant of the rest."""
+        """Return the share of the records for candidates' fits, and the variant for the rest."""
         return None, 1
 
     def spaces(self, estimator: Any, given: Any) -> Any:
-        """Return the spaces that are searched, of what the user gave."""
+        """Return the spaces that are searched, given those of the user."""
         return given
 
     def suggested(self, candidates: Candidates) -> Candidates:
-        """Return the candidates where a suggested space is searched."""
+        """Return the candidates of a search of a suggested space."""
         return candidates
 
     def check_candidates(self, request: PlanRequest) -> None:
-        """Refuse names that are not to be searched."""
+        """Refuse parameters that must not be searched."""
         candidates, has_budget = request.candidates, request.epsilon is not None
         candidates.check_names(request.estimator)
         for space in candidates:
@@ -431,7 +433,7 @@ class Strategy(BaseStrategy, ABC):
         return Plan(self, request, model, cost, model.components(cost))
 
     def plan_with_own(self, request: PlanRequest, with_own: PlanRequest) -> Plan:
-        """Return the plan with the estimator's own values if that can be, else without."""
+        """Return the plan with the estimator's own values if possible, else without them."""
         if with_own is not request:
             try:
                 return Strategy.plan(self, with_own)
@@ -441,25 +443,25 @@ class Strategy(BaseStrategy, ABC):
         return Strategy.plan(self, request)
 
     def in_words(self, plan: Plan) -> str:
-        """Return the distribution of the number of runs in words, empty if it is fixed."""
+        """Return a description of the distribution of the number of runs; empty if it is fixed."""
         return ""
 
     def run_counts(self, plan: Plan) -> RunCountDistribution | None:
-        """Return the distribution of the number of runs, None if it is fixed."""
+        """Return the distribution of the number of runs; None if it is fixed."""
         return None
 
     def own_in_words(self, plan: Plan) -> str:
-        """Return how a search of a suggested space treats the estimator as it is."""
+        """Return how a search of a suggested space treats the unchanged estimator."""
         return "is always tried"
 
     def gain(self, plan: Plan, noise_ratio: float) -> ExpectedGain:
-        """Return what decides whether the search of a suggested space is made.
+        """Return the quantities that decide whether a suggested space is searched.
 
         Parameters
         ----------
         plan : Plan
         noise_ratio : float
-            Noise of the returned model's fit beside its records, over that without tuning.
+            Effective noise of the returned model's fit divided by that of a fit without tuning.
         """
         layout = plan.layout
         return ExpectedGain(
@@ -472,17 +474,17 @@ class Strategy(BaseStrategy, ABC):
         )
 
     def is_narrow(self, plan: Plan) -> bool:
-        """Return whether it is a classification of few columns."""
+        """Return whether this is a classification of few columns."""
         n_features = plan.layout.n_features
         few = n_features is not None and n_features <= FEW_COLUMNS
         return few and is_classifier(plan.request.estimator)
 
     def score_deviation(self, plan: Plan) -> float:
-        """Return the deviation of the noise on a score, in units of its range."""
+        """Return the standard deviation of the noise on a score, in units of its range."""
         return plan.score_deviation()
 
     def rivals(self, plan: Plan) -> Any:
-        """Return how many candidates the estimator as it is is compared with; see `margin`."""
+        """Return how many candidates the unchanged estimator is compared with; see `margin`."""
         return len(plan.candidates.grid()) - 1
 
     def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
@@ -491,7 +493,7 @@ class Strategy(BaseStrategy, ABC):
             plan.layout.n_samples,
             plan.epsilon_in_all,
             (plan.model.fit_noise or 1.0) / plan.layout.train_share,
-            # How many public records there are is not known before `fit`.
+            # The number of public records is not known before `fit`.
             plan.n_score if n_score is None else n_score,
             self.score_deviation(plan),
             self.rivals(plan),
@@ -504,40 +506,40 @@ class Strategy(BaseStrategy, ABC):
         return self.gain(plan, noise_ratio).reason_against
 
     def advice(self, plan: Plan) -> str:
-        """Return what else a plan says of the search that is made."""
+        """Return further advice on a search that is made."""
         return ""
 
     def keeps(self, plan: Plan) -> str:
-        """Return when another candidate than the estimator as it is is returned."""
+        """Return when a candidate other than the unchanged estimator is returned."""
         return ""
 
     def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
-        """Iterate over names of the same search with other parameters, for a plan's table.
+        """Iterate over variations of the search with other parameters, for a plan's table.
 
-        Each with its strategy, and what it changes of the request.
+        Each has a name, a strategy, and the changes to the request.
         """
         return iter(())
 
     def most_runs(self, plan: Plan) -> int | None:
-        """Return how many candidates may be fitted and scored: no more than are paid for.
+        """Return how many candidates may be fitted and scored: those that were paid for.
 
-        None where their number is random, and their cost that of choosing the best.
+        None if their number is random, and the cost is that of choosing the best of them.
         """
         return plan.model.n_runs
 
     def public_count(self, plan: Plan) -> int:
-        """Return how many fits of candidates callbacks hear of, 0 where it is secret.
+        """Return the number of candidates' fits that callbacks are called for; 0 if it is secret.
 
-        It has no influence on the cost.
+        It does not influence the cost.
         """
         return 0
 
     def path_of_runs(self) -> Any:
-        """Return the file that keeps the runs, so that a killed search goes on; None for none."""
+        """Return the file that stores the runs of a search to resume it; None without one."""
         return None
 
     def keeps_models(self, plan: Plan) -> bool:
-        """Return whether the models of runs are needed, beside their scores."""
+        """Return whether the models of runs are needed, in addition to their scores."""
         return plan.request.refit is not False and not plan.layout.final
 
     def start_from(self, estimator: Any, model: Any) -> dict[str, Any]:
@@ -546,7 +548,7 @@ class Strategy(BaseStrategy, ABC):
 
 
 def check_path_of_runs(storage: Any) -> None:
-    """Refuse a storage that is neither None nor the path of a file."""
+    """Raise unless a storage is None or the path of a file."""
     check_kind(storage, name="storage", kind=str | os.PathLike | None, domain="None or a path")
     if "://" in str(storage):
         raise ValueError(
@@ -556,6 +558,6 @@ def check_path_of_runs(storage: Any) -> None:
 
 
 def check_total(epsilon: float | None, name: str) -> None:
-    """Refuse a bad value of a parameter that is an epsilon, or None."""
+    """Raise unless a parameter is an epsilon or None."""
     if epsilon is not None:
         check_real(epsilon, name=name, lower=0.0, lower_open=True)

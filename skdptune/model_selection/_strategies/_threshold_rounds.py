@@ -1,4 +1,4 @@
-"""Search with a doubling threshold, by itself or driven by any optimiser."""
+"""Search with a doubling threshold, either with given candidates or driven by any optimiser."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from skdptune.model_selection._strategies._running_search import RunningSearch
 from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest
 
 NOISES = ("sparse", "per-round")
-# Share of delta that a search with noise per round may fail with.
+# Share of delta reserved for the failure probability of a search with noise per round.
 _DELTA_SHARE = 0.1
 
 
 @with_shared_text(SHARED_TEXT)
 class ThresholdRounds(PartitionStrategy):
-    """Ask in rounds, through noise, for a candidate that is a step better than the best so far.
+    """Search in rounds, through noise, for a candidate that is a step better than the best so far.
 
-    The strategy of `DoublingThresholdSearchCV`, for those who turn what most users leave.
+    The strategy of `DoublingThresholdSearchCV`, with the options that most users do not need.
 
     Parameters
     ----------
     noise : {"sparse", "per-round"}, default="sparse"
-        "sparse" draws the threshold's noise once and pays for hits alone; "per-round" draws all
-        noise afresh and pays for each round, as the papers do.
+        "sparse" draws the threshold's noise once and pays only for hits; "per-round" draws all
+        noise anew and pays for each round, as the papers do.
     granularity : float, default=0.01
-        The least gain in utility that counts; a utility is a score scaled to [0, 1]. A coarser
-        one (0.1, say) means fewer hits to pay for, and so less noise.
+        The smallest gain in utility that counts; a utility is a score scaled to [0, 1]. A coarser
+        granularity (such as 0.1) means fewer hits to pay for, and therefore less noise.
     initial_utility : float, default=0.0
         Utility that can be reached without the data, such as that of guessing.
     max_rounds, max_hits : int, optional
-        Most rounds and hits; fewer mean less noise ("per-round": rounds, "sparse": hits). The
-        default is what a search without noise needs.
+        Largest number of rounds and of hits; fewer mean less noise ("per-round": rounds, "sparse":
+        hits). The default is the number that a search without noise needs.
     batch_size : int, default=16
-        Number of candidates of a round that are drawn from distributions.
+        Number of candidates per round that are drawn from distributions.
     n_partitions : "auto" or int, default="auto"
         Number of disjoint partitions. "auto" follows from the budget (at least 5 / epsilon, as the
         papers advise) and from the public number of records.
@@ -58,8 +58,8 @@ class ThresholdRounds(PartitionStrategy):
         same searched parameters. It need not be private. The default is the estimator with the
         noise that the final fit will have relative to its signal.
     selection_epsilon : float, optional
-        What the threshold search may cost; by default a quarter of the total, or all
-        of it with ``refit=False``.
+        Cost of the threshold search; by default a quarter of the total, or all of it with
+        ``refit=False``.
     {of_every_strategy}
 
     See Also
@@ -114,7 +114,7 @@ class ThresholdRounds(PartitionStrategy):
         self.pre_dispatch = pre_dispatch
 
     def check(self, search: Any) -> None:
-        """Refuse bad values of parameters."""
+        """Validate the parameters."""
         super().check(search)
         check_option(self.noise, name="noise", options=NOISES)
         check_integer(self.batch_size, name="batch_size", lower=1)
@@ -125,16 +125,16 @@ class ThresholdRounds(PartitionStrategy):
     def choice_cost(
         self, request: PlanRequest, layout: Layout, partitions: Partitions
     ) -> tuple[PrivacyProfile, PrivacyProfile]:
-        """Return what the rounds cost, the same for records that train and that score."""
+        """Return the cost of the rounds, the same for training records and for scoring records."""
         profile = self._rounds(partitions, request.delta, None).profile
         return profile, profile
 
     def note(self, request: PlanRequest) -> str:
-        """Return words for the report."""
+        """Return the note for the report."""
         return f"doubling threshold, {self.noise} noise"
 
     def _rounds(self, partitions: Partitions, delta: float, random: Any) -> DoublingThreshold:
-        """Return a threshold search whose noise covers records that train and that score."""
+        """Return a threshold search whose noise covers training records and scoring records."""
         # Theorem D1: one record changes a utility by at most the sensitivity.
         return DoublingThreshold(
             sensitivity=partitions.sensitivity,
@@ -153,12 +153,12 @@ class ThresholdRounds(PartitionStrategy):
         return self._rounds(partitions_of(plan), plan.delta, random)
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
-        """Return the number of candidates, twice: a fit on each of k partitions counts as one."""
+        """Return the expected and largest number of fits; fits on k partitions count as one."""
         if not plan.candidates.drawn:
             fits = float(len(plan.candidates.grid()))
             return fits, fits
         rounds = self.rounds(plan)
-        # A search misses less often than it hits, before its last hit.
+        # Before its last hit, a search has fewer misses than hits.
         limits = (rounds.max_rounds, None if rounds.max_hits is None else 2 * rounds.max_hits - 1)
         fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
         return fits, fits
@@ -166,7 +166,7 @@ class ThresholdRounds(PartitionStrategy):
     # Run and choose ---------------------------------------------------------------------------
 
     def choose(self, run: RunningSearch) -> Choice:
-        """Offer the grid, or draws, until the session is finished."""
+        """Propose the grid, or draws, until the session is finished."""
         session = DoublingThresholdSession(run)
         batches = batches_of(run.plan.candidates, self.batch_size, run.streams.draw)
         while not session.finished:
@@ -175,43 +175,44 @@ class ThresholdRounds(PartitionStrategy):
 
 
 class DoublingThresholdSession(RunningBudget):
-    """A search in progress, to be offered candidates by whoever knows good ones.
+    """A threshold search in progress, to which your own loop or optimiser proposes candidates.
 
     `DoublingThresholdSearchCV.start` makes one. Each call of `propose` scores a batch of
-    candidates on disjoint partitions of the data and makes one round: it returns the
-    first candidate that passed the noisy threshold, or None. `finish` trains the last one that
+    candidates on disjoint partitions of the data and makes one round. It returns the first
+    candidate that passed the noisy threshold, or None. `finish` trains the last candidate that
     passed, and returns the fitted search.
 
-    The cost is that of the search, whatever is offered and however many rounds are made; it is
-    owed from the first `propose` on, whether or not the session is finished. Condition: what is
-    offered is chosen by what the session has returned, by chance or by public knowledge, and by
-    nothing else that was learned from the data. Threads may share it, and take turns; a forked
-    process may not use it.
+    The cost is that of the search, whichever candidates are proposed and however many rounds are
+    made. It is owed from the first `propose` on, whether or not the session is finished.
+    Condition: candidates are chosen by the values that the session has returned, by chance or by
+    public knowledge, and by nothing else that was learned from the data. Threads may share a
+    session and take turns; a forked process may not use it.
 
     Attributes
     ----------
     finished : bool
-        Whether the search is over; `finish` may be called before.
+        Whether the search is over; `finish` may be called earlier.
     best_params : dict or None
         The last candidate that passed.
     utility, step : float, int
-        State of the search: the scaled score reached, and by how many levels more is asked next.
+        State of the search: the scaled score reached, and the number of levels by which the next
+        candidate must exceed it.
     trace : tuple of ThresholdRound
         The rounds so far.
     privacy : PrivacyReport
-        What everything will have cost.
+        The cost of the whole search, as a report.
 
     See Also
     --------
-    DoublingThresholdSearchCV : What it belongs to; its `fit` drives a session by itself.
+    DoublingThresholdSearchCV : The search itself; its `fit` drives a session for you.
 
     Notes
     -----
     Theorem D3.
 
-    A candidate that was scored keeps its utility, so that offering it again costs no fits.
-    Candidates may have other values than the search was given of parameters that do not
-    influence the cost, and no others of those that do.
+    A scored candidate keeps its utility, so proposing it again costs no fits. For parameters that
+    do not influence the cost, candidates may have values that the search was not given. For
+    parameters that influence the cost, they may not.
 
     Examples
     --------
@@ -258,7 +259,7 @@ class DoublingThresholdSession(RunningBudget):
         seeds = running.streams.random_split
         self._places = np.random.SeedSequence() if seeds is None else seeds.spawn(1)[0]
         self._known: dict[Any, tuple[dict[str, Any], float]] = {}
-        # As offered, so that no other object gets the id of a value.
+        # Keep the proposed objects, so that no other object gets the id of a value.
         self._given: list[dict[str, Any]] = []
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
@@ -271,12 +272,12 @@ class DoublingThresholdSession(RunningBudget):
         Parameters
         ----------
         candidates : sequence of dict
-            From parameter names to values, in the order in which they are asked.
+            From parameter names to values, in the order in which candidates are compared.
 
         Returns
         -------
         dict or None
-            The first candidate that passed, None for a miss.
+            The first candidate that passed; None for a miss.
         """
         self._check_open()
         if self.finished:
@@ -290,7 +291,7 @@ class DoublingThresholdSession(RunningBudget):
         self._costed.check(fresh.values())
         model, cost = self._running.plan.model, self._running.plan.cost
         model.fit_costs.check(list(fresh.values()), cost.setting, model.final_size)
-        # Copies: whoever offers may not change later what was found to be costed.
+        # Copies: the caller may not change a candidate after its cost was checked.
         self._given += fresh.values()
         self._running.mark_read()
         self._score({key: copied(given) for key, given in fresh.items()})
@@ -304,24 +305,24 @@ class DoublingThresholdSession(RunningBudget):
 
     @one_at_a_time
     def finish(self) -> Any:
-        """Train the last candidate that passed, on all records, and return the fitted search.
+        """Train the last candidate that passed on all records, and return the fitted search.
 
-        Without any, it is the first candidate that was offered (or, if none was, the first of
-        the search), which no data chose.
+        If no candidate passed, train the first one that was proposed. If none was proposed, train
+        the first one of the search. Neither choice depends on the data.
 
         Returns
         -------
         DoublingThresholdSearchCV
-            The search that was started, fitted.
+            The search that was started, now fitted.
         """
         self._check_open()
-        # Closed first: the final fit is paid for once.
+        # Close the session first: the final fit is paid for only once.
         self._is_open = False
         return self._running.finish(self.choice())
 
     @one_at_a_time
     def choice(self) -> Choice:
-        """Return the winner so far, as the search's template wants it."""
+        """Return the winner so far, in the form that the search template expects."""
         # Theorem D4: the trace is paid for.
         running, scorer = self._running, self._running.scorer
         winner = self._best if self._best is not None else self._first
@@ -344,7 +345,7 @@ class DoublingThresholdSession(RunningBudget):
             )
 
     def _score(self, fresh: dict[Any, dict[str, Any]]) -> None:
-        """Score candidates that were not yet, and keep their utilities."""
+        """Score the candidates that have no utility yet, and keep their utilities."""
         # Theorem D1: a candidate keeps its utility.
         if not fresh:
             return
@@ -364,7 +365,7 @@ class DoublingThresholdSession(RunningBudget):
 
     @property
     def best_params(self) -> dict[str, Any] | None:
-        """The last candidate that passed, None without any."""
+        """The last candidate that passed; None if none did."""
         return None if self._best is None else copied(self._best)
 
     @property
@@ -374,7 +375,7 @@ class DoublingThresholdSession(RunningBudget):
 
     @property
     def step(self) -> int:
-        """Levels that the next round tries to gain at once; 0 at the end."""
+        """Number of levels that the next round tries to gain at once; 0 at the end."""
         return self._rounds.step
 
     @property
@@ -384,7 +385,7 @@ class DoublingThresholdSession(RunningBudget):
 
     @property
     def privacy(self) -> PrivacyReport:
-        """What everything will have cost."""
+        """The cost of the whole search, as a report."""
         return self._report
 
     def __repr__(self) -> str:
@@ -398,7 +399,7 @@ class DoublingThresholdSession(RunningBudget):
 def batches_of(
     candidates: Candidates, batch_size: int, seeds: Any
 ) -> Iterator[list[dict[str, Any]]]:
-    """Iterate over the candidates of rounds, for ever: a whole grid, or fresh draws."""
+    """Iterate endlessly over the candidates of rounds: the whole grid, or new draws."""
     grid = None if candidates.drawn else list(candidates.grid())
     while True:
         yield grid or candidates.draw_each(spawned(seeds, batch_size))
@@ -417,7 +418,7 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
 
 
 def _key(candidate: dict[str, Any]) -> Any:
-    """Return what equal candidates share; values that cannot be hashed equal themselves alone."""
+    """Return a key that equal candidates share; unhashable values equal only themselves."""
     return frozenset((name, type(value), _hashable(value)) for name, value in candidate.items())
 
 
@@ -425,6 +426,6 @@ def _hashable(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        # The candidate is kept as offered, so no other object gets this id.
+        # The proposed candidate is kept, so no other object gets this id.
         return ("id", id(value))
     return value

@@ -1,4 +1,4 @@
-"""The steps of many private training runs at once: stacked weights, own batches, own noise."""
+"""Steps of many private training runs at once: stacked weights, but separate batches and noise."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 class Replica:
-    """One net of a batch of nets, and how far its training run has come.
+    """One net of a batch of nets, with the state of its training run.
 
     Parameters
     ----------
     net : PrivateNet
-        With a fresh module.
+        The net, with a new module.
     run : TrainingRun
-        What it trains on.
+        Its training run.
 
     Attributes
     ----------
     rows : tensor or slice
-        The records of its present step.
+        The records of its current step.
     steps_taken : int
         Number of noisy steps so far.
     noise : float
@@ -54,7 +54,7 @@ class Replica:
         self._has_ended = False
 
     def begin(self) -> None:
-        """Go to the start of the training run."""
+        """Return to the start of the training run."""
         self.net.module_.train()
         self.net.notify("on_train_begin", X=None, y=None)
         self._batches = self.net._batches(self.run)
@@ -65,7 +65,7 @@ class Replica:
         return self.rows is not None
 
     def row_numbers(self) -> np.ndarray:
-        """Return the records of the present step by their numbers."""
+        """Return the numbers of the records of the current step."""
         if isinstance(self.rows, slice):
             return np.arange(len(self.run.X))
         return self.rows.numpy()
@@ -81,27 +81,28 @@ class Replica:
 
 
 class NetBatch:
-    """Nets of one structure, trained step by step together.
+    """Nets of one structure that are trained together step by step.
 
     Parameters
     ----------
     replicas : sequence of Replica
-        Freshly started.
+        Replicas that have just been started.
     X : tensor
-        The records of all, on the device from which rows are best taken.
+        The records of all replicas, on the device from which rows are best taken.
     gradients : ClosedFormGradients
         Computes the sums of their clipped gradients.
     records_at_once : callable
-        From a number of replicas to the number of records of each that fit into memory.
+        From a number of replicas to the number of records per replica that fit into memory.
 
     Notes
     -----
     Theorem U2.
 
-    Every replica takes exactly the steps that it would take by itself: batches from its own random
-    draws, gradients clipped to its own norm, noise from its own generator, in the same order, and
-    its own optimizer. Replicas share arithmetic and nothing else: what is released of one is a
-    function of its own batches and noise, so that they are independent given the data.
+    Every replica takes exactly the steps that it would take in a separate training: batches from
+    its own random draws, gradients clipped to its own norm, noise from its own generator, in the
+    same order, and its own optimizer. Replicas share arithmetic and nothing else. The released
+    result of one is a function of its own batches and noise, so replicas are independent given the
+    data.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class NetBatch:
             self._check_step(replica, clipped, noisy, len(batches[number]))
             divisor = replica.run.plan.batch_size
             for parameter, total in zip(replica.parameters, noisy, strict=True):
-                # A tensor of its own: an optimizer may keep it.
+                # A separate tensor: an optimizer may keep it.
                 parameter.grad = total.div_(divisor)
             replica.net.optimizer_.step()
             replica.net.optimizer_.zero_grad(set_to_none=True)
@@ -175,7 +176,7 @@ class NetBatch:
             self._restack(number, replica)
 
     def _restack(self, number: int, replica: Replica) -> None:
-        """Copy weights back into the stack where an optimizer has replaced them."""
+        """Copy weights back into the stack if an optimizer has replaced them."""
         for parameter, stacked in zip(replica.parameters, self._stack, strict=True):
             if parameter.data_ptr() != stacked[number].data_ptr():
                 stacked[number].copy_(parameter.data)
@@ -246,5 +247,5 @@ class NetBatch:
 
 
 def _rows_of(values: torch.Tensor, rows: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Return some rows, gathered on the device where the values are."""
+    """Return some rows, gathered on the device that holds the values."""
     return values.index_select(0, rows.to(values.device)).to(device)

@@ -1,9 +1,9 @@
-"""Sums of clipped gradients of many nets at once, each net on records of its own.
+"""Sums of clipped gradients of many nets at once, each net on its own records.
 
 A layer's inputs are stacked over all nets: (nets, records, ...). The gradient of one record's loss
 by the weights of a linear layer is the outer product of its slope (the derivative of the loss by
-the layer's outputs) and its input. So its norm is a product of two norms, and a sum of gradients,
-each scaled by its own factor, is one product of matrices: the gradient of a single record is never
+the layer's outputs) and its input. So its norm is a product of two norms. A sum of gradients, each
+scaled by its own factor, is one product of matrices: the gradient of a single record is never
 computed. For convolutions it is computed, as a sum over patches.
 """
 
@@ -26,7 +26,7 @@ from skdptune.neural_network._modules import (
     ToImages,
 )
 
-# Layers without parameters that treat records one by one, whatever their settings.
+# Layers without parameters that treat records independently, whatever their settings.
 _PER_RECORD = (
     nn.AvgPool2d,
     nn.ELU,
@@ -57,7 +57,7 @@ class PlainLayer:
     Attributes
     ----------
     layer : torch.nn.Module
-        Taken from one net, applied for all.
+        The layer of one net, applied for all nets.
     """
 
     layer: nn.Module
@@ -82,7 +82,7 @@ class StackedLinear:
 
     @classmethod
     def of(cls, layer: nn.Module, weight: int, bias: int | None) -> StackedLinear | None:
-        """Return the stacked form of a layer; None if it is of another kind."""
+        """Return the stacked form of a layer; None for other kinds of layers."""
         return cls(weight, bias) if type(layer) is nn.Linear else None
 
     def features(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -139,7 +139,7 @@ class StackedConv2d:
 
     @classmethod
     def of(cls, layer: nn.Module, weight: int, bias: int | None) -> StackedConv2d | None:
-        """Return the stacked form of a layer; None if it is of another kind."""
+        """Return the stacked form of a layer; None for other kinds of layers."""
         if type(layer) is not nn.Conv2d or layer.groups != 1 or layer.padding_mode != "zeros":
             return None
         if isinstance(layer.padding, str):
@@ -170,9 +170,9 @@ class StackedConv2d:
     def gradients(self, features: torch.Tensor, slopes: torch.Tensor) -> Stack:
         """Return the records' gradients.
 
-        The numbers that are clipped and added must be the ones whose norm is taken. In a sum over
-        patches and records at once, large patches of one record, which cancel each other in its
-        own gradient, would absorb what other records add, by rounding.
+        The numbers whose norm is computed must be the ones that are clipped and added. In a sum
+        over patches and records at once, large patches of one record, which cancel each other in
+        its own gradient, would absorb by rounding what other records add.
 
         Notes
         -----
@@ -195,9 +195,9 @@ class StackedConv2d:
 
 
 def _squared_length(vectors: torch.Tensor) -> torch.Tensor:
-    """Return squared lengths, not below the true ones where small squares underflow to zero.
+    """Return squared lengths, never below the true ones if small squares underflow to zero.
 
-    A factor of zero would hide the size of the other factor, and so a gradient to be clipped.
+    A factor of zero would hide the size of the other factor, and thereby a gradient to clip.
 
     Notes
     -----
@@ -212,7 +212,7 @@ Layer = PlainLayer | TrainedLayer
 
 
 def is_simple(module: nn.Module) -> bool:
-    """Return whether a module is fully described by its parts: no hooks, no shared parameters."""
+    """Return whether the parts describe a module fully: no hooks, no shared parameters."""
     for part in module.modules():
         if any(getattr(part, name, None) for name in _HOOKS) or "forward" in vars(part):
             return False
@@ -223,7 +223,7 @@ def is_simple(module: nn.Module) -> bool:
 
 
 def layers_of(module: nn.Module) -> list[Layer] | None:
-    """Return the layers of a plain sequence of known ones; None for any other module."""
+    """Return the layers of a plain sequence of known layers; None for any other module."""
     if not is_simple(module):
         return None
     parameters = list(module.parameters())
@@ -243,7 +243,7 @@ def layers_of(module: nn.Module) -> list[Layer] | None:
 
 
 def may_have_layers(module: Any) -> bool:
-    """Return whether `layers_of` may find layers in what a net is given as its module."""
+    """Return whether `layers_of` may find layers in the module argument of a net."""
     if isinstance(module, nn.Module) and not isinstance(module, SizedModule):
         return layers_of(module) is not None
     kind = module if isinstance(module, type) else type(module)
@@ -257,7 +257,7 @@ def has_only_linear_layers(module: nn.Module) -> bool:
 
 
 def _sequence(module: nn.Module) -> Iterator[nn.Module | None]:
-    """Yield the layers in the order in which they are applied; None in place of unknown ones."""
+    """Yield the layers in the order in which they are applied; None for unknown layers."""
     if type(module) is nn.Sequential:
         for layer in module:
             yield from _sequence(layer)
@@ -279,7 +279,7 @@ def _layer_of(layer: nn.Module | None, positions: dict[int, int]) -> Layer | Non
     return StackedLinear.of(layer, *indices) or StackedConv2d.of(layer, *indices)
 
 
-# Opacus's own, so that nets come out as they do one by one.
+# The constant of Opacus, so that results equal those of separate trainings.
 _CLIPPING_FLOOR = 1e-6
 _TOLERANCE = 1e-3
 
@@ -289,7 +289,7 @@ LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 def clipping_factors(
     squared_norms: torch.Tensor, present: torch.Tensor, norms: torch.Tensor
 ) -> torch.Tensor:
-    """Return the factors that clip gradients: 0 for one that is not finite, and for padding."""
+    """Return the factors that clip gradients: 0 for padding and for gradients not finite."""
     factors = (norms[:, None] / (squared_norms.sqrt() + _CLIPPING_FLOOR)).clamp(max=1.0)
     return torch.where(present & squared_norms.isfinite(), factors, 0.0)
 
@@ -300,12 +300,12 @@ class ClosedFormGradients:
     Parameters
     ----------
     layers : list
-        What `layers_of` returns.
+        The result of `layers_of`.
     losses : callable
         One loss per record, from outputs and targets.
     is_separable : bool
-        Whether losses are sure to treat records one by one, so that those of all nets can be
-        found in one call.
+        Whether losses certainly treat records independently, so that those of all nets can be
+        computed in one call.
 
     Attributes
     ----------
@@ -394,7 +394,7 @@ class ClosedFormGradients:
 
 
 def _zeroed(values: torch.Tensor, invalid: torch.Tensor) -> torch.Tensor:
-    """Return values with zeros in place of invalid records'."""
+    """Return values with zeros for invalid records."""
     return values.masked_fill(invalid.reshape(*invalid.shape, *[1] * (values.ndim - 2)), 0.0)
 
 
@@ -405,7 +405,7 @@ def stacked_gradients(
     target: torch.Tensor,
     is_separable: bool = False,
 ) -> ClosedFormGradients | None:
-    """Return what computes the gradients of modules of one structure; None without closed form.
+    """Return an object that computes the gradients of modules of one structure, or None.
 
     Parameters
     ----------
@@ -414,16 +414,17 @@ def stacked_gradients(
     losses : callable
         One loss per record, from outputs and targets.
     record, target : tensor
-        A synthetic record and target, to compare gradients on.
+        A synthetic record and target, on which gradients are compared.
     is_separable : bool, default=False
-        Whether losses are sure to treat records one by one.
+        Whether losses certainly treat records independently.
 
     Notes
     -----
     Theorem U2.
 
-    Whatever is returned gave each module's own gradient on the synthetic record. So None is
-    returned for a module that does more than its layers say.
+    A returned object reproduced each module's own gradient on the synthetic record. None is
+    therefore returned for a module that does more than its layers imply, and for one without a
+    closed form.
     """
     layers = layers_of(modules[0])
     if layers is None:
@@ -444,7 +445,7 @@ def _agrees(
     record: torch.Tensor,
     target: torch.Tensor,
 ) -> bool:
-    """Return whether what is computed for a record is each module's own gradient."""
+    """Return whether the computed gradients of a record equal each module's own gradient."""
     size = len(modules)
     present = torch.ones(size, 1, dtype=torch.bool, device=record.device)
     try:

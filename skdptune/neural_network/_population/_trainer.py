@@ -1,4 +1,4 @@
-"""Training of many nets at once: grouping, memory, and what happens when one fails."""
+"""Training of many nets at once: grouping, memory, and the handling of failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from skdptune.neural_network._private_net import PrivateNet
 
 _DEFAULT_MEMORY = 1 << 30
-# Criteria that are sure to treat records one by one.
+# Criteria that certainly treat records independently.
 _SEPARABLE_CRITERIA = (
     nn.BCEWithLogitsLoss,
     nn.CrossEntropyLoss,
@@ -44,43 +44,43 @@ _SEPARABLE_CRITERIA = (
     nn.MSELoss,
     nn.SmoothL1Loss,
 )
-# Weights, their sums, noise and gradients, and the state of optimizers.
+# Copies of the weights: weights, sums, noise, gradients, and the state of optimizers.
 _COPIES_OF_WEIGHTS = 7
 # Copies of the values of a pass: values, slopes and scaled slopes.
 _COPIES_OF_VALUES = 2
-# Batches of records may be padded to no more than this many times their length.
+# Batches of records may be padded to at most this multiple of their length.
 _LARGEST_PADDING = 2.0
 
 
 class PopulationTrainer:
-    """Fits many private neural nets at once, each as its own `fit` would.
+    """Fit many private neural nets at once, each as its own `fit` would.
 
-    Use it to train many settings on the same data in a fraction of the time of one fit after
-    another; the searches of this package do so by themselves.
+    Use it to train many settings on the same data in a fraction of the time of successive fits.
+    The searches of this package use it automatically.
 
     Parameters
     ----------
     max_memory : int, optional
-        Bytes of memory, on the device of the nets, for all that training adds to the data
-        themselves. By default 2^30 on a CPU, and half of what is free on a GPU. A net that needs
-        more by itself is trained alone, record by record.
+        Bytes of memory, on the device of the nets, for all that training adds to the data. By
+        default 2^30 on a CPU, and half of the free memory on a GPU. A net that needs more on its
+        own is trained separately, record by record.
 
     Notes
     -----
     Theorem U2.
 
-    Every net comes out with the distribution that `fit` gives it by itself, and with a seed with
-    the same weights but for rounding: its batches come from its own random draws, its gradients
-    are clipped to its own norm, and its noise comes from its own generator. Given the data the
-    nets are independent, as theorems on private selection need runs to be.
+    Every net has the distribution that a separate `fit` gives it, and with a seed the same weights
+    up to rounding. Its batches come from its own random draws, its gradients are clipped to its
+    own norm, and its noise comes from its own generator. Given the data the nets are independent,
+    as theorems on private selection require.
 
-    Nets are trained together whose modules are sequences of linear layers, convolutions and known
-    layers without parameters (as in `MLP`, `SmallCNN`, `LogisticHead`). Weights of those of one
-    structure are stacked, and gradients found in closed form; ``grad_sample_mode`` is not used.
-    Nets of different structures, and batches of very different sizes, are trained in turn. Any
-    other net is trained by itself, as by `fit`: one with another module, with layers that share
-    parameters, hooks, callbacks other than schedules of the learning rate, or of a subclass. If
-    one net fails, those trained with it start again, from the same random draws.
+    Nets can be trained together if their modules are sequences of linear layers, convolutions and
+    known layers without parameters (as in `MLP`, `SmallCNN`, `LogisticHead`). Weights of nets with
+    the same structure are stacked, and gradients are computed in closed form; ``grad_sample_mode``
+    is not used. Nets of different structures, and batches of very different sizes, are trained in
+    turn. Any other net is trained separately, as by `fit`: one with another module, with layers
+    that share parameters, hooks, callbacks other than schedules of the learning rate, or of a
+    subclass. If one net fails, those trained with it start again, from the same random draws.
 
     Examples
     --------
@@ -114,8 +114,9 @@ class PopulationTrainer:
         X, y
             As for `fit` of each.
         return_exceptions : bool, default=False
-            Whether to return the exception of a net whose training fails (as by weights that are
-            not finite) in its place, instead of raising it. Bad parameters are always raised.
+            Whether to return the exception of a net whose training fails (for example because
+            weights are not finite) in its place, instead of raising it. Bad parameters are always
+            raised.
 
         Returns
         -------
@@ -157,7 +158,10 @@ class PopulationTrainer:
             raise ValueError("nets must be different objects; got one twice. Use clone.")
 
     def _batches_of_nets(self, jobs: list[_Job]) -> list[list[_Job]]:
-        """Return lists of jobs whose nets can be trained together; started, but for those left."""
+        """Return lists of started jobs whose nets can be trained together.
+
+        Jobs in no list are not started.
+        """
         groups: dict[Any, list[_Job]] = {}
         for job in jobs:
             if not can_train_together(job.net):
@@ -175,7 +179,7 @@ class PopulationTrainer:
         return [batch for group in unshared for batch in self._split(group)]
 
     def _split(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
-        """Yield lists of jobs of one structure that keep within padding and memory."""
+        """Yield lists of jobs of one structure that respect the limits of padding and memory."""
         batch: list[_Job] = []
         for job in sorted(jobs, key=lambda job: job.run.plan.batch_size):
             half = _memory(self.max_memory, torch.device(job.net.device)) // 2
@@ -189,10 +193,10 @@ class PopulationTrainer:
             yield batch
 
     def _train(self, jobs: list[_Job]) -> None:
-        """Train nets of one structure together; if one fails, in halves, and at last alone.
+        """Train nets of one structure together; after a failure in halves, then one by one.
 
-        Every attempt is made from the same random draws, so that the outcome of a net is a
-        function of its own draws, whatever happens to the others.
+        Every attempt uses the same random draws, so that the result of a net is a function of its
+        own draws, whatever happens to the others.
         """
         outcomes = _outcome(self._train_together, jobs)
         if isinstance(outcomes, BaseException) and len(jobs) > 1:
@@ -204,7 +208,7 @@ class PopulationTrainer:
                 job.outcome = outcome
 
     def _train_together(self, jobs: list[_Job]) -> list[Any] | None:
-        """Return the outcomes for nets of one structure; None without a closed form."""
+        """Return the results for nets of one structure; None without a closed form."""
         runs = [job.take_start() for job in jobs]
         first, device = jobs[0].net, torch.device(jobs[0].net.device)
         X, targets = runs[0].X, runs[0].targets
@@ -237,11 +241,11 @@ class _Job:
     ----------
     net : PrivateNet
     run : TrainingRun
-        Never advanced: every attempt works on a restarted copy.
+        The training run; it is never advanced, since every attempt works on a restarted copy.
     started : TrainingRun or None
-        The run of a start that no training has used yet.
+        A started run that no training has used yet.
     outcome : object
-        The fitted net, or the exception of its fit; None before.
+        The fitted net, or the exception of its fit; None before the fit.
     """
 
     net: PrivateNet
@@ -250,14 +254,14 @@ class _Job:
     outcome: Any = None
 
     def start(self) -> TrainingRun:
-        """Start the net afresh, always from the same random draws, and return the rest of them."""
+        """Restart the net, always with the same random draws, and return the rest of them."""
         run = self.run.restarted()
         with self.net._seeded_torch(run.rng):
             self.net._start(run)
         return run
 
     def take_start(self) -> TrainingRun:
-        """Return the run of a start; the one that grouping made serves the first training."""
+        """Return a started run; the one from the grouping is used by the first training."""
         started, self.started = self.started, None
         return self.start() if started is None else started
 
@@ -267,7 +271,7 @@ class _Job:
 
 
 def _jobs(nets: list[PrivateNet], X: Any, y: Any) -> list[_Job | BaseException]:
-    """Return each net with its training run, or the exception with which it refuses the data."""
+    """Return each net with its training run, or the exception by which it refuses the data."""
     jobs: list[_Job | BaseException] = []
     first: TrainingRun | None = None
     for net in nets:
@@ -275,7 +279,7 @@ def _jobs(nets: list[PrivateNet], X: Any, y: Any) -> list[_Job | BaseException]:
         if isinstance(run, BaseException):
             jobs.append(run)
             continue
-        # One copy of equal tensors is enough for all.
+        # One copy of equal tensors is enough for all nets.
         first = first or run
         records, targets = _shared(first.X, run.X), _shared(first.targets, run.targets)
         jobs.append(_Job(net, replace(run, X=records, targets=targets)))
@@ -289,7 +293,7 @@ def _shared(first: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 def _shared_callbacks(jobs: Iterable[_Job]) -> set[int]:
     """Return the ids of callbacks that more than one net holds.
 
-    A callback keeps what it learns from one training, and must not be notified of two at once.
+    A callback keeps information from one training, and must not be notified of two at once.
     """
     counts = Counter(id(callback) for job in jobs for _, callback in job.net.callbacks_)
     return {number for number, count in counts.items() if count > 1}
@@ -337,15 +341,15 @@ def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 _COMPARED_BY_VALUE = (bool, int, float, str, bytes, type(None), type, torch.dtype, torch.device)
-# What torch itself keeps of a module.
+# Attributes that torch itself keeps in a module.
 _TORCH_ATTRIBUTES = frozenset(vars(nn.Module()))
 
 
 def can_train_together(net: PrivateNet) -> bool:
-    """Return whether a net is of a kind that may be trained with others, before it is started.
+    """Return whether a net may be trained with others, judged before it is started.
 
-    A subclass may do otherwise in any step, and a user's own callback may keep what it learns
-    from one training, so that it must not be notified of two at once.
+    A subclass may change any step. A user's own callback may keep information from one training,
+    so it must not be notified of two at once.
     """
     if not vars(type(net)).get("_can_train_together", False) or not may_have_layers(net.module):
         return False
@@ -357,20 +361,20 @@ def can_train_together(net: PrivateNet) -> bool:
 def grouping_key(net: PrivateNet) -> Hashable | None:
     """Return a key that is equal for nets of the same structure: modules, criteria and losses.
 
-    None for a net that must be trained by itself: one whose module is no plain sequence of known
-    layers, with hooks, or whose optimizer holds other parameters than its module.
+    None for a net that must be trained separately: its module is not a plain sequence of known
+    layers, or has hooks, or its optimizer holds other parameters than its module.
 
     Parameters
     ----------
     net : PrivateNet
-        Started.
+        A started net.
 
     Notes
     -----
     Theorem U2.
 
-    Settings of layers are compared by value where they are plain, and else by identity: in doubt
-    two nets are not trained together, which costs time and nothing more.
+    Settings of layers are compared by value if they are plain, else by identity. In doubt two nets
+    are not trained together, which only costs time.
     """
     if layers_of(net.module_) is None or not is_simple(net.criterion_):
         return None
@@ -391,7 +395,7 @@ def _structure_of(module: nn.Module) -> Hashable:
     entries: list[Hashable] = [
         (name, type(part), tuple(_settings(part))) for name, part in module.named_modules()
     ]
-    # The same part in several places is another structure than several equal parts.
+    # One part in several places is a different structure from several equal parts.
     places: dict[int, int] = {}
     for name, part in module.named_modules(remove_duplicate=False):
         entries.append((name, places.setdefault(id(part), len(places))))
