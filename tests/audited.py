@@ -510,6 +510,7 @@ def searches() -> dict[str, Case]:
         n_iter_distribution=one_run,
         tuning_fraction=None,
         score_epsilon=8.0,
+        try_own_values=False,
         **common,
     )
     by_folds = flat(
@@ -524,6 +525,7 @@ def searches() -> dict[str, Case]:
     )
     # The record goes to validation by the one rule, and trains by the other.
     of_one = {"n_iter_distribution": one_run, "tuning_fraction": None} | common
+    of_one["try_own_values"] = False
     held_out = flat(
         DPRandomSearchCV,
         CutOnly(noise=50.0),

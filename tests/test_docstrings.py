@@ -16,7 +16,8 @@ MODELS = {
     for name, kind in found_in(folder).items()
 }
 # Parameters without a default that must be given, or must be None.
-WITHOUT_DEFAULT = {"components", "target_bound", "train_split"}
+# Their defaults differ between the classes that share the text.
+WITHOUT_DEFAULT = {"components", "lr", "target_bound", "train_split"}
 
 
 def described(kind: type) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import SEEDED
 from skdptune.base._recording import PrivacyWarning, record_fits
+from skdptune.base._tuning import budget_owners
 from skdptune.ledger import PrivacyLedger
 from skdptune.ledger._shared import ADD_OR_REMOVE
 
@@ -113,6 +114,10 @@ class PrivateEstimatorMixin:
         return epsilon, self._checked_delta()
 
     def _checked_delta(self) -> float:
+        own: Any = self
+        if own.delta is None and hasattr(own, "estimator"):
+            # In the form that searches expect: the delta of the estimator inside.
+            return float(budget_owners(own)[0].delta or 0.0)
         return check_real(self.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
 
     def _public_size(self, n_samples: int) -> int:
@@ -123,20 +128,20 @@ class PrivateEstimatorMixin:
 
     def _warn_of_large_delta(self, n_samples: int) -> None:
         """Warn if delta is so large that a whole record could be published."""
-        warn_of_large_delta(self.delta, n_samples, stacklevel=4)
+        warn_of_large_delta(self._checked_delta(), n_samples, stacklevel=4)
 
     def _make_report(
         self, profile: PrivacyProfile, assumptions: tuple[str, ...] = ()
     ) -> PrivacyReport:
         """Return the report to be stored as ``privacy_``."""
         seeded = (SEEDED,) if self.random_state is not None else ()
-        asked = self.epsilon
-        cost = profile.epsilon(self.delta)
+        asked, delta = self.epsilon, self._checked_delta()
+        cost = profile.epsilon(delta)
         if asked is None or not math.isfinite(asked) or cost > asked:
             asked = None
         return PrivacyReport(
             profile,
-            self.delta,
+            delta,
             epsilon=asked,
             name=type(self).__name__,
             assumptions=(*assumptions, *seeded),

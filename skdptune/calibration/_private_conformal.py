@@ -93,8 +93,8 @@ TEXT = {
     "budget": """\
 epsilon : float, default=1.0
     Privacy budget of the fit and the quantile together; infinite for no noise.
-delta : float, default=1e-5
-    Delta of the budget, far below 1 over the number of records.
+delta : float, optional
+    Delta of the budget, far below 1 over the number of records. By default, that of the estimator.
 coverage : float, default=0.9
     Share of new records to cover, in (0, 1).
 calibration_fraction : float, optional
@@ -202,6 +202,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     _model_prefix: ClassVar[str] = "estimator__"
 
     estimator: Any
+    delta: float | None  # type: ignore[assignment]
     coverage: float
     calibration_fraction: float | None
 

@@ -205,12 +205,6 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
             self.share, name="share", lower=0.0, upper=1.0, lower_open=True, upper_open=True
         )
 
-    def _checked_delta(self) -> float:
-        if self.delta is not None:
-            return super()._checked_delta()
-        # In the form that searches expect: the delta of the estimator.
-        return float(budget_owners(self)[0].delta or 0.0)
-
     def _is_precise(self, scale: float, n_samples: int) -> bool:
         """Return whether there are enough records for the noise; may raise an error if not."""
         return True

@@ -161,4 +161,9 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
     if "target_bound" in is_open - set(known) and not hasattr(estimator, "_has_optional_bound"):
         has_labels = "classes" in known
         raise ValueError(_LABELS_FOR_NUMBERS if has_labels else _NO_BOUND)
-    return {f"{prefix}{name}": value for name, value in known.items() if name in is_open}
+    found = {f"{prefix}{name}": value for name, value in known.items() if name in is_open}
+    if prefix:
+        # What the wrapper itself leaves open, such as the range that intervals stay in.
+        outer = own_parameters(estimator).items()
+        found |= {name: known[name] for name, value in outer if value is None and name in known}
+    return found

@@ -255,9 +255,9 @@ EXAMPLES = [
     Example(
         "SKP014",
         "tip",
-        SPACE,
-        random_search(space={"C": [0.1, 1.0]}),
-        # It tries the estimator as it is by itself.
+        'DPGridSearchCV.param_grid["C"]',
+        DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0, strategy="compose"),
+        # A table tries the estimator's own values in addition.
         DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0),
     ),
     Example(

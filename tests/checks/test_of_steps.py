@@ -175,8 +175,8 @@ def places(search: Any) -> list[str]:
         ({"C": uniform(0.1, 1.0)}, []),
         ({"C": [1.0]}, ["param_distributions"]),
         ([{"C": [1.0]}, {"C": [None, 1.0]}], ["param_distributions"]),
-        ({"C": [0.1, 1.0]}, ['param_distributions["C"]']),
-        ({"C": np.array([0.1, 1.0])}, ['param_distributions["C"]']),
+        ({"C": [0.1, 1.0]}, []),
+        ({"C": np.array([1.0])}, ["param_distributions"]),
         ({"C": [1.0], "tol": uniform(0.0, 1e-3)}, ['param_distributions["C"]']),
         ({"none": [1.0, 2.0]}, []),
         (None, []),
@@ -195,6 +195,14 @@ def test_table_tries_own_values_by_itself(selection: str) -> None:
     if tries:
         changed(search, try_own_values=False)
         assert places(search) == ['param_grid["C"]']
+
+
+@pytest.mark.parametrize("values", [[0.1, 1.0], np.array([0.1, 1.0])], ids=["listed", "array"])
+def test_random_search_tries_own_values_unless_it_is_told_not_to(values: Any) -> None:
+    search = random_search(space={"C": values})
+    assert places(search) == []
+    changed(search, try_own_values=False)
+    assert places(search) == ['param_distributions["C"]']
 
 
 def test_ledger_that_is_in_use_adds_up_what_is_tuned_by_hand() -> None:
