@@ -539,7 +539,7 @@ def audits() -> Values:
 
 
 @cache
-def curves():
+def fitted_curves():
     """Return a classifier whose curves are released, with hardly any noise."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 2))
@@ -567,7 +567,7 @@ SPECIAL: dict[str, Callable[[], Values]] = {
         "granularity": [0.01, 0.25],
     },
     "HoldOut": lambda: {"comparison": ["==", ">=", "in"], "value": [1.0, [1.0]], "share": [0.2]},
-    "ScoreCurvesDisplay": lambda: {"curves": [curves()]},
+    "ScoreCurvesDisplay": lambda: {"curves": [fitted_curves()]},
     "LedgerDisplay": lambda: {
         "usage": [PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=0.0).usage()],
         "epsilon": [1.0],
