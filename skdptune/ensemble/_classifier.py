@@ -44,7 +44,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         Weights of classes, by which the residuals of their records are multiplied; classes that
         are not named have weight 1. They must be public numbers, not counted in the data. They are
         divided by the largest weight, so that no record's influence grows and the cost stays the
-        same. For a rare class use `skdptune.calibration.PrivateThreshold` instead.
+        same. For a rare class use `PrivateThreshold` instead.
     {boosting}
 
     Attributes

@@ -45,7 +45,7 @@ classes : sequence, optional
     public; "objective", "output" and "psgd" then accept only two labels.
 class_weight : mapping of class to float, optional
     Weights of classes, by which the losses of their records are multiplied; classes that are not
-    named have weight 1. For a rare class use `skdptune.calibration.PrivateThreshold` instead.
+    named have weight 1. For a rare class use `PrivateThreshold` instead.
     Weights must be public numbers, not counted in the data. Unlike in scikit-learn, they are
     divided by the largest weight, so that no record's influence grows and the cost stays the same.
     For the model of scikit-learn, multiply `C` by the largest weight. "preconditioned", "sgd" and

@@ -82,7 +82,7 @@ class_weight : mapping of class to float, optional
     Weights of classes, by which the clipped gradients of their records are multiplied; classes
     that are not named have weight 1. They must be public numbers, not counted in the data. They
     are divided by the largest weight, so that no record's influence grows and the cost stays the
-    same. For a rare class use `skdptune.calibration.PrivateThreshold` instead.""",
+    same. For a rare class use `PrivateThreshold` instead.""",
     "components": """\
 **components
     Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.""",

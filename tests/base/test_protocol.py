@@ -25,7 +25,7 @@ ASKED = re.compile(
 # Asked of tables, distributions, joblib's backends, diffprivlib's models, and searches themselves.
 NOT_OF_ESTIMATORS = {
     *("__len__", "columns", "column_names", "iloc", "dtype", "dtypes", "kind", "reindex"),
-    *("schema", "tz"),
+    *("schema", "tz", "estimator"),
     "select_dtypes",
     *("categories", "na_value", "name"),
     "shape",

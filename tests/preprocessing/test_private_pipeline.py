@@ -89,6 +89,7 @@ def test_regression_knows_norm_and_bound(kind) -> None:
 
 
 def test_nets_and_boosting_know_the_range_of_targets() -> None:
+    pytest.importorskip("torch")
     nets = pytest.importorskip("skdptune.neural_network", exc_type=ImportError)
     for kind in (nets.DPNeuralNetRegressor, DPExplainableBoostingRegressor):
         assert make_private_pipeline(kind(), NUMBERS)[-1].target_bound == (-50.0, 100.0)
