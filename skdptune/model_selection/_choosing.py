@@ -551,7 +551,7 @@ def tail_factor(kind: str) -> float:
 def kept_in_words(outlook: TableOutlook) -> str:
     """Return the sentence that says when the unchanged estimator is kept."""
     return (
-        "The estimator as it is is kept unless the score of another candidate is higher by "
+        "The estimator's own parameters are kept unless another candidate scores higher by "
         f"{outlook.gain_in_words}: the chance that a worse one is chosen is at most 5 %."
     )
 
