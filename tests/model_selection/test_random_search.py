@@ -45,7 +45,7 @@ def test_one_more_run_is_planned_and_shown() -> None:
     plan = made.plan(400, 3)
     assert plan.row.expected_fits == pytest.approx(4)
     assert "and one run of the estimator as it is" in str(plan.report)
-    assert "is kept unless the score of another candidate is higher by" in str(plan)
+    assert "are kept unless another candidate scores higher by" in str(plan)
     made.fit(X, Y)
     assert [row["quality"] for row in made.cv_results_["params"]][0] == 0.5
     assert len(made.cv_results_["params"]) == 2
