@@ -41,7 +41,7 @@ from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -97,7 +97,7 @@ def linear_models() -> dict[str, Subject]:
                 lambda kind=kind, solver=solver, more=settings: kind(solver=solver, **more),
                 1.0,
             )
-    kinds = (NoisyStatisticsRidge, AdaSSPLinearRegression, OutputPerturbationLinearRegression)
+    kinds = (DPRidge, AdaSSPLinearRegression, OutputPerturbationLinearRegression)
     kinds += (OPSLinearRegression, PTRLinearRegression, AdaOPSLinearRegression)
     for kind in kinds:
         strong = kind in (OutputPerturbationLinearRegression, OPSLinearRegression)

@@ -4,7 +4,7 @@
         [--seeds 20] [--fraction 0.2]
 
 Each seed splits a data set anew into rows to fit and rows to test on. Regressions are by
-`NoisyStatisticsRidge` on standardised columns and targets of at most 3 deviations; classifications
+`DPRidge` on standardised columns and targets of at most 3 deviations; classifications
 of people by the default `DPLogisticRegression` behind a schema. Beside them is split conformal
 prediction without privacy, with scikit-learn's `RidgeCV` and `LogisticRegression` and a fifth of
 the rows held out. A width is the mean of an interval in deviations of the target, a size the mean
@@ -29,7 +29,7 @@ from utility_problems import PROBLEMS, TARGET_BOUND, Fold
 
 from skdptune import set_config
 from skdptune.calibration import PrivateConformalClassifier, PrivateConformalRegressor
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.preprocessing import TableEncoder, make_private_pipeline
 
 DELTA = 1e-6
@@ -73,7 +73,7 @@ def of_sets(sets: np.ndarray, y: np.ndarray, classes: np.ndarray) -> Figures:
 def private_intervals(fold: Fold, task: Task) -> Figures:
     """Return the figures of private intervals."""
     model = PrivateConformalRegressor(
-        NoisyStatisticsRidge(target_bound=TARGET_BOUND),
+        DPRidge(target_bound=TARGET_BOUND),
         epsilon=task.epsilon,
         delta=DELTA,
         coverage=task.coverage,

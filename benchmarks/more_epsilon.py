@@ -25,7 +25,7 @@ from skdptune.ensemble import DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -36,7 +36,7 @@ DELTA = 1e-5
 EPSILONS = tuple(0.25 * 2.0 ** (step / 2.0) for step in range(13))
 DATA = [name for name, problem in PROBLEMS.items() if problem.regression]
 LINEAR = (
-    NoisyStatisticsRidge,
+    DPRidge,
     AdaSSPLinearRegression,
     AdaOPSLinearRegression,
     OPSLinearRegression,

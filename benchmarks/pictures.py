@@ -199,7 +199,7 @@ def regressions() -> Lines:
         for place, name in enumerate(names):
             values[name] = [number(re.split(r" / ", cell)[place]) for cell in row[2:]]
     shown = {
-        "noisy sums, default": "NoisyStatisticsRidge",
+        "noisy sums, default": "DPRidge",
         "AdaSSP": "AdaSSP",
         "PTR, alpha 2.5 (untuned)": "PTR, one sample",
         "OPS-balanced": "OPS-balanced",

@@ -25,7 +25,7 @@ from skdptune.accounting import Geometric, calibrate
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -100,9 +100,7 @@ def gaussian_budget(epsilon: float) -> tuple[float, float]:
     """Return the same for runs that cost as much as one Gaussian release."""
     distribution = Geometric(1.0 / MEAN_RUNS)
     found = calibrate(
-        lambda own: (
-            NoisyStatisticsRidge(own, DELTA, **COMMON).privacy_profile(1000).selected(distribution)
-        ),
+        lambda own: DPRidge(own, DELTA, **COMMON).privacy_profile(1000).selected(distribution),
         epsilon,
         DELTA,
         parameter="budget",
@@ -148,9 +146,9 @@ def methods(epsilon: float):
             epsilon, DELTA, alpha=2.5, random_state=int(rng.integers(2**31)), **COMMON
         ).fit_statistics(sums),
         "noisy sums tuned, env.": lambda sums, validation, rng: tuned(
-            NoisyStatisticsRidge, gaussian_budget(epsilon), sums, validation, rng
+            DPRidge, gaussian_budget(epsilon), sums, validation, rng
         ),
-        "noisy sums, default": plain(NoisyStatisticsRidge),
+        "noisy sums, default": plain(DPRidge),
         "AdaSSP": plain(AdaSSPLinearRegression),
         "AdaOPS": plain(AdaOPSLinearRegression),
         "OPS-balanced": plain(OPSLinearRegression),

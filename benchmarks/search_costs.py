@@ -22,7 +22,7 @@ from scipy.stats import loguniform
 from sklearn.pipeline import Pipeline
 
 import skdptune
-from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -54,7 +54,7 @@ def pipeline() -> Pipeline:
 
 def regression() -> Any:
     """Return a private ridge regression."""
-    return NoisyStatisticsRidge(data_norm=1.0, target_bound=1.0)
+    return DPRidge(data_norm=1.0, target_bound=1.0)
 
 
 # Of each: how to make it, which parameter is searched, and which set its budget.

@@ -32,7 +32,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdptune import set_config
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_log_loss, neg_squared_error
 from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import make_private_pipeline
@@ -71,7 +71,7 @@ def problem(name: str) -> Problem:
     scores = ("accuracy", "log_loss")
     if name in NUMBERS:
         fold = NUMBERS[name].load()
-        model = NoisyStatisticsRidge(1.0, DELTA, target_bound=BOUND)
+        model = DPRidge(1.0, DELTA, target_bound=BOUND)
 
         def split(seed: int) -> Any:
             found = fold(seed)

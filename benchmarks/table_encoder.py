@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.preprocessing import Schema, make_private_pipeline
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -195,7 +195,7 @@ def print_numbers(seeds: int, solver: str) -> None:
                     )
                     if labels is y:
                         continue
-                    ridge = NoisyStatisticsRidge(epsilon, DELTA, random_state=seed)
+                    ridge = DPRidge(epsilon, DELTA, random_state=seed)
                     ridge = make_private_pipeline(ridge, schema, n_knots=n_knots)
                     guess = ridge.fit(X[train], y[train]).predict(X[test]).clip(-bound, bound)
                     shares.append(r2_score(y[test], guess))

@@ -7,10 +7,10 @@
 
 "newton": private Newton steps (Ganesh, Haghifam, Steinke and Thakurta 2023) beside the default of
 `DPLogisticRegression`. "mixing": iterative Hessian mixing (Lev and others 2026) beside
-`NoisyStatisticsRidge`, its one solution of the sums, and AdaSSP. "scaling": the linear scaling
+`DPRidge`, its one solution of the sums, and AdaSSP. "scaling": the linear scaling
 rule (Panda and others 2022) beside the default search, for "sgd". Ours are as they come; theirs
 are at their best of many settings, chosen on the test rows, which nobody could choose without
-paying. "steps": those of `NoisyStatisticsRidge` beside its one
+paying. "steps": those of `DPRidge` beside its one
 solution of the sums.
 """
 
@@ -36,7 +36,7 @@ from utility_problems import PROBLEMS, TARGET_BOUND, Fold, made_regression, of_n
 from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLogisticRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     SufficientStatistics,
 )
 from skdptune.mechanisms import noise_for_budget
@@ -46,7 +46,7 @@ NEWTON_DATA = ("cancer", "a9a 8k", "bike", "protein", "parkinsons", "made unscal
 REGRESSIONS: dict[str, Callable[[], Callable[[int], Fold]]] = {
     name: problem.load for name, problem in PROBLEMS.items() if problem.regression
 }
-# Those on which the rule for the steps of NoisyStatisticsRidge was not made.
+# Those on which the rule for the steps of DPRidge was not made.
 JUDGES: dict[str, Callable[[], Callable[[int], Fold]]] = {
     "digits as numbers": lambda: of_numbers(
         load_digits().data[:, load_digits().data.std(axis=0) > 1.0], load_digits().target
@@ -150,7 +150,7 @@ def mixing(folds: list[Fold], epsilon: float) -> Found:
     for seed, fold in enumerate(folds):
         norm = math.sqrt(fold.X.shape[1])
         sums = SufficientStatistics(norm, TARGET_BOUND, fit_intercept=False)
-        ridge = NoisyStatisticsRidge(
+        ridge = DPRidge(
             epsilon,
             DELTA,
             random_state=seed,
@@ -159,10 +159,10 @@ def mixing(folds: list[Fold], epsilon: float) -> Found:
             fit_intercept=False,
         )
         solved.append(r2(fold, ridge.fit_statistics(sums.update(fold.X, fold.y)).coef_))
-    return fitted(NoisyStatisticsRidge), {
+    return fitted(DPRidge), {
         "one solution": {"": solved},
         "AdaSSP": {"": fitted(AdaSSPLinearRegression)},
-        "ours, shorter target_bound": {b: fitted(NoisyStatisticsRidge, b) for b in (1.0, 2.0)},
+        "ours, shorter target_bound": {b: fitted(DPRidge, b) for b in (1.0, 2.0)},
         "mixing": found,
     }
 

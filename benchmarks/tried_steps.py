@@ -1,4 +1,4 @@
-"""Regressions on which the rule for the steps of `NoisyStatisticsRidge` was only checked.
+"""Regressions on which the rule for the steps of `DPRidge` was only checked.
 
 Few and many columns, targets with long tails, half of them zero, or a column of another data set.
 """

@@ -21,7 +21,7 @@ from utility_problems import TARGET_BOUND, Fold
 
 from skdptune import linear_model
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPRandomSearchCV
 
@@ -72,7 +72,7 @@ def own_model(task: Task, epsilon: float | None, **settings: Any) -> Any:
     """Return the model that the library recommends, as it comes but for some settings."""
     common = {"data_norm": task.fold.norm, "random_state": task.seed} | settings
     if task.regression:
-        return NoisyStatisticsRidge(epsilon, task.delta, target_bound=TARGET_BOUND, **common)
+        return DPRidge(epsilon, task.delta, target_bound=TARGET_BOUND, **common)
     return DPLogisticRegression(epsilon, task.delta, classes=task.labels, **common)
 
 

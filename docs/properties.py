@@ -32,7 +32,7 @@ COLUMNS = (
 THEOREMS = {
     "DPLogisticRegression": ("M0", "M1", "M2", "M3", "M4", "M5", "M6", "M7"),
     "DPLinearSVC": ("M0", "M1", "M2", "M3", "M4", "M5", "M6", "M7"),
-    "NoisyStatisticsRidge": ("L0", "L8", "L9", "L10", "L11"),
+    "DPRidge": ("L0", "L8", "L9", "L10", "L11"),
     "AdaSSPLinearRegression": ("L0", "L8", "L9"),
     "OutputPerturbationLinearRegression": ("L0", "L6", "L7"),
     "OPSLinearRegression": ("L0", "L1", "L6"),

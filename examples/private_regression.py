@@ -20,7 +20,7 @@ from matplotlib import pyplot as plt
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -54,7 +54,7 @@ print(f"read {sums.n_samples} rows once")
 # -------------------------
 # They differ in what the noise is added to.
 #
-# * *The sums.* :class:`~skdptune.linear_model.NoisyStatisticsRidge` and
+# * *The sums.* :class:`~skdptune.linear_model.DPRidge` and
 #   :class:`~skdptune.linear_model.AdaSSPLinearRegression` add noise to the sums, and solve a ridge
 #   regression on them. The first is the one to start with.
 # * *One posterior sample.* :class:`~skdptune.linear_model.OPSLinearRegression` draws the weights
@@ -69,7 +69,7 @@ print(f"read {sums.n_samples} rows once")
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 KINDS = (
-    NoisyStatisticsRidge,
+    DPRidge,
     AdaSSPLinearRegression,
     PTRLinearRegression,
     AdaOPSLinearRegression,
@@ -101,7 +101,7 @@ for kind in KINDS:
 # ``fit`` takes chunks as well. The report is a tree of what was released, and lists what is taken
 # to be public.
 
-model = NoisyStatisticsRidge(1.0, DELTA, random_state=0, **BOUNDS).fit(chunks())
+model = DPRidge(1.0, DELTA, random_state=0, **BOUNDS).fit(chunks())
 print(model.privacy_)
 print("weights:", model.coef_.round(3), "intercept:", round(float(model.intercept_), 3))
 

@@ -31,7 +31,7 @@ from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -266,12 +266,10 @@ def regressions() -> dict[str, Case]:
     strong = normal | {"alpha": 1e5}
     pure = strong | {"epsilon": 2.0, "delta": 0.0}
     return {
-        "NoisyStatisticsRidge": released_case(
-            NoisyStatisticsRidge(**normal | {"n_public": 100}), pair, TARGETS
-        ),
-        "NoisyStatisticsRidge, steps": steps_case(),
-        "NoisyStatisticsRidge, two targets": released_case(
-            NoisyStatisticsRidge(**normal), pair, np.column_stack([TARGETS, -TARGETS])
+        "DPRidge": released_case(DPRidge(**normal | {"n_public": 100}), pair, TARGETS),
+        "DPRidge, steps": steps_case(),
+        "DPRidge, two targets": released_case(
+            DPRidge(**normal), pair, np.column_stack([TARGETS, -TARGETS])
         ),
         "AdaSSPLinearRegression": released_case(AdaSSPLinearRegression(**normal), pair, TARGETS),
         "OutputPerturbationLinearRegression": fit_case(
@@ -298,7 +296,7 @@ def steps_case() -> Case:
     is then the same, whatever was released before.
     """
     pair = tuple(np.pad(rows, ((0, 0), (0, 24))) for rows in (TOGETHER, WITHOUT))
-    model = NoisyStatisticsRidge(**REGRESSION | {"epsilon": 8.0})
+    model = DPRidge(**REGRESSION | {"epsilon": 8.0})
     assert model.set_params(random_state=0).fit(pair[0], TARGETS).n_iter_ > 0
     return released_case(model, pair, TARGETS)
 

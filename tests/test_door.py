@@ -28,7 +28,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdptune.base._shared import finite_rows, read_targets, target_array, validate_records
 from skdptune.ensemble import DPExplainableBoostingClassifier
-from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from skdptune.metrics import accuracy, neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -304,7 +304,7 @@ def check_behind(door: Door, X: Any, y: Any, before: Any, constant: Any) -> None
         assert targets[PLACE] == constant
 
 
-CLASSIFIER, REGRESSOR = DPLogisticRegression(), NoisyStatisticsRidge(target_bound=1.0)
+CLASSIFIER, REGRESSOR = DPLogisticRegression(), DPRidge(target_bound=1.0)
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
@@ -568,7 +568,7 @@ ESTIMATORS: dict[str, Any] = {
     "boosting": DPExplainableBoostingClassifier(
         bounds=(-3, 3), random_state=0, classes=[False, True]
     ),
-    "ridge": NoisyStatisticsRidge(target_bound=1.0, random_state=0),
+    "ridge": DPRidge(target_bound=1.0, random_state=0),
     "bounds": make_pipeline(
         BoundedScaler(bounds=(-3, 3)),
         RowNormClipper(),
@@ -580,7 +580,7 @@ ESTIMATORS: dict[str, Any] = {
     ),
     "ranges": make_pipeline(
         DPMinMaxScaler(bounds=(-3, 3), random_state=0),
-        NoisyStatisticsRidge(target_bound=1.0, random_state=0),
+        DPRidge(target_bound=1.0, random_state=0),
     ),
 }
 

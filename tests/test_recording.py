@@ -36,7 +36,7 @@ ESTIMATORS = {
     "DPLinearSVC": ({"solver": "output"}, LABELS),
     **dict.fromkeys(
         (
-            *("AdaOPSLinearRegression", "AdaSSPLinearRegression", "NoisyStatisticsRidge"),
+            *("AdaOPSLinearRegression", "AdaSSPLinearRegression", "DPRidge"),
             *("OPSLinearRegression", "OutputPerturbationLinearRegression", "PTRLinearRegression"),
         ),
         (REGRESSION, TARGETS),

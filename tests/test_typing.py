@@ -14,12 +14,12 @@ from typing import assert_type
 import skdptune
 from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, ParetoFront, pareto_search
 from skdptune import AdaptiveTrials, DoublingThresholdSearchCV, DPAdaptiveSearchCV, RandomRuns
-from skdptune import DPNeuralNetClassifier, NoisyStatisticsRidge as RidgeOfRoot
+from skdptune import DPNeuralNetClassifier, DPRidge as RidgeOfRoot
 from skdptune import DPRandomSerachCV  # attr-defined
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.base import privacy_of, profile_of
 from skdptune.ensemble import DPExplainableBoostingClassifier as BoostingClassifier
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import make_bounded_scorer
 from skdptune.preprocessing import DPStandardScaler, Schema, TableEncoder, make_private_pipeline
 
@@ -30,8 +30,8 @@ assert_type(model.privacy_, PrivacyReport)
 assert_type(profile_of(model, n_samples=1000).epsilon(1e-5), float)
 DPLogisticRegression(epsilon="a")  # arg-type
 DPLogisticRegression(eps=1.0)  # call-arg
-assert_type(NoisyStatisticsRidge().fit([[0.0]], [0.0]), NoisyStatisticsRidge)
-NoisyStatisticsRidge(alpha="a")  # arg-type
+assert_type(DPRidge().fit([[0.0]], [0.0]), DPRidge)
+DPRidge(alpha="a")  # arg-type
 assert_type(BoostingClassifier(bounds=(0, 1)).fit([[0.0]], [0]), BoostingClassifier)
 BoostingClassifier(max_rounds="many")  # arg-type
 assert_type(DPStandardScaler(bounds=(0.0, 1.0)).fit([[0.0]]), DPStandardScaler)
@@ -72,7 +72,7 @@ DoublingThresholdSearchCV(model, space, delta="a")  # arg-type
 
 assert_type(skdptune.linear_model.DPLogisticRegression(), DPLogisticRegression)
 assert_type(skdptune.DPLogisticRegression(), DPLogisticRegression)
-assert_type(RidgeOfRoot(), NoisyStatisticsRidge)
+assert_type(RidgeOfRoot(), DPRidge)
 RidgeOfRoot(alpha="a")  # arg-type
 DPNeuralNetClassifier(epsilon="a")  # arg-type
 skdptune.linear  # attr-defined

@@ -26,7 +26,7 @@ _REGISTER = "If you know its cost, pass it to register_profile."
 _LINEAR = "skdptune.linear_model."
 _LOGISTIC = f"{_LINEAR}DPLogisticRegression"
 _SVC = f"{_LINEAR}DPLinearSVC"
-_RIDGE = f"{_LINEAR}NoisyStatisticsRidge(target_bound=...)"
+_RIDGE = f"{_LINEAR}DPRidge(target_bound=...)"
 _NET = "skdptune.neural_network.DPNeuralNet"
 _TREES = "skdptune.ensemble.DPExplainableBoosting"
 _TREES_FOR = {
@@ -451,7 +451,7 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
         "upper one; the means that an intercept needs spend epsilon / (n_features + 1) more than "
         "epsilon; and rows are not clipped without an intercept",
         f"{_ISSUES}105",
-        instead="Use skdptune.linear_model.NoisyStatisticsRidge(target_bound=...).",
+        instead="Use skdptune.linear_model.DPRidge(target_bound=...).",
     ),
     _of_diffprivlib(
         "LogisticRegression",

@@ -4,7 +4,7 @@ from skdptune.linear_model._classifiers import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._regression import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -16,7 +16,7 @@ __all__ = [
     "AdaSSPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
-    "NoisyStatisticsRidge",
+    "DPRidge",
     "OPSLinearRegression",
     "OutputPerturbationLinearRegression",
     "PTRLinearRegression",

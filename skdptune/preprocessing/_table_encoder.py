@@ -71,7 +71,7 @@ class TableEncoder(FreeTransformer):
     accuracy of 84.8 % with None, 85.4 % with 5 knots and 85.6 % with 9. scikit-learn reaches 85.3
     % on standardised columns without privacy. On seven numeric tables of 569 to 45,730 rows, 5
     knots gained 1.1 to 6.9 points over None, and lost 0.3 once; with about 5,000 rows or more, 9
-    knots gain another point. `NoisyStatisticsRidge` gained on two of five tables, and lost on
+    knots gain another point. `DPRidge` gained on two of five tables, and lost on
     those with few rows or a linear target. Rows of norm 1 (features divided by `data_norm`) lost
     0.1 points at epsilon = 1 and 0.3 at 0.5. Rows clipped to two thirds of `data_norm` gained
     nothing (``benchmarks/table_encoder.py``).

@@ -14,7 +14,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.audit import audit_epsilon, worst_canary
 from skdptune.base import register_profile
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
-from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler, RowNormClipper
 
@@ -29,8 +29,8 @@ LABELS = {"classes": ["no", "yes", "zero"]}
         (DPLogisticRegression(solver="objective", **LABELS), math.sqrt(4.0)),
         (DPLogisticRegression(delta=0.0, data_norm=3.0, **LABELS), 3.0),
         (DPLogisticRegression(solver="sgd", max_grad_norm=0.5, **LABELS), 1.5),
-        (NoisyStatisticsRidge(data_norm=2.0, target_bound=1.0), 2.0),
-        (make_pipeline(RowNormClipper(0.7), NoisyStatisticsRidge(target_bound=1.0)), 0.7),
+        (DPRidge(data_norm=2.0, target_bound=1.0), 2.0),
+        (make_pipeline(RowNormClipper(0.7), DPRidge(target_bound=1.0)), 0.7),
     ],
 )
 def test_rows_are_as_long_as_they_may_be(estimator, length):
@@ -100,7 +100,7 @@ ESTIMATORS = {
     "pipeline": (PIPELINE, Y),
     "stateless": (make_pipeline(FunctionTransformer(), LOGISTIC), Y),
     "search": (DPGridSearchCV(LOGISTIC, {"C": [0.1, 1.0]}, epsilon=2.0, delta=1e-5), Y),
-    "regression": (NoisyStatisticsRidge(4.0, data_norm=1.0, target_bound=1.0), X[:, 0]),
+    "regression": (DPRidge(4.0, data_norm=1.0, target_bound=1.0), X[:, 0]),
     "scaler": (DPStandardScaler(4.0, bounds=(-1, 1)), None),
     "ranks": (DPMinMaxScaler(4.0, bounds=(-1, 1)), None),
     "fixed size": (DPLogisticRegression(4.0, solver="sgd", sampling="fixed"), Y),

@@ -61,7 +61,7 @@ from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
 )
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import (
@@ -239,7 +239,7 @@ def test_folds_share_no_generator(n_jobs: int) -> None:
     [
         DPLogisticRegression(solver="output"),
         DPLogisticRegression(solver="sgd", epochs=1),
-        NoisyStatisticsRidge(target_bound=1.0),
+        DPRidge(target_bound=1.0),
         DPStandardScaler(bounds=(0.0, 1.0)),
         DPMinMaxScaler(bounds=(0.0, 1.0)),
     ],
@@ -387,7 +387,7 @@ ASSUMING = [
     *(DPLogisticRegression(solver=s) for s in ("output", "objective", "psgd", "sgd", "adam")),
     DPLogisticRegression(solver="sgd", epochs=1, data_norm=2.0, classes=[0, 1]),
     DPLinearSVC(solver="psgd"),
-    NoisyStatisticsRidge(target_bound=1.0),
+    DPRidge(target_bound=1.0),
     AdaSSPLinearRegression(target_bound=1.0, data_norm=1.0),
     scaler(),
     DPMinMaxScaler(bounds=(0.0, 1.0)),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skdptune.base import protocol
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.preprocessing import DPStandardScaler, RowNormClipper
 from tests.testing.estimators import Right
 
@@ -84,7 +84,7 @@ def test_every_protocol_is_in_the_tables() -> None:
     [
         (DPLogisticRegression(), {"FitsMany"}),
         (
-            NoisyStatisticsRidge(),
+            DPRidge(),
             {
                 *("HasClasses", "HasNoiseMultiplier", "NamesNoiseParameter"),
                 "SpendsBudgetOnSteps",

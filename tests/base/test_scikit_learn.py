@@ -51,7 +51,7 @@ from sklearn.utils import all_estimators
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, privacy_of, profile_of
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler, RowNormClipper, TableEncoder
 
@@ -287,7 +287,7 @@ def transformed(model, **changes) -> TransformedTargetRegressor:
     return TransformedTargetRegressor(model, **{**given, **changes})
 
 
-LINE = NoisyStatisticsRidge(epsilon=0.5, target_bound=3.0, data_norm=1.0, random_state=0)
+LINE = DPRidge(epsilon=0.5, target_bound=3.0, data_norm=1.0, random_state=0)
 CLASSIFIER = DPLogisticRegression(epsilon=0.5, classes=[0, 1], data_norm=1.0, random_state=0)
 LOGARITHM = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
 

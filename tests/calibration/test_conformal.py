@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from skdptune.calibration import PrivateConformalClassifier, PrivateConformalRegressor
 from skdptune.calibration import _private_conformal as module
 from skdptune.ensemble import DPExplainableBoostingRegressor
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from tests.calibration.models import Told, ToldChances
 
 
@@ -103,7 +103,7 @@ def test_coverage_of_new_records_over_many_fits(n_samples: int, epsilon: float) 
         X = rng.uniform(-1.0, 1.0, size=(n_samples + 2000, 2))
         y = X @ [0.5, -0.3] + rng.normal(scale=0.2, size=n_samples + 2000)
         model = PrivateConformalRegressor(
-            NoisyStatisticsRidge(target_bound=2.0), epsilon=epsilon, random_state=seed
+            DPRidge(target_bound=2.0), epsilon=epsilon, random_state=seed
         ).fit(X[:n_samples], y[:n_samples])
         low, high = model.predict_interval(X[n_samples:]).T
         found.append(np.mean((low <= y[n_samples:]) & (y[n_samples:] <= high)))
@@ -117,10 +117,10 @@ def test_coverage_of_new_records_over_many_fits(n_samples: int, epsilon: float) 
 def test_the_range_is_that_of_the_estimator_or_its_schema() -> None:
     schema = {"columns": {"x": (0.0, 1.0)}, "target": {"range": [0.0, 5.0]}}
     boosting = DPExplainableBoostingRegressor(schema=schema, max_rounds=2)
-    ridge = NoisyStatisticsRidge(target_bound=3.0)
+    ridge = DPRidge(target_bound=3.0)
     for estimator, wanted in ((boosting, (0.0, 5.0)), (ridge, (-3.0, 3.0))):
         assert PrivateConformalRegressor(estimator)._target_range() == wanted
-    told = PrivateConformalRegressor(NoisyStatisticsRidge(), target_bound=2.0)
+    told = PrivateConformalRegressor(DPRidge(), target_bound=2.0)
     told.fit(np.zeros((2000, 1)), np.zeros(2000))
     assert told.estimator_.target_bound == 2.0
     assert told.estimator.target_bound is None
@@ -128,7 +128,7 @@ def test_the_range_is_that_of_the_estimator_or_its_schema() -> None:
 
 def test_targets_that_are_transformed_have_another_range() -> None:
     model = TransformedTargetRegressor(
-        NoisyStatisticsRidge(target_bound=1.0),
+        DPRidge(target_bound=1.0),
         func=np.log1p,
         inverse_func=np.expm1,
         check_inverse=False,

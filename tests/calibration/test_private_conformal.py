@@ -24,7 +24,7 @@ from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
 )
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
@@ -36,7 +36,7 @@ RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1.0, 1.0, size=(3000, 3))
 TARGETS = 0.5 * ROWS[:, 0] + RNG.normal(scale=0.1, size=3000)
 LABELS = (ROWS[:, 0] + RNG.normal(scale=0.3, size=3000) > 0).astype(int)
-RIDGE = NoisyStatisticsRidge(target_bound=1.0, data_norm=2.0)
+RIDGE = DPRidge(target_bound=1.0, data_norm=2.0)
 LOGISTIC = DPLogisticRegression(solver="output", data_norm=2.0)
 SCHEMA = {"age": (0, 100), "sector": ["farm", "office"], "active": [True, False]}
 
@@ -213,7 +213,7 @@ def test_with_too_few_records_every_answer_is_the_whole_range() -> None:
 
 def test_a_table_with_words_and_gaps() -> None:
     table, targets = people()
-    ridge = NoisyStatisticsRidge()
+    ridge = DPRidge()
     schema = Schema(SCHEMA, target=(0.0, 1.5))
     around = PrivateConformalRegressor(make_private_pipeline(ridge, schema), random_state=0)
     low, high = around.fit(table, targets).predict_interval(table).T
@@ -273,7 +273,7 @@ def test_a_ledger_records_the_whole_once(tmp_path) -> None:
 CASES = {
     "intervals": PrivateConformalRegressor(RIDGE, coverage=0.8),
     "told": PrivateConformalRegressor(
-        NoisyStatisticsRidge(), target_bound=(-1.0, 1.0), epsilon=4.0, coverage=0.5
+        DPRidge(), target_bound=(-1.0, 1.0), epsilon=4.0, coverage=0.5
     ),
     "sets": PrivateConformalClassifier(LOGISTIC, delta=0.0),
     "descent": PrivateConformalClassifier(
@@ -310,7 +310,7 @@ def test_seeds_repeat_and_are_not_kept() -> None:
 
 def test_the_report_names_both_parts() -> None:
     text = str(CASES["intervals"].fit(ROWS, TARGETS).privacy_)
-    assert "NoisyStatisticsRidge" in text
+    assert "DPRidge" in text
     assert "quantile of residuals held out (coverage 0.8, 0.5 of the records)" in text
     assert "intervals are about targets clipped to [-1, 1]" in text
 

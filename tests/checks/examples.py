@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 
 from skdptune import DPGridSearchCV, DPRandomSearchCV
 from skdptune.ensemble import DPExplainableBoostingClassifier
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.preprocessing import BoundedScaler, DPStandardScaler, Schema, make_private_pipeline
 from tests.checks.estimators import Private, Replacing, Sized
 from tests.flat import flat
@@ -114,9 +114,9 @@ EXAMPLES = [
     Example(
         "SKP002",
         "issue",
-        "NoisyStatisticsRidge.target_bound",
-        NoisyStatisticsRidge(),
-        NoisyStatisticsRidge(target_bound=1.0),
+        "DPRidge.target_bound",
+        DPRidge(),
+        DPRidge(target_bound=1.0),
     ),
     Example(
         "SKP002",

@@ -6,7 +6,7 @@ import pytest
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -17,7 +17,7 @@ KINDS = [
     OPSLinearRegression,
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OutputPerturbationLinearRegression,
 ]
 DELTA = 1e-5

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from skdptune.base import privacy_of
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, FullTable
 from skdptune.preprocessing import DPStandardScaler
@@ -32,7 +32,7 @@ C = "dplogisticregression__C"
 CASES: dict[str, tuple[Any, str, list[Any]]] = {
     "psgd": (DPLogisticRegression(solver="psgd"), "C", [0.1, 1.0]),
     "sgd": (DPLogisticRegression(solver="sgd", epochs=1, data_norm=2.0), "C", [0.1, 1.0]),
-    "regression": (NoisyStatisticsRidge(target_bound=1.0), "alpha", [0.1, 1.0]),
+    "regression": (DPRidge(target_bound=1.0), "alpha", [0.1, 1.0]),
     "scaler": (make_pipeline(DPStandardScaler(bounds=(0.0, 1.0)), FINAL), C, [0.1, 1.0]),
     "function": (make_pipeline(FunctionTransformer(), FINAL), C, [0.1, 1.0]),
     "encoder": (make_pipeline(ENCODER, FINAL), C, [0.1, 1.0]),

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 
 from skdptune import linear_model, neural_network, preprocessing
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -107,7 +107,7 @@ def pairs() -> list[Any]:
 
     Each estimator is in the quickest search at least, and each search has one of each kind.
     """
-    quick = ("output", "sgd", "psgd", "NoisyStatisticsRidge", "table", "DPNeuralNetClassifier")
+    quick = ("output", "sgd", "psgd", "DPRidge", "table", "DPNeuralNetClassifier")
     return [
         pytest.param(
             kind,
@@ -176,11 +176,11 @@ def test_the_ridge_that_is_recommended_is_tuned_in_a_pipeline() -> None:
     X, y = data()
     pipeline = make_pipeline(
         preprocessing.BoundedScaler(bounds=(-4.0, 4.0)),
-        NoisyStatisticsRidge(data_norm=1.8, target_bound=1.0),
+        DPRidge(data_norm=1.8, target_bound=1.0),
     )
     search = DPGridSearchCV(
         pipeline,
-        {"noisystatisticsridge__alpha": [0.1, 1.0, 10.0]},
+        {"dpridge__alpha": [0.1, 1.0, 10.0]},
         epsilon=EPSILON,
         scoring=neg_squared_error(bound=2.0),
         random_state=0,

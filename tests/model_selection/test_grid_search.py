@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -198,7 +198,7 @@ def test_surrogate_without_a_noise_parameter_is_scaled_and_has_no_noise() -> Non
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, size=(400, 3))
     search = DPGridSearchCV(
-        NoisyStatisticsRidge(target_bound=1.0),
+        DPRidge(target_bound=1.0),
         {"alpha": [0.1, 10.0]},
         epsilon=1.0,
         delta=DELTA,

@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 from sklearn.utils import get_tags
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running._data import Data, Door
 from skdptune.model_selection._running._domain import check_targets, public_labels
@@ -517,7 +517,7 @@ def test_tables_and_targets_of_another_type_are_refused_before_anything_is_paid_
                 estimator=DPLogisticRegression(classes=["ill", "well"])
             ).fit(X[["age"]], y)
     with pytest.raises(TypeError, match="y must hold numbers"):
-        check_targets(NoisyStatisticsRidge(), np.array(["ill", "well"]))
+        check_targets(DPRidge(), np.array(["ill", "well"]))
 
 
 # What belongs to the records ---------------------------------------------------------------------

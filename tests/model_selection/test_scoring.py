@@ -9,7 +9,7 @@ from skdptune import (
     DPGridSearchCV,
     DPLogisticRegression,
     DPRandomSearchCV,
-    NoisyStatisticsRidge,
+    DPRidge,
 )
 from skdptune.ensemble import DPExplainableBoostingRegressor
 from skdptune.metrics import neg_squared_error
@@ -24,7 +24,7 @@ Y = 120.0 + X @ [3.0, -2.0, 0.0] + RNG.normal(size=3000)
     ("bound", "error"), [((100.0, 140.0), 400.0), (2.0, 4.0), ([-1.0, 3.0], 4.0)], ids=str
 )
 def test_the_middle_of_the_range_has_the_worst_score_at_most(bound, error):
-    ridge = NoisyStatisticsRidge(target_bound=bound)
+    ridge = DPRidge(target_bound=bound)
     search = DPRandomSearchCV(ridge, {"alpha": [1.0, 9.0]}, epsilon=1.0)
     assert search.fit(X, Y).scorer_.lower == -error
     assert search.scorer_.upper == 0.0
@@ -33,7 +33,7 @@ def test_the_middle_of_the_range_has_the_worst_score_at_most(bound, error):
 def test_it_is_that_of_the_scoring_by_name():
     searches = [
         DPGridSearchCV(
-            NoisyStatisticsRidge(target_bound=(100.0, 140.0)), {"alpha": [1.0, 1e4]},
+            DPRidge(target_bound=(100.0, 140.0)), {"alpha": [1.0, 1e4]},
             epsilon=2.0, scoring=scoring, random_state=0,
         ).fit(X, Y)
         for scoring in (None, neg_squared_error(400.0))
@@ -45,7 +45,7 @@ def test_it_is_that_of_the_scoring_by_name():
 
 def test_pipelines_over_tables_need_no_scoring():
     schema = Schema({name: (-4, 4) for name in "abc"}, target=(100, 140))
-    pipeline = make_private_pipeline(NoisyStatisticsRidge(), schema)
+    pipeline = make_private_pipeline(DPRidge(), schema)
     boosting = DPExplainableBoostingRegressor(schema=schema)
     for model, space in (
         (pipeline, {"tableencoder__n_knots": [2, 5]}),
@@ -56,7 +56,7 @@ def test_pipelines_over_tables_need_no_scoring():
 
 
 def test_without_a_range_it_is_asked_for():
-    for model in (NoisyStatisticsRidge(), DPExplainableBoostingRegressor()):
+    for model in (DPRidge(), DPExplainableBoostingRegressor()):
         for kind in (DPRandomSearchCV, DPGridSearchCV):
             with pytest.raises((ValueError, TypeError), match="scoring must be given"):
                 kind(model, {"alpha": [1.0]}, epsilon=1.0).fit(X, Y)

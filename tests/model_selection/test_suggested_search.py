@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdptune.accounting import Poisson
 from skdptune.base import NoProfileError
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -48,7 +48,7 @@ def test_an_estimator_that_suggests_nothing_is_refused_before_data(kind: type) -
     words = GOT.get(kind, f"{NAMES.get(kind, 'param_grid')} must be given .* got None")
     with pytest.raises(ValueError, match=f"{words} for Scripted"):
         kind(Scripted(), epsilon=1.0, delta=DELTA).fit(np.full((9, 3), "x"), np.full(9, np.nan))
-    model = NoisyStatisticsRidge(target_bound=1.0)
+    model = DPRidge(target_bound=1.0)
     unknown = kind(model, epsilon=1.0, scoring=neg_squared_error(bound=1.0))
     with pytest.raises(ValueError, match=f"{words} for Noisy.* where n_features is known"):
         unknown.plan(1000)
@@ -245,7 +245,7 @@ def test_wide_classifications_are_searched_on_more_records(
 
 
 def test_regressions_are_searched_on_more_records() -> None:
-    model = NoisyStatisticsRidge(data_norm=1.0, target_bound=1.0)
+    model = DPRidge(data_norm=1.0, target_bound=1.0)
     search = DPRandomSearchCV(model, epsilon=2.0, scoring=neg_squared_error(1.0))
     plan = search.plan(8000, 5, compare=False)
     assert "a score deviates by" in plan.advice

@@ -120,7 +120,7 @@ QUICK = {
     ("random", "one delta"): 6.0,
     ("grid", "one delta"): 0.1,
     ("doubling", "scaled"): 2.0,
-    ("grid", "NoisyStatisticsRidge"): 6.0,
+    ("grid", "DPRidge"): 6.0,
     ("doubling", "PTRLinearRegression"): 2.0,
 }
 # One fit whose guarantee holds at one delta alone leaves nothing of a release's delta.

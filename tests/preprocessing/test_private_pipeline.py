@@ -21,7 +21,7 @@ from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
 )
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 from tests.base.nasty_records import CELLS, as_column
@@ -77,7 +77,7 @@ def test_classifier_knows_norm_and_labels(kind) -> None:
     assert profile_of(pipeline, 1000) == profile_of(model, 1000, pipeline[0].n_features_out)
 
 
-@pytest.mark.parametrize("kind", [NoisyStatisticsRidge, AdaSSPLinearRegression])
+@pytest.mark.parametrize("kind", [DPRidge, AdaSSPLinearRegression])
 def test_regression_knows_norm_and_bound(kind) -> None:
     pipeline = make_private_pipeline(kind(epsilon=3.0), NUMBERS, n_knots=3)
     assert pipeline[-1].target_bound == (-50.0, 100.0)
@@ -121,7 +121,7 @@ def test_what_the_user_says_is_kept() -> None:
     model = classifier(data_norm=1.0, classes=["yes", "no", "?"])
     kept = make_private_pipeline(model, LABELS)[-1]
     assert (kept.data_norm, kept.classes) == (1.0, ["yes", "no", "?"])
-    kept = make_private_pipeline(NoisyStatisticsRidge(target_bound=7.0), COLUMNS)[-1]
+    kept = make_private_pipeline(DPRidge(target_bound=7.0), COLUMNS)[-1]
     assert kept.target_bound == 7.0
 
 
@@ -163,12 +163,12 @@ def test_all_that_is_wrong_is_listed() -> None:
 def test_regression_needs_a_range_of_targets() -> None:
     for schema in (COLUMNS, LABELS):
         with pytest.raises(ValueError, match=r"such as target=\(0, 100\)"):
-            make_private_pipeline(NoisyStatisticsRidge(), schema)
+            make_private_pipeline(DPRidge(), schema)
 
 
 def test_regression_is_not_given_labels() -> None:
     with pytest.raises(ValueError, match=r"got labels\. Take a classifier, or give the target's"):
-        make_private_pipeline(NoisyStatisticsRidge(), LABELS)
+        make_private_pipeline(DPRidge(), LABELS)
 
 
 @pytest.mark.parametrize("target", [[0, 1], (0, 1), {"range": [0, 1]}], ids=str)

@@ -1,14 +1,14 @@
 """Private linear regressions, and the sums over the data to which they are fitted."""
 
-from skdptune.linear_model._regression._noisy_statistics import (
-    AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
-)
 from skdptune.linear_model._regression._output_regression import OutputPerturbationLinearRegression
 from skdptune.linear_model._regression._posterior_regressions import (
     AdaOPSLinearRegression,
     OPSLinearRegression,
     PTRLinearRegression,
+)
+from skdptune.linear_model._regression._ridge import (
+    AdaSSPLinearRegression,
+    DPRidge,
 )
 from skdptune.linear_model._regression._sufficient_statistics import (
     SufficientStatistics,
@@ -18,7 +18,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
 __all__ = [
     "AdaOPSLinearRegression",
     "AdaSSPLinearRegression",
-    "NoisyStatisticsRidge",
+    "DPRidge",
     "OPSLinearRegression",
     "OutputPerturbationLinearRegression",
     "PTRLinearRegression",

@@ -97,7 +97,7 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression that adds noise to the weights.
 
     The noise is calibrated to the worst possible data. It is the only one of these regressions for
-    ``delta=0``; with a positive `delta`, `NoisyStatisticsRidge` is more accurate on most data.
+    ``delta=0``; with a positive `delta`, `DPRidge` is more accurate on most data.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     The weights are one draw of ``Normal(t, (precision H)^-1)`` with ``H = X'X + ridge I`` and the
     ridge solution t. How precise the draw may be depends on the least eigenvalue of ``X'X`` and on
     how large residuals can be; noisy bounds on both are released before it. It exists for
-    comparison with the literature; `NoisyStatisticsRidge` is more accurate on most data.
+    comparison with the literature; `DPRidge` is more accurate on most data.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class PTRLinearRegression(PosteriorSampleRegressor):
 
     See Also
     --------
-    NoisyStatisticsRidge : Noise on the sums instead of on the weights; usually more accurate.
+    DPRidge : Noise on the sums instead of on the weights; usually more accurate.
     skdptune.accounting.posterior_sample : The cost of the sample.
 
     Notes
@@ -187,7 +187,7 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
 
     A bound on the least eigenvalue of ``X'X`` is released, and the regularization that balances
     noise and bias follows from it. Then a bound on residuals and the sample are released. It
-    exists for comparison with the literature; `NoisyStatisticsRidge` is more accurate on most
+    exists for comparison with the literature; `DPRidge` is more accurate on most
     data.
 
     Parameters
@@ -332,7 +332,7 @@ class OPSLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression by one posterior sample, safe for any data.
 
     The precision of the sample is set for the worst possible data, so nothing has to be released
-    before it. It exists for comparison with the literature; `NoisyStatisticsRidge` is more
+    before it. It exists for comparison with the literature; `DPRidge` is more
     accurate on most data.
 
     Parameters

@@ -245,8 +245,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
         Examples
         --------
-        >>> from skdptune.linear_model import NoisyStatisticsRidge
-        >>> model = NoisyStatisticsRidge(alpha=2.0, data_norm=1.0, target_bound=1.0)
+        >>> from skdptune.linear_model import DPRidge
+        >>> model = DPRidge(alpha=2.0, data_norm=1.0, target_bound=1.0)
         >>> model.suggested_space(n_samples=1000)
         {'alpha': [2.0, 0.2, 0.6, 6.0, 20.0]}
         """
@@ -288,7 +288,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             target 0: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
             Targets; those beyond ``target_bound`` are clipped to it. None with an iterator.
-            `NoisyStatisticsRidge` accepts several, of shape (n_samples, n_targets).
+            `DPRidge` accepts several, of shape (n_samples, n_targets).
 
         Returns
         -------
@@ -377,7 +377,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         if statistics.gram_and_moment[1].ndim == 2 and not self._takes_several_targets:
             raise ValueError(
                 f"statistics must be of one target for {type(self).__name__}; got several. "
-                "NoisyStatisticsRidge takes them."
+                "DPRidge takes them."
             )
         size = self._size_bound(n_samples)
         self._warn_of_large_delta(self._public_size(n_samples))

@@ -14,7 +14,7 @@ from skdptune.audit._one_run_audit import (
     untrained,
 )
 from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from tests.testing.public_estimators import HAS_NETS
 
 MODEL = DPLogisticRegression(solver="output", classes=["a", "b", "c"], data_norm=2.0)
@@ -82,7 +82,7 @@ def test_wrong_labels_are_wrong_and_the_others_stay():
 
 
 def test_targets_of_a_regression_are_at_either_end():
-    made = orthogonal(50, model=NoisyStatisticsRidge(data_norm=1.0, target_bound=3.0), y=X[:, 0])
+    made = orthogonal(50, model=DPRidge(data_norm=1.0, target_bound=3.0), y=X[:, 0])
     assert set(made.targets) == {-3.0, 3.0}
 
 
@@ -105,7 +105,7 @@ def test_a_linear_model_knows_a_row_by_its_weights_in_the_direction_of_its_label
 
 
 def test_a_regression_knows_a_row_by_what_it_predicts_in_the_direction_of_its_target():
-    ridge = NoisyStatisticsRidge(8.0, data_norm=1.0, target_bound=1.0)
+    ridge = DPRidge(8.0, data_norm=1.0, target_bound=1.0)
     made = axes(ridge, ROWS[:, 0])
     fitted = seeded_fit(ridge, *made.data(np.ones(6, dtype=bool), ridge.neighbouring), SEED)
     found, _ = scores_of(None, fitted, ridge, made, 20, SEED)

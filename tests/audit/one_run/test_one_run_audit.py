@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit import one_run_audit
 from skdptune.base import register_profile
-from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from skdptune.linear_model._solvers import _clipped_gradients
 from tests.testing.public_estimators import HAS_NETS
 
@@ -95,7 +95,7 @@ def rows(size):
 
 
 def test_other_kinds_of_estimators_are_audited():
-    ridge = NoisyStatisticsRidge(8.0, data_norm=1.0, target_bound=1.0)
+    ridge = DPRidge(8.0, data_norm=1.0, target_bound=1.0)
     assert 0.0 < one_run_audit(ridge, np.zeros((500, 30)), np.zeros(500), random_state=0).p_value
     pipeline = make_pipeline(FunctionTransformer(), SVC)
     result = one_run_audit(pipeline, X, random_state=0)

@@ -10,7 +10,7 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import PrivateEstimatorMixin, register_profile
 from skdptune.linear_model import (
     DPLogisticRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OutputPerturbationLinearRegression,
     SufficientStatistics,
 )
@@ -96,7 +96,7 @@ def test_public_size_stands_for_the_real_one(ledger):
 
 
 def test_chunks_need_a_public_size(ledger):
-    model = NoisyStatisticsRidge(data_norm=1.0, target_bound=1.0, ledger=ledger)
+    model = DPRidge(data_norm=1.0, target_bound=1.0, ledger=ledger)
     with pytest.raises(ValueError, match="n_public must be given"):
         model.fit(iter([(ROWS, ROWS[:, 0])]))
     assert ledger.history() == []

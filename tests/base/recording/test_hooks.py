@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, register_profile
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.linear_model import NoisyStatisticsRidge
+from skdptune.linear_model import DPRidge
 from skdptune.preprocessing import DPStandardScaler
 from tests.base.counted import LABELS, ROWS, Counted, cloudpickle, count_of, sizes_of
 
@@ -140,23 +140,23 @@ class TestOneFit:
     def test_many_that_are_fitted_together_are_recorded_one_by_one(self, ledger):
         other = PrivacyLedger(":memory:", "others", epsilon=9.0, delta=1e-5)
         models = [
-            NoisyStatisticsRidge(epsilon=each, data_norm=1.0, target_bound=1.0, ledger=used)
+            DPRidge(epsilon=each, data_norm=1.0, target_bound=1.0, ledger=used)
             for each, used in ((0.5, ledger), (0.25, other), (0.75, None))
         ]
-        NoisyStatisticsRidge.fit_many(iter(models), ROWS, ROWS[:, 0])
+        DPRidge.fit_many(iter(models), ROWS, ROWS[:, 0])
         assert [len(ledger.history()), len(other.history())] == [1, 1]
         with ledger:
-            NoisyStatisticsRidge.fit_many([models[0], models[2]], ROWS, ROWS[:, 0])
+            DPRidge.fit_many([models[0], models[2]], ROWS, ROWS[:, 0])
         assert [record.status for record in ledger.history()] == ["confirmed"] * 3
 
     def test_many_of_which_one_does_not_fit_cost_nothing(self, counts):
         small = PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=1e-5)
         models = [
-            NoisyStatisticsRidge(epsilon=each, data_norm=1.0, target_bound=1.0, ledger=small)
+            DPRidge(epsilon=each, data_norm=1.0, target_bound=1.0, ledger=small)
             for each in (0.5, 0.9)
         ]
         with pytest.raises(BudgetExceededError):
-            NoisyStatisticsRidge.fit_many(models, ROWS, ROWS[:, 0])
+            DPRidge.fit_many(models, ROWS, ROWS[:, 0])
         assert [record.status for record in small.history()] == ["cancelled"]
         assert not hasattr(models[0], "privacy_")
 
@@ -379,8 +379,8 @@ class TestClasses:
 
     def test_methods_keep_their_signature_and_words(self):
         assert list(inspect.signature(Counted.fit).parameters) == ["self", "X", "y"]
-        assert NoisyStatisticsRidge.fit.__doc__.startswith("Fit the model privately.")
-        assert NoisyStatisticsRidge.fit_many.__func__.__name__ == "fit_many"
+        assert DPRidge.fit.__doc__.startswith("Fit the model privately.")
+        assert DPRidge.fit_many.__func__.__name__ == "fit_many"
         assert pickle.loads(pickle.dumps(Counted.fit)) is Counted.fit
 
     def test_inherited_fit_of_a_class_that_is_not_private_is_recorded(self, ledger):

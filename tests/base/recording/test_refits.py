@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from skdptune.audit import audit_epsilon
 from skdptune.base import PrivacyWarning, PrivateEstimatorMixin, privacy_of
 from skdptune.ledger import config_context, set_config
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import DPStandardScaler
 from skdptune.testing import check_private_estimator
@@ -203,12 +203,9 @@ def test_package_itself_fits_many_times():
     assert of_privacy(lambda: grid.fit(X, y)) == []
     assert of_privacy(lambda: audit_epsilon(MODEL, X, y, n_trials=200, random_state=0)) == []
     assert of_privacy(lambda: check_private_estimator(clone(MODEL))) == []
-    models = [
-        NoisyStatisticsRidge(epsilon=epsilon, data_norm=1.0, target_bound=1.0)
-        for epsilon in (0.5, 1.0)
-    ]
-    assert of_privacy(lambda: NoisyStatisticsRidge.fit_many(models, X, y)) == []
-    assert len(of_privacy(lambda: NoisyStatisticsRidge.fit_many(models, X, y))) == 1
+    models = [DPRidge(epsilon=epsilon, data_norm=1.0, target_bound=1.0) for epsilon in (0.5, 1.0)]
+    assert of_privacy(lambda: DPRidge.fit_many(models, X, y)) == []
+    assert len(of_privacy(lambda: DPRidge.fit_many(models, X, y))) == 1
 
 
 def test_what_protects_nothing_does_not_warn():

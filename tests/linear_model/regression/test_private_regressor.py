@@ -18,7 +18,7 @@ from skdptune.base import PrivacyWarning, profile_of
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
@@ -102,7 +102,7 @@ def test_bad_input_is_refused(kind):
     with pytest.raises(ValueError, match="target_bound must be given"):
         kind().privacy_profile(100, 3)
     model = kind(target_bound=1.0)
-    if kind is not NoisyStatisticsRidge:
+    if kind is not DPRidge:
         with pytest.raises(ValueError, match="1d array"):
             model.fit(X, np.column_stack([Y, Y]))
     with pytest.raises(TypeError, match="sample_weight"):
@@ -207,7 +207,7 @@ def test_audit_of_a_search_finds_no_violation():
     generator, distribution, n_searches = np.random.default_rng(0), Geometric(0.3), 1000
     record = SufficientStatistics(1.0, 1.0, False).update(np.ones((1, 1)), np.ones(1))
     nothing = SufficientStatistics(1.0, 1.0, False).update(np.ones((0, 1)), np.ones(0))
-    model = NoisyStatisticsRidge(
+    model = DPRidge(
         2.0, 0.01, alpha=5.0, data_norm=1.0, target_bound=1.0, fit_intercept=False, n_public=1
     )
     promised = model.privacy_profile(1, 1).selected(distribution).epsilon(0.01)
@@ -368,7 +368,7 @@ def test_neighbours_with_far_targets_are_not_told_apart(kind):
         assert replay.findings == [], str(replay)
 
 
-@pytest.mark.parametrize("kind", [NoisyStatisticsRidge, OutputPerturbationLinearRegression])
+@pytest.mark.parametrize("kind", [DPRidge, OutputPerturbationLinearRegression])
 def test_targets_beyond_their_bound_would_be_found(kind, monkeypatch):
     fit_checked = kind._fit_checked
 
@@ -385,13 +385,13 @@ def test_statistics_of_the_same_range_are_taken():
     sums = SufficientStatistics(2.0, FAR).update(X, Y + 100.0)
     settings = {"delta": DELTA, "data_norm": 2.0, "random_state": 0}
     # With an alpha no steps are taken, which would read the records again.
-    model = NoisyStatisticsRidge(1.0, target_bound=list(FAR), alpha=1.0, **settings)
+    model = DPRidge(1.0, target_bound=list(FAR), alpha=1.0, **settings)
     expected = clone(model).fit(X, Y + 100.0)
     np.testing.assert_array_equal(model.fit_statistics(sums).coef_, expected.coef_)
     assert model.intercept_ == expected.intercept_
     with pytest.raises(ValueError, match="statistics must be made with the model's"):
         clone(model).set_params(target_bound=(96.0, 105.0)).fit_statistics(sums)
-    both = NoisyStatisticsRidge.fit_many([clone(model), clone(model)], X, Y + 100.0)
+    both = DPRidge.fit_many([clone(model), clone(model)], X, Y + 100.0)
     np.testing.assert_array_equal(both[1].coef_, expected.coef_)
 
 
@@ -470,7 +470,7 @@ def test_a_hundred_ridges_share_one_pass_and_one_spectrum(monkeypatch):
 @pytest.mark.parametrize("bound", [(1.0, 0.0), (1.0,), (0.0, math.inf), "far"], ids=str)
 def test_ranges_that_are_none_are_refused(bound):
     with pytest.raises((TypeError, ValueError), match="target_bound must"):
-        NoisyStatisticsRidge(target_bound=bound).privacy_profile(100, 3)
+        DPRidge(target_bound=bound).privacy_profile(100, 3)
 
 
 @every_kind
@@ -481,7 +481,7 @@ def test_extrapolation_keeps_the_ridge_per_record(kind):
 
 
 def test_default_ridges_need_no_extrapolation():
-    for kind in (OPSLinearRegression, OutputPerturbationLinearRegression, NoisyStatisticsRidge):
+    for kind in (OPSLinearRegression, OutputPerturbationLinearRegression, DPRidge):
         assert kind(target_bound=1.0).tuning_parameters(200, 1000) == {}
 
 
@@ -497,7 +497,7 @@ def test_the_present_value_comes_first_and_all_are_valid(kind: Any, alpha: float
 
 
 def test_values_are_around_what_the_rule_takes() -> None:
-    model = NoisyStatisticsRidge(1.0, data_norm=3.0, target_bound=1.0, fit_intercept=False)
+    model = DPRidge(1.0, data_norm=3.0, target_bound=1.0, fit_intercept=False)
     noise = model.noise_level(1000, 4)
     # The rule in units of the rows: the root of the width, times the noise on X'X.
     rule = math.sqrt(4) * noise * 9.0
@@ -509,9 +509,9 @@ def test_values_are_around_what_the_rule_takes() -> None:
 
 
 def test_a_rule_needs_the_number_of_columns() -> None:
-    assert NoisyStatisticsRidge(target_bound=1.0).suggested_space(1000) == {}
+    assert DPRidge(target_bound=1.0).suggested_space(1000) == {}
 
 
 def test_without_noise_there_is_nothing_to_multiply() -> None:
-    model = NoisyStatisticsRidge(math.inf, data_norm=1.0, target_bound=1.0)
+    model = DPRidge(math.inf, data_norm=1.0, target_bound=1.0)
     assert model.suggested_space(1000, 3) == {"alpha": [None]}

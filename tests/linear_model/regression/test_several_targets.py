@@ -16,13 +16,13 @@ from skdptune import DPRandomSearchCV
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
     SufficientStatistics,
 )
-from skdptune.linear_model._regression._noisy_statistics import (
+from skdptune.linear_model._regression._ridge import (
     N_STEPS,
     exact_moment,
     largest_residual,
@@ -42,7 +42,7 @@ Y = np.column_stack([X @ [0.5, -0.4, 0.1, 0.0], 100.0 + 5.0 * X[:, 0], X @ [0.0,
 
 def model(epsilon=1.0, **settings):
     settings = {"data_norm": 2.0, "target_bound": RANGES, "random_state": 0} | settings
-    return NoisyStatisticsRidge(epsilon, DELTA, **settings)
+    return DPRidge(epsilon, DELTA, **settings)
 
 
 # What comes out --------------------------------------------------------------------------------
@@ -206,9 +206,7 @@ def test_joint_bound_is_reached():
 def test_neighbours_are_not_told_apart(alpha):
     # Theorem L11.
     few = 0.05 * np.random.default_rng(0).uniform(-1.0, 1.0, size=(127, 3))
-    ridge = NoisyStatisticsRidge(
-        0.5, 1e-3, data_norm=2.0, alpha=alpha, target_bound=[(96.0, 104.0), 2.0]
-    )
+    ridge = DPRidge(0.5, 1e-3, data_norm=2.0, alpha=alpha, target_bound=[(96.0, 104.0), 2.0])
     targets = np.tile([100.0, 0.0], (127, 1))
     for record in (([1e9, -1.0, 0.0], [104.0, -2.0]), ([1.0, 1.0, 1.0], [np.nan, 1e9])):
         replay = replay_neighbours(ridge, few, targets, record, n_repeats=20)
@@ -253,11 +251,11 @@ def test_ranges_for_other_targets_are_refused():
 
 def test_fits_of_many_are_those_of_each():
     models = [model(random_state=seed, alpha=alpha) for seed, alpha in ((0, None), (1, 2.0))]
-    together = NoisyStatisticsRidge.fit_many([clone(one) for one in models], X, Y)
+    together = DPRidge.fit_many([clone(one) for one in models], X, Y)
     for one, other in zip(models, together, strict=True):
         np.testing.assert_array_equal(one.fit(X, Y).coef_, other.coef_)
     mixed = [model(target_bound=1.0), AdaSSPLinearRegression(target_bound=1.0, data_norm=2.0)]
-    found = NoisyStatisticsRidge.fit_many(mixed, X, Y, return_exceptions=True)
+    found = DPRidge.fit_many(mixed, X, Y, return_exceptions=True)
     assert found[0].coef_.shape == (3, 4)
     assert "one target per record" in str(found[1])
 

@@ -251,7 +251,7 @@ _CHOICE_FAILURE = 0.05
 
 
 @with_shared_text(REGRESSOR_TEXT)
-class NoisyStatisticsRidge(PrivateLinearRegressor):
+class DPRidge(PrivateLinearRegressor):
     r"""Differentially private ridge regression on noisy sums of products: the recommended start.
 
     The sums ``X'X`` are released with Gaussian noise, and then five times the sums of the rows
@@ -301,11 +301,11 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdptune.linear_model import NoisyStatisticsRidge
+    >>> from skdptune.linear_model import DPRidge
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(20_000, 2))
     >>> y = X @ [0.5, -0.5]
-    >>> model = NoisyStatisticsRidge(1.0, data_norm=1.5, target_bound=1.0, random_state=0)
+    >>> model = DPRidge(1.0, data_norm=1.5, target_bound=1.0, random_state=0)
     >>> model.fit(X, y).coef_.round(2)
     array([ 0.5, -0.5])
     """
@@ -340,7 +340,7 @@ class AdaSSPLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression on noisy sums that adapts to the data.
 
     The least eigenvalue of ``X'X`` is released, too, and the regularization is what the noise
-    needs in addition to it. It exists for comparison with the literature; `NoisyStatisticsRidge`
+    needs in addition to it. It exists for comparison with the literature; `DPRidge`
     is as accurate or more so on most data.
 
     Parameters

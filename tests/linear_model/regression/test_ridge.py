@@ -15,11 +15,11 @@ from sklearn.base import clone
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import (
     AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
+    DPRidge,
     SufficientStatistics,
 )
-from skdptune.linear_model._regression import _noisy_statistics
-from skdptune.linear_model._regression._noisy_statistics import (
+from skdptune.linear_model._regression import _ridge
+from skdptune.linear_model._regression._ridge import (
     N_STEPS,
     exact_moment,
     largest_residual,
@@ -48,7 +48,7 @@ def test_ridge_of_adassp_follows_noise_and_eigenvalue(monkeypatch):
         ridges.append(ridge)
         return solve_noisy(gram, moment, ridge)
 
-    monkeypatch.setattr("skdptune.linear_model._regression._noisy_statistics.solve_noisy", record)
+    monkeypatch.setattr("skdptune.linear_model._regression._ridge.solve_noisy", record)
     for epsilon, size in ((0.1, 300), (1.0, 300), (1.0, 20), (100.0, 3000)):
         AdaSSPLinearRegression(epsilon, 1e-5, target_bound=1.0, random_state=0).fit(
             X[:size], Y[:size]
@@ -66,8 +66,8 @@ def test_default_ridge_follows_the_noise(monkeypatch):
         ridges.append(ridge)
         return solve_noisy(gram, moment, ridge)
 
-    monkeypatch.setattr("skdptune.linear_model._regression._noisy_statistics.solve_noisy", record)
-    model = NoisyStatisticsRidge(1.0, 1e-5, target_bound=1.0, fit_intercept=False, random_state=0)
+    monkeypatch.setattr("skdptune.linear_model._regression._ridge.solve_noisy", record)
+    model = DPRidge(1.0, 1e-5, target_bound=1.0, fit_intercept=False, random_state=0)
     sums = SufficientStatistics(math.sqrt(3.0), 1.0, fit_intercept=False).update(X, Y)
     model.fit_statistics(sums)
     deviation = 1.0 / model._plan(3000, 3).shift
@@ -120,7 +120,7 @@ LIMITS = (float(2**20 // 3), 2.0**20)
 
 
 def model(**settings):
-    return NoisyStatisticsRidge(
+    return DPRidge(
         **{"epsilon": 1.0, "delta": DELTA, "target_bound": 2.0, "random_state": 0} | settings
     )
 
@@ -275,7 +275,7 @@ def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
         read.append(exact_moment(blocks(), weights, limit))
         return np.zeros(7)
 
-    monkeypatch.setattr(_noisy_statistics, "refined_weights", seen)
+    monkeypatch.setattr(_ridge, "refined_weights", seen)
     model(data_norm=1.5).fit(FORMS[form](ROWS[:20]), TARGETS[:20])
     before = read.pop()
     for row, target in zip(records, targets, strict=True):
@@ -365,7 +365,7 @@ def test_fits_of_many_take_the_same_steps(form):
         )
     ]  # fmt: skip
     others = [AdaSSPLinearRegression(1.0, DELTA, target_bound=2.0, random_state=0)]
-    together = NoisyStatisticsRidge.fit_many([clone(one) for one in models + others], X, TARGETS)
+    together = DPRidge.fit_many([clone(one) for one in models + others], X, TARGETS)
     for one, other in zip(models + others, together, strict=True):
         one.fit(X, TARGETS)
         np.testing.assert_array_equal(one.coef_, other.coef_)
@@ -387,18 +387,16 @@ def replay_of_steps(ridge):
 @pytest.mark.filterwarnings("ignore::skdptune.base.PrivacyWarning")
 def test_neighbours_are_not_told_apart(intercept):
     # Theorem L10.
-    ridge = NoisyStatisticsRidge(
-        0.5, 1e-3, data_norm=2.0, target_bound=(96.0, 104.0), fit_intercept=intercept
-    )
+    ridge = DPRidge(0.5, 1e-3, data_norm=2.0, target_bound=(96.0, 104.0), fit_intercept=intercept)
     assert clone(ridge).fit(ROWS[:127], TARGETS[:127]).n_iter_ == N_STEPS
     assert replay_of_steps(ridge).findings == []
 
 
 @pytest.mark.filterwarnings("ignore::skdptune.base.PrivacyWarning")
 def test_steps_with_too_little_noise_would_be_found(monkeypatch):
-    ridge = NoisyStatisticsRidge(0.5, 1e-3, data_norm=2.0, target_bound=(96.0, 104.0))
+    ridge = DPRidge(0.5, 1e-3, data_norm=2.0, target_bound=(96.0, 104.0))
     monkeypatch.setattr(
-        _noisy_statistics,
+        _ridge,
         "gaussian_release",
         lambda value, sensitivity, scale, rng: gaussian_release(
             value, sensitivity, scale / 30.0, rng
