@@ -97,7 +97,7 @@ plt.show()
 # probability of 0.9, had it been there: how far noise would have to be from what there was.
 
 power = found["Honest"].power
-print(f"noise of at most {power.noise_factor:.2f} times what there was: ε = {power.epsilon:.2f}")
+print(f"noise of at most {power.noise_factor:.2f} times the actual noise: ε = {power.epsilon:.2f}")
 
 # %%
 # Few fits, where the fault is large

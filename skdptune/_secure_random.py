@@ -200,7 +200,9 @@ class SecureGenerator:
     ) -> NDArray[np.int64]:
         """Return a random set of `size` numbers of ``range(a)``, in increasing order."""
         if replace or shuffle or size > a:
-            raise ValueError("choice must be of a set, of no more numbers than there are.")
+            raise ValueError(
+                "choice must draw from a set, and at most as many numbers as it holds."
+            )
         if 2 * size > a:
             is_left = np.ones(a, dtype=np.bool_)
             is_left[self.choice(a, a - size)] = False

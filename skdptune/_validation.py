@@ -80,7 +80,7 @@ def check_n_jobs(value: Any) -> int | None:
     """Return a number of workers in joblib's convention, or raise."""
     if value is None:
         return None
-    number = check_integer(value, name="n_jobs", hint="None and 1 stand for no workers.")
+    number = check_integer(value, name="n_jobs", hint="None and 1 mean no parallel workers.")
     if number == 0:
         raise ValueError("n_jobs must be None or an integer other than 0; got 0.")
     return number
@@ -163,7 +163,7 @@ def _check_width(value: Any, name: str, domain: str, shown_as: Callable[[Any], s
     """Raise for NumPy's narrow numbers: the square of 200 in 8 bits is 64 (Assumption F6)."""
     if isinstance(value, np.integer | np.floating) and value.itemsize < 8:
         got = f"{shown_as(value.item())} as a {type(value).__name__}"
-        hint = "Arithmetic of such few bits wraps around or rounds: give its .item()."
+        hint = "Arithmetic in this type overflows or rounds: pass its .item()."
         raise TypeError(_message(name, domain, got, hint))
 
 

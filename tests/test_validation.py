@@ -69,7 +69,7 @@ def test_closed_ends_belong_and_open_ends_do_not():
 )
 def test_numbers_of_few_bits_are_refused(value):
     # Assumption F6. Kept as they are, products with them wrap around or lose digits.
-    words = f"got {value.item()} as a {type(value).__name__}.*: give its .item()"
+    words = f"got {value.item()} as a {type(value).__name__}.*: pass its .item()"
     with pytest.raises(TypeError, match=words):
         check_real(value, name="x")
     if isinstance(value, np.integer):

@@ -37,7 +37,7 @@ _QUESTIONS = {
     "region": "Which region do the data describe, or whose laws apply?",
     "unit": "Whom does one record stand for, and how many records may one person have?",
     "domain": "Which data sets are possible?",
-    "collection": "What becomes of the data from their collection to this computation?",
+    "collection": "How are the data processed between their collection and this computation?",
     "actors": "Who may see what, and who is trusted with what?",
     "access": "Who may ask for releases, and who may read them?",
     "security": "How are the records kept, and who has access to them?",
@@ -118,20 +118,20 @@ class PrivacyStatement:
     def mechanisms(self) -> str:
         """Description of the mechanisms that make the releases."""
         return (
-            f"skdptune {__version__}. Its noise is drawn from AES in counter mode, keyed "
-            "by the operating system, unless a seed is among the assumptions. What it releases on "
-            "a CPU are real noisy values rounded to grids that no data decide, which protects "
-            "against errors of floating-point arithmetic. Models of other libraries draw noise of "
-            "their own. Running times are not protected."
+            f"skdptune {__version__}. Its noise is drawn from AES in counter mode, keyed by the "
+            "operating system, unless a seed is among the assumptions. On a CPU, noisy values "
+            "are rounded to grids that do not depend on the data, which protects against "
+            "errors of floating-point arithmetic. Models of other libraries draw their own "
+            "noise. Running times are not protected."
         )
 
     def questions(self) -> list[tuple[str, str, str]]:
         """Return topics, questions and answers, in the order of the page."""
         facts = self.facts
         guarantee = (
-            f"ε = {shown_number(facts.epsilon)} at δ = {shown_delta(facts.delta)}: whatever is "
-            "released is at most e^ε times as likely with one record as without it, but for a "
-            "probability of δ."
+            f"ε = {shown_number(facts.epsilon)} at δ = {shown_delta(facts.delta)}: every "
+            "possible result is at most e^ε times as likely with one record as without it, "
+            "apart from a probability of δ."
         )
         parameters, unit, trust = "Privacy parameters", "Unit of privacy", "Trust and security"
         mechanism, use = "Algorithms and their implementation", "Use, utility and bias"
@@ -228,7 +228,8 @@ def _checked_text(name: str, value: Any) -> str | None:
     text: str = check_kind(value, name=name, kind=str, domain="a str")
     if not text.strip():
         raise ValueError(
-            f"{name} must be a str with words; got {shown(text)}. Leave it out instead."
+            f"{name} must be a str with visible characters; got {shown(text)}. Leave it out "
+            "instead."
         )
     choices = _CHOICES.get(name)
     if choices and text not in choices:
@@ -383,7 +384,7 @@ def _model(statement: PrivacyStatement) -> dict[str, Any]:
     return {
         "model_name": "Central",
         "model_name_details": (
-            "Whoever runs the computation sees the records; what is published is private."
+            "Those who run the computation see the records; the published results are private."
         ),
         **_stated(actors=statement.about["actors"]),
         "release_type": "Many releases" if is_continual else "One release",

@@ -341,8 +341,8 @@ def analysis(method: str, claim: ClaimCurve, risk: float) -> Analysis:
     """Return the function that makes fits, up to a number of pairs, and analyses them."""
     if method == "gaussian" and claim.delta == 0.0:
         raise ValueError(
-            'method must be "auto", "counts" or "sequential" where delta is 0; got "gaussian". '
-            "Normal noise has no epsilon there."
+            'method must be "auto", "counts" or "sequential" if delta is 0; got "gaussian". '
+            "Normal noise has no finite epsilon there."
         )
     chosen: Analysis = functools.partial(_ANALYSES[method], claim, risk)
     return chosen

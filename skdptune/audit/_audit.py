@@ -113,8 +113,8 @@ def _constant(estimator: Any, X: Any, relation: str) -> int | None:
         constants, stated = [], (_PUBLIC_SIZE,)
     if relation != ADD_OR_REMOVE or any(_PUBLIC_SIZE in sentence for sentence in stated):
         raise ValueError(
-            "canary must be a Canary of two data sets of one size, since the claim of "
-            f"{type(estimator).__name__} holds where the number of records is public; got a "
+            "canary must be a Canary of two data sets of the same size, since the guarantee of "
+            f"{type(estimator).__name__} assumes that the number of records is public; got a "
             'record. "auto" makes one.'
         )
     return size if None in constants else None
@@ -384,8 +384,8 @@ def _game(
     if not examples:
         raise ValueError(
             "estimator must be one that can be fitted to the data of the audit; the fit of "
-            f"{type(estimator).__name__} raised {shown(errors[0])}. Its words may show records: "
-            "fit it yourself to read them."
+            f"{type(estimator).__name__} raised {shown(errors[0])}. Its message may show "
+            "records and is omitted: fit the estimator yourself to read it."
         ) from None
     if callable(statistic):
         return replace(game, statistic=statistic), examples
@@ -406,8 +406,8 @@ def _described(statistic: Any, trials: Trials) -> str:
     if callable(statistic):
         return str(getattr(statistic, "__name__", type(statistic).__name__))
     words = {
-        "auto": "what the model says of the canary, and all that it publishes",
-        "response": "what the model says of the canary",
-        "direction": "all numbers that the model publishes",
+        "auto": "the model's response to the canary, and all published numbers",
+        "response": "the model's response to the canary",
+        "direction": "all published numbers of the model",
     }[statistic]
     return f"{words}: {trials.width} numbers in one direction" if trials.width > 1 else words

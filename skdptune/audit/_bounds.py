@@ -100,7 +100,7 @@ def read_claim(
     elif isinstance(claim, PrivacyProfile):
         profile, stated = claim, 0.0 if math.isfinite(claim.epsilon(0.0)) else DEFAULT_DELTA
     else:
-        hint = "A PrivacyProfile is taken as well."
+        hint = "A PrivacyProfile is accepted as well."
         epsilon = check_real(
             claim, name="claim", lower=0.0, lower_open=not can_be_zero, upper_open=True, hint=hint
         )

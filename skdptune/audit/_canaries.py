@@ -78,7 +78,7 @@ class Extremes:
     def at_corners(self) -> Iterator[Extremes]:
         """Iterate over variants with all other records at one corner of the bounds."""
         for corner, where in ((self.opposite, "lower"), (self.row, "upper")):
-            beside = f", beside others at all {where} ends"
+            beside = f", with all other records at the {where} ends"
             yield replace(self, others=corner[None], reason=f"{self.reason}{beside}")
         # The record is at the lower ends, and its opposite at the upper ends.
         swapped = replace(self, row=self.opposite, opposite=self.row)
@@ -169,7 +169,7 @@ def orthogonal_rows(
         length, _ = _length(given, shape)
         if length is not None:
             rows = length * _axes(shape, size, others)
-            return rows, -rows, "rows along axes of their own, as long as clipping lets through"
+            return rows, -rows, "rows along separate axes, of the largest norm that is not clipped"
     return None
 
 
@@ -249,7 +249,7 @@ def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None
     if "module" in given and "max_grad_norm" in given:
         return _OF_NETS * float(given["max_grad_norm"]), "a row whose gradient is clipped"
     if "norm" in given and "estimator" not in given and len(given) <= 2:
-        return float(given["norm"]), "a row as long as norm lets through"
+        return float(given["norm"]), "a row of the largest norm that norm allows"
     if "data_norm" not in given:
         return None, ""
     if "solver" in given and given["solver"] not in _NOT_CLIPPING and given.get("delta") != 0.0:
@@ -258,7 +258,7 @@ def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None
         return factor * float(norm), "a row whose gradient is clipped"
     norm = given["data_norm"]
     length = math.sqrt(width) if norm is None else float(norm)
-    return length, "a row as long as data_norm lets through"
+    return length, "a row of the largest norm that data_norm allows"
 
 
 def _quiet_direction(shape: tuple[int, ...], others: Any) -> np.ndarray:
@@ -292,7 +292,7 @@ def _targets_of(estimator: Any, y: Any) -> tuple[Any, tuple[Any, ...], str]:
         return high, (middle,), ", and the largest target"
     if y is None and "criterion" not in given:
         return None, (), ""
-    return _FAR_TARGET, (0.0,), ", and a target that no prediction meets"
+    return _FAR_TARGET, (0.0,), ", and a target far from all predictions"
 
 
 BACKGROUNDS = ("made-up", "given")
@@ -582,9 +582,9 @@ def relation_of(estimator: Any) -> str:
         # For other steps, and for an intercept, a row of zeros has an influence like any other
         # row.
         raise ValueError(
-            "estimator must be a linear model with fit_intercept=False where its guarantee is "
-            "about a contribution at its place, so that a row of zeros contributes nothing; got "
-            "another one. Make the data by hand, as a Canary."
+            "estimator must be a linear model with fit_intercept=False if its guarantee is "
+            "about removing a contribution at its place, so that a row of zeros contributes "
+            "nothing; got another one. Create the data yourself, as a Canary."
         )
     return relation
 

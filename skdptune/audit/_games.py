@@ -51,8 +51,8 @@ def numbers_of(fitted: Any, row: np.ndarray, target: Any) -> np.ndarray:
     found = np.array(list(_numbers(fitted, row[None], target)), dtype=np.float64)
     if found.size == 0:
         raise TypeError(
-            f"estimator must have coef_, a response or what a scaler learns after its fit; got "
-            f"{type(fitted).__name__}. Give the audit a statistic."
+            "estimator must have coef_, a response or what a scaler learns after its fit; got "
+            f"{type(fitted).__name__}. Pass a statistic to the audit."
         )
     return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
 

@@ -142,9 +142,9 @@ def orthogonal_canaries(
     extremes = known_extremes(estimator, shape, y)
     if found is None or extremes is None:
         raise TypeError(
-            "estimator must be of a family whose clipping is known where canaries are chosen for "
-            f"it; got {type(last_step(estimator)).__name__}. Give canaries as a pair (rows, "
-            'targets), or use canaries="mislabelled".'
+            "estimator must be of a family whose clipping is known if canaries are chosen "
+            f"automatically; got {type(last_step(estimator)).__name__}. Give canaries as a pair "
+            '(rows, targets), or use canaries="mislabelled".'
         )
     rows, opposite, why = found
     targets = _drawn_targets(estimator, y, extremes.target, size, rng)
@@ -171,7 +171,7 @@ def mislabelled_canaries(
         raise ValueError(
             f"canaries must be {ORTHOGONAL!r} or given unless there are labels and as many "
             f"records as canaries; got {len(X)} records, {size} canaries and "
-            f"{'labels' if labels is not None else 'targets that are none'}."
+            f"{'labels' if labels is not None else 'targets that are not labels'}."
         )
     order = rng.permutation(len(X))
     chosen, rest = np.sort(order[:size]), np.sort(order[size:])
@@ -205,7 +205,7 @@ def given_canaries(canaries: Any, X: np.ndarray, y: Any) -> Canaries:
         )
     if (targets is None) != (y is None):
         raise ValueError(
-            "canaries must have targets if, and only if, y is given; got another pair."
+            "canaries must have targets if y is given, and only then; got another pair."
         )
     return Canaries(
         rows, targets, np.zeros_like(rows), targets, X, y, f"{len(rows)} given records", False
@@ -265,20 +265,20 @@ def scores_of(
                 f"{found.shape}."
             )
         return found, str(getattr(score, "__name__", type(score).__name__))
-    first, words = untrained(prepared, made, seed), "what the model says of a canary"
+    first, words = untrained(prepared, made, seed), "the model's response to a canary"
     known = _known(fitted, made.rows, made.targets)
     if first is not None:
         known -= _known(first, made.rows, made.targets)
-        words += ", less what it said before training"
+        words += ", minus its response before training"
     if made.has_opposites:
         known -= _known(fitted, made.instead_rows, made.targets)
         if first is not None:
             known += _known(first, made.instead_rows, made.targets)
-        return known, f"{words}, less the same of the opposite row"
+        return known, f"{words}, minus the same for the opposite row"
     reference = without_noise(prepared, size, made.rows.shape[1])
     reference = seeded_fit(reference, made.others, made.other_targets, np.random.SeedSequence(0))
     known -= _known(reference, made.rows, made.targets)
-    return known, f"{words}, less what a model without noise and canaries says"
+    return known, f"{words}, minus the response of a model without noise and canaries"
 
 
 def untrained(prepared: Any, made: Canaries, seed: np.random.SeedSequence) -> Any:

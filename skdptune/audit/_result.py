@@ -252,7 +252,9 @@ class AuditResult:
             delta, epsilon, claimed = self.refutation
             return _bound_in_words(epsilon, claimed, f"{delta:.2g}")
         chance = math.exp(-max(log for _, log in self.capital))
-        words = f"fits like these have a probability below {max(chance, 1e-300):.2g} if it holds"
+        words = (
+            f"such fits have a probability below {max(chance, 1e-300):.2g} if the claim is true"
+        )
         if self.gaussian is not None and self.gaussian.is_plausible:
             words += f"; {self._if_normal()}"
         return words
@@ -265,7 +267,7 @@ class AuditResult:
     def _normal_row(self) -> str:
         if self.gaussian is None:
             return ""
-        looks = "" if self.gaussian.is_plausible else ", which the fits do not look like"
+        looks = "" if self.gaussian.is_plausible else ", which the fits contradict"
         return (
             f"ε ≥ {_shown_bound(self.gaussian.epsilon_lower)} (p = {self.gaussian.p_value:.2g}"
             f"{looks})"
@@ -274,10 +276,10 @@ class AuditResult:
     def _power(self) -> str:
         factor, epsilon, probability = self.power
         if factor is None or epsilon is None:
-            return "too little to have found any smaller noise; more fits, or another canary"
+            return "too small to detect any smaller noise; use more fits or another canary"
         return (
-            f"noise of at most {factor:.2f} times what there was, {shown_epsilon(epsilon)}, "
-            f"would have been found with probability {probability:g}"
+            f"noise of at most {factor:.2f} times the actual noise, {shown_epsilon(epsilon)}, "
+            f"would have been detected with probability {probability:g}"
         )
 
 
@@ -345,7 +347,10 @@ class OneRunResult:
             bound += ", for noise of the claimed kind"
         if not self.is_refuted:
             return f"Consistent with the claim: {bound}."
-        chance = f"so many right guesses have a chance of at most {self.p_value:.2g} if it is true"
+        chance = (
+            f"this many correct guesses have probability at most {self.p_value:.2g} if the "
+            "claim is true"
+        )
         return f"The claim is refuted: {chance}; {bound}."
 
     def to_dict(self) -> dict[str, Any]:

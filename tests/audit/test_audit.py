@@ -215,7 +215,9 @@ def test_where_the_number_of_records_is_public_one_more_is_refused() -> None:
         def privacy_profile(self, n_samples, n_features=None):
             return PrivacyProfile.gaussian(1.0)
 
-    with pytest.raises(ValueError, match="canary must be a Canary of two data sets of one size"):
+    with pytest.raises(
+        ValueError, match="canary must be a Canary of two data sets of the same size"
+    ):
         audit_epsilon(Counted(), RECORDS, canary=RECORD)
 
 
@@ -281,7 +283,7 @@ def test_global_generators_come_back_and_other_threads_leave_them_alone() -> Non
         ({"claim": PrivacyProfile.gaussian(1.0), "delta": 0.0}, "claim must be finite at delta=0"),
         ({"random_state": -1}, "random_state must be None, an integer"),
         ({"random_state": True}, "random_state must be None, an integer"),
-        ({"method": "gaussian", "claim": 1.0, "delta": 0.0}, "where delta is 0"),
+        ({"method": "gaussian", "claim": 1.0, "delta": 0.0}, "if delta is 0"),
     ],
 )
 def test_bad_arguments_are_named(settings: dict[str, object], complaint: str) -> None:

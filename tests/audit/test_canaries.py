@@ -210,7 +210,7 @@ def test_corners_of_bounds_find_what_the_middle_misses():
     X, y = rng.uniform(size=(30, 1)), rng.uniform(size=30)
     faulty = models.LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
     canary = worst_canary(faulty, X, y)
-    assert canary.reason.endswith("beside others at all lower ends")
+    assert canary.reason.endswith("with all other records at the lower ends")
     assert (canary.X_with[:-1] == 0.0).all() and canary.X_with[-1] == 1.0
     found = audit_epsilon(faulty, X, y, canary=canary, claim=1.0, n_trials=200, random_state=0)
     assert found.is_refuted

@@ -59,7 +59,8 @@ def test_bets_alone_state_how_unlikely_the_fits_are() -> None:
     bets = ((0, 0.0), (100, math.log(1e4)), (200, math.log(10.0)))
     found = result(is_refuted=True, capital=bets, gaussian=GaussianBound(2.0, 0.5, 0.3, True))
     assert (
-        "have a probability below 0.0001 if it holds; if the statistic is normal" in found.verdict
+        "have a probability below 0.0001 if the claim is true; if the statistic is normal"
+        in found.verdict
     )
     assert "ε is at least 2.000" in found.verdict
 
@@ -77,8 +78,8 @@ def test_tables_hold_the_same_as_text_and_html() -> None:
     for words in (
         "200, auto, 3 of which raised an error; stopped: enough",
         "95 %",
-        "which the fits do not look like",
-        "noise of at most 0.71 times what there was, ε = 1.600, would have been found",
+        "which the fits contradict",
+        "noise of at most 0.71 times the actual noise, ε = 1.600, would have been detected",
         "the given record",
     ):
         assert words in text and words in html
@@ -87,7 +88,7 @@ def test_tables_hold_the_same_as_text_and_html() -> None:
     assert "<script" not in result(estimator="<script>")._repr_html_()
     # Refuted claims are red.
     assert "#e03131" not in html and "#e03131" in result(is_refuted=True)._repr_html_()
-    assert "too little to have found" in str(result(power_of=lambda: AuditPower(None, None)))
+    assert "too small to detect" in str(result(power_of=lambda: AuditPower(None, None)))
 
 
 def test_results_are_written_as_json() -> None:

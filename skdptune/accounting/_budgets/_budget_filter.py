@@ -15,7 +15,7 @@ from skdptune.accounting._profile import PrivacyProfile
 
 # Advice if the same filter is needed twice.
 INSTEAD = (
-    "Make a filter of its own for another budget; processes share one budget by a "
+    "Create a separate filter for another budget. Processes share one budget through a "
     "skdptune.ledger.PrivacyLedger."
 )
 
@@ -119,7 +119,7 @@ class BudgetFilter(RunningBudget):
         """Return how many halves of `round_epsilon` may be spent."""
         if self._budget is None:
             if self._max_rounds is None:
-                raise ValueError("budget must be given where max_rounds is not; got neither.")
+                raise ValueError("budget must be given if max_rounds is not; got neither.")
             return 2 * self._max_rounds
         if self._budget < self._round:
             raise ValueError(
@@ -184,8 +184,8 @@ class BudgetFilter(RunningBudget):
         if self._is_at_cap:
             return f"rounds must be at most {self._max_rounds}; got one more. {advice}"
         return (
-            f"spent must leave {shown(float(self._round))} of the budget for the next round; got "
-            f"{shown(self.spent)} spent of {shown(self._shown_budget)}. {advice}"
+            f"spent must leave {shown(float(self._round))} of the budget for the next round; "
+            f"got {shown(self.spent)} spent of {shown(self._shown_budget)}. {advice}"
         )
 
     @property
@@ -322,7 +322,7 @@ class SummingFilter(RunningBudget):
         if not self._is_within(spent):
             budget, failure = spent[-1]
             raise BudgetExceededError(
-                f"part must fit into what is left, {self.budget - self.spent:.6g} of "
+                f"part must fit into the remaining budget, {self.budget - self.spent:.6g} of "
                 f"{self._unit} and {self.failure - self.spent_failure:.6g} of failure; got "
                 f"{budget:.6g} and {failure:.6g}. Check fits before every release."
             )

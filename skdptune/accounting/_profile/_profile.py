@@ -188,7 +188,7 @@ class PrivacyProfile:
                 name="discretization",
                 lower=_FINEST,
                 upper=1.0,
-                hint="A finer grid of the largest losses fits into no memory.",
+                hint="A finer grid of the largest losses does not fit into memory.",
             )
         try:
             return _profile_of_event(event, discretization)
@@ -277,8 +277,8 @@ class PrivacyProfile:
             raise ValueError(f"epsilons must be increasing and not empty; got {shown(epsilons)}.")
         if not points.size == remove.size == add.size:
             raise ValueError(
-                f"deltas must be as many as epsilons; got {remove.size} and {add.size} for "
-                f"{points.size}."
+                f"deltas must have as many entries as epsilons; got {remove.size} and "
+                f"{add.size} for {points.size}."
             )
         if discretization is None:
             discretization = max(points[-1], 1e-6) / 2**14

@@ -203,8 +203,8 @@ def calibrate_to_curve(
         value = _next(value, shift, curve.shift, sign, safe, risky, lower, upper)
     if safe is None:
         raise UnreachableBudgetError(
-            "estimator must be one whose cost some noise brings below the curve that all "
-            "candidates share; got one whose cost does not fall far enough.",
+            "estimator must stay below the curve that all candidates share if it adds enough "
+            "noise; got one whose cost does not fall far enough.",
             curve.profile.epsilon(max(curve.failure, 1e-300)),
         )
     return Calibration(safe[0], safe[2])

@@ -210,8 +210,8 @@ def _profile(run: Run, distribution: RunCountDistribution) -> _PointCurve:
     shift = _shift(own, other, distribution)
     if shift is None:
         raise BoundNotApplicableError(
-            f"bound must be 'envelope' for {distribution}; got 'profile', whose theorem "
-            "excludes it."
+            f"bound must be 'envelope' for {distribution}; got 'profile', whose theorem does "
+            "not cover it."
         )
 
     def delta(epsilons: FloatArray) -> FloatArray:

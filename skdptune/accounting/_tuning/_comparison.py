@@ -29,7 +29,7 @@ _NOTES = {
     "composition": "all runs published (the mean number, rounded up)",
     "rdp": "Papernot and Steinke 2022",
     "profile": "Koskela, Redberg and Wang 2024",
-    "two thresholds": "the same, of two points (ε, δ) of the run alone",
+    "two thresholds": "the same, from only two points (ε, δ) of the run",
     "envelope": "the default",
     "lower bound": "no valid bound is smaller",
 }

@@ -76,7 +76,8 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
     """
     if len(profiles) != len(weights):
         raise ValueError(
-            f"weights must be as many as profiles; got {len(weights)} for {len(profiles)}."
+            f"weights must have as many entries as profiles; got {len(weights)} for "
+            f"{len(profiles)}."
         )
     pairs = list(zip(profiles, weights, strict=True))
     for profile, weight in pairs:

@@ -164,7 +164,7 @@ class TestRefusals:
                 ValueError,
                 r"budget must be at least round_epsilon \(0\.1\).*got 0\.09",
             ),
-            ((0.1, None), ValueError, "budget must be given where max_rounds is not"),
+            ((0.1, None), ValueError, "budget must be given if max_rounds is not"),
             ((0.1, 1.0, 0), ValueError, "max_rounds must be an integer of at least 1; got 0"),
             ((0.1, 1.0, 2.0), TypeError, "max_rounds must be an integer"),
         ],
@@ -209,7 +209,7 @@ def make(request):
 def test_a_release_too_many_is_refused_and_leaves_no_trace(make):
     total = filled(make(1.0, 1e-3), PrivacyProfile.gaussian(0.1))
     before = (total.spent, total.n_parts)
-    with pytest.raises(BudgetExceededError, match="part must fit into what is left"):
+    with pytest.raises(BudgetExceededError, match="part must fit into the remaining budget"):
         total.record(PrivacyProfile.gaussian(0.1))
     assert (total.spent, total.n_parts) == before
     # What is smaller may still fit.

@@ -357,7 +357,7 @@ class TestDoublingThreshold:
     @pytest.mark.parametrize(
         ("arguments", "limits", "error", "message"),
         [
-            ((0.1,), {}, ValueError, "budget must be given where max_rounds is not; got neither"),
+            ((0.1,), {}, ValueError, "budget must be given if max_rounds is not; got neither"),
             ((0.1,), {"budget": 0.05}, ValueError, "budget must be at least round_epsilon"),
             ((0.0,), {"budget": 1.0}, ValueError, "round_epsilon must be a number in"),
             ((0.1,), {"max_rounds": 0}, ValueError, "max_rounds must be an integer of at least 1"),

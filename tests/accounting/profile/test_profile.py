@@ -792,7 +792,7 @@ def test_directions_are_kept_apart():
     [
         (([], []), "epsilons must be increasing and not empty"),
         (([1.0, 1.0], [0.1, 0.1]), "epsilons must be increasing"),
-        (([1.0, 2.0], [0.1]), "deltas must be as many as epsilons"),
+        (([1.0, 2.0], [0.1]), "deltas must have as many entries as epsilons"),
         (([math.nan], [0.1]), r"epsilons must be a number in \[0, 600\]"),
         (([1.0], [-1e-9]), r"deltas must be a number in \[0, 1\]"),
         (([[1.0]], [[0.1]]), "epsilons must be one-dimensional"),

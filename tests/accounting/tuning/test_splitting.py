@@ -497,7 +497,7 @@ def test_bad_mixtures_are_refused():
         mixture([one, one], [1.5, -0.5])
     with pytest.raises(TypeError, match="profiles must be"):
         mixture([1.0], [1.0])
-    with pytest.raises(ValueError, match="as many as profiles"):
+    with pytest.raises(ValueError, match="as many entries as profiles"):
         mixture([one, one], [1.0])
 
 

@@ -188,4 +188,4 @@ def test_a_consistent_result_says_so():
 def test_a_refuted_claim_is_named(form):
     result = one_run_audit(WIDE_SVC, WIDE, claim=0.05, form=form, random_state=0)
     assert result.is_refuted and result.epsilon_lower > 0.05
-    assert result.verdict.startswith("The claim is refuted: so many right guesses")
+    assert result.verdict.startswith("The claim is refuted: this many correct guesses")
