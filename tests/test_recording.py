@@ -234,7 +234,7 @@ class TestSearches:
         search = self.search(ledger=ledger).set_params(estimator__ledger=other)
         with pytest.raises(ValueError, match="ledger must be one"):
             search.fit(ROWS, LABELS)
-        with other, pytest.raises(ValueError, match="which data set is it"):
+        with other, pytest.raises(ValueError, match="stand for different data sets"):
             self.search(ledger=ledger).fit(ROWS, LABELS)
         assert ledger.history() == other.history() == []
 

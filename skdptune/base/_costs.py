@@ -223,7 +223,7 @@ def register_profile(
     fault = distrusted_class(kind)
     if fault is not None and not insist:
         raise ValueError(
-            "kind must keep to the guarantee that its library states, unless insist=True; got "
+            "kind must meet the guarantee that its library states, unless insist=True; got "
             f"{kind.__name__}: {fault.fault} ({fault.source})."
         )
 
@@ -267,8 +267,8 @@ def when_registered(watcher: Callable[[type], None]) -> None:
 
 # Assumption F6: seeds are not covered.
 SEEDED = (
-    "the noise is drawn from a seed: whoever knows the seed can subtract it, and fits with the "
-    "same seed, such as clones on two folds, share their noise and have no joint guarantee"
+    "the noise is drawn from a seed: anybody who knows the seed can subtract it, and fits with "
+    "the same seed, such as clones on two folds, share their noise and have no joint guarantee"
 )
 
 

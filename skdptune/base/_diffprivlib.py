@@ -14,9 +14,10 @@ from skdptune.base._refusals import NoProfileError, Refusal, distrusted, refusal
 from skdptune.ledger._shared import REPLACE
 
 _RELATION = (
-    "diffprivlib's epsilon is taken as pure, for replacing one of a public number of records (its "
-    "docstrings name no neighbours, its noise is for these); its bounds as given and not read "
-    "off the data; and its minimisers as exact, so not with a ConvergenceWarning"
+    "diffprivlib's epsilon is assumed to be pure, for replacing one of a public number of "
+    "records (its docstrings do not define neighbours; its noise fits these); its bounds are "
+    "given and not computed from the data; its minimisers are exact, so a ConvergenceWarning "
+    "voids the guarantee"
 )
 # If these parameters are missing, diffprivlib reads their values from the data and only warns.
 _KNOWLEDGE = ("bounds", "bounds_X", "bounds_y", "data_norm", "classes")
@@ -53,9 +54,9 @@ def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfi
         refusals.append(
             Refusal(
                 f"{type(model).__name__} without {' and '.join(missing)}",
-                "diffprivlib would read it off the data, at no stated cost",
+                "diffprivlib would compute it from the data, at an unstated cost",
                 settings=tuple((name, "...") for name in missing),
-                demand="estimator must be given what it may not learn",
+                demand="estimator must be given all values that it must not learn",
             )
         )
     if refusals:

@@ -17,7 +17,7 @@ from skdptune.ledger._shared import ADD_OR_REMOVE
 # Assumptions stated in reports, from Assumption P0.
 PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"
-PUBLIC_WEIGHTS = "class weights are public, not counted in the data"
+PUBLIC_WEIGHTS = "class weights are public, not computed from the data"
 
 
 def advised_delta(n_samples: int) -> float:

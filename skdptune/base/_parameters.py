@@ -104,7 +104,8 @@ def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
         )
         if not (takes_all or last in known):
             raise TypeError(
-                f"fit must be given what {type(estimator).__name__}.fit takes; got {shown(name)}."
+                f"fit() got an argument that {type(estimator).__name__}.fit does not support: "
+                f"{shown(name)}."
             )
 
 

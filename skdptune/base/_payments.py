@@ -233,7 +233,7 @@ def payment_of_step(estimator: Any) -> Payment | None:
 def paid_for(*estimators: Any) -> Payment:
     """Return a context in which one fit of each estimator is free, since a search pays for it."""
     if not estimators:
-        raise TypeError("estimators must be those that are paid for; got none.")
+        raise TypeError("estimators must be the ones that are paid for; got none.")
     return Payment(estimators)
 
 

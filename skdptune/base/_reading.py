@@ -366,9 +366,10 @@ def check_column_types(X: Any) -> None:
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         if getattr(dtype, "kind", "O") in tuple("mM") or is_of_words(dtype):
             raise TypeError(
-                f"X must hold numbers; column {shown(name)} has type {dtype}. A table with words "
-                "or dates wants a Schema: skdptune.preprocessing.make_private_pipeline(estimator, "
-                "schema). Numbers that came as words: pandas.to_numeric(column, errors='coerce')."
+                f"X must hold numbers; column {shown(name)} has type {dtype}. A table with text "
+                "or dates needs a Schema: "
+                "skdptune.preprocessing.make_private_pipeline(estimator, schema). Numbers "
+                "stored as text: pandas.to_numeric(column, errors='coerce')."
             )
 
 

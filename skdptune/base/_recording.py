@@ -236,11 +236,12 @@ def _warn(estimator: Any, costs: list[Cost | None]) -> None:
             "and the choice."
         )
     warnings.warn(
-        f"{type(estimator).__name__} is fitted again to as many records with the same columns: "
-        f"costs of fits to the same data add up{so_far}, while privacy_ is that of one fit alone, "
-        f"and scores by which fits are compared are not private.{tuned} If these fits are meant, "
-        "record them: ledger=PrivacyLedger(...), or `with ledger:` around them. For data that are "
-        "public, or another table each time, use `with skdptune.config_context(ledger=False):`.",
+        f"{type(estimator).__name__} is fitted again to the same number of records with the "
+        f"same columns. The costs of fits to the same data add up{so_far}, but privacy_ covers "
+        f"only one fit, and scores that compare fits are not private.{tuned} If these fits are "
+        "intended, record them: ledger=PrivacyLedger(...), or `with ledger:` around them. For "
+        "public data, or a different table each time, use `with "
+        "skdptune.config_context(ledger=False):`.",
         PrivacyWarning,
         # Points at the caller of the method: past `announce_fit` and two frames of its wrapper.
         stacklevel=5,
@@ -290,7 +291,8 @@ def _own_ledger(own: PrivacyLedger, estimator: Any) -> PrivacyLedger:
     if around not in (None, own):
         raise ValueError(
             f"ledger must be the one in use, {shown(around)}; got {shown(own)} of "
-            f"{type(estimator).__name__}. Leave one of them out: which data set is it?"
+            f"{type(estimator).__name__}. They stand for different data sets: leave one of them "
+            "out."
         )
     return own
 
@@ -391,8 +393,9 @@ def _check_payer(payment: Payment, estimator: Any) -> None:
     if own is None or any(each.ledger == own for each in payment.reservations):
         return
     raise ValueError(
-        f"ledger must be that of the fit around it, {shown(payment.reservations[0].ledger)}; got "
-        f"{shown(own)} of {type(estimator).__name__}. Leave it out: which data set is it?"
+        f"ledger must be that of the fit around it, {shown(payment.reservations[0].ledger)}; "
+        f"got {shown(own)} of {type(estimator).__name__}. They stand for different data sets: "
+        "leave it out."
     )
 
 
@@ -400,7 +403,7 @@ def _check_taken(arguments: Mapping[str, Any]) -> None:
     """Raise for arguments that a method collects as `refused` in order to explain the error."""
     refused = arguments.get("refused")
     if refused:
-        raise TypeError(f"fit must be given what it takes; got {sorted(refused)} as well.")
+        raise TypeError(f"fit() got unsupported arguments {sorted(refused)}.")
 
 
 def recorded_together(function: Function) -> Function:

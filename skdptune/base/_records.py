@@ -225,8 +225,8 @@ def check_target_type(y: Any, labels: Sequence[Any] | None, *, is_classifier: bo
         _check_label_type(y, labels)
     if not is_classifier and (kind in tuple("mMUS") or is_of_words(dtype)):
         raise TypeError(
-            f"y must hold numbers; got {dtype}. For labels take a classifier; numbers that came "
-            "as words: pandas.to_numeric(y, errors='coerce')."
+            f"y must hold numbers; got {dtype}. For labels use a classifier; for numbers stored "
+            "as text: pandas.to_numeric(y, errors='coerce')."
         )
 
 
@@ -547,9 +547,7 @@ def checked_class_weight(class_weight: Any) -> dict[Any, float]:
         )
     if not isinstance(class_weight, Mapping) or not class_weight:
         got = "an empty one" if isinstance(class_weight, Mapping) else shown(class_weight)
-        raise TypeError(
-            f"{_DOMAIN}; got {got}. Weights that are counted in the data are not public."
-        )
+        raise TypeError(f"{_DOMAIN}; got {got}. Weights computed from the data are not public.")
     return {
         label: check_real(
             weight,
@@ -568,8 +566,8 @@ def _check_known(weights: Mapping[Any, float], classes: NDArray[Any]) -> None:
     unknown = [label for label in weights if label not in known]
     if unknown:
         raise ValueError(
-            f"class_weight must name classes of the model alone; got {shown(unknown[0])}, which "
-            f"is none of {shown(classes.tolist())}."
+            f"class_weight must only name classes of the model; got {shown(unknown[0])}, which "
+            f"is not one of {shown(classes.tolist())}."
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from skdptune._formatting import shown
 
 _DEMAND = "estimator must be private or learn nothing"
-DISTRUSTED_DEMAND = "estimator must keep to the guarantee that its library states"
+DISTRUSTED_DEMAND = "estimator must meet the guarantee that its library states"
 _NOT_PRIVATE = "this model is not private"
 _LEARNS = "it learns"
 _PARAMETER = "a parameter"
@@ -72,7 +72,7 @@ _MODELS = {
 # Private models of other libraries: what their guarantee does not cover, and alternatives.
 _LEAKING = {
     f"DPExplainableBoosting{kind}": (
-        "its fit shows the number of records, and labels and categories that a single one has",
+        "its fit shows the number of records, and labels and categories that only one record has",
         counterpart,
     )
     for kind, counterpart in _TREES_FOR.items()
@@ -105,7 +105,7 @@ _TRANSFORMERS = {
     "SparseRandomProjection": ("the number of records", "a number of components"),
     "RBFSampler": ("a variance", "a number for gamma"),
     "Nystroem": ("records as landmarks", "FrozenEstimator of one fitted to public data"),
-    "MissingIndicator": ("which columns have gaps", _TABLE),
+    "MissingIndicator": ("which columns have missing values", _TABLE),
     "TfidfTransformer": ("frequencies of words", "use_idf=False"),
     "AdditiveChi2Sampler": ("whether a value is negative, which raises,", "RBFSampler"),
     "SkewedChi2Sampler": ("whether a value is too small, which raises,", "RBFSampler"),
@@ -114,12 +114,12 @@ _TRANSFORMERS = {
     "DictVectorizer": ("names and values", "FeatureHasher"),
     "OneHotEncoder": ("categories", _TABLE),
     "OrdinalEncoder": ("categories", _TABLE),
-    "SimpleImputer": ("what fills gaps", _TABLE),
-    "KNNImputer": ("what fills gaps", _TABLE),
-    "IterativeImputer": ("what fills gaps", _TABLE),
+    "SimpleImputer": ("replacements for missing values", _TABLE),
+    "KNNImputer": ("replacements for missing values", _TABLE),
+    "IterativeImputer": ("replacements for missing values", _TABLE),
     **dict.fromkeys(
         ("SelectKBest", "SelectPercentile", "SelectFromModel", "RFE", "VarianceThreshold"),
-        ("which columns stay", "ColumnTransformer with the names of public columns"),
+        ("which columns to keep", "ColumnTransformer with the names of public columns"),
     ),
 }
 _COUNTERPARTS = {
@@ -224,7 +224,7 @@ class NoProfileError(TypeError):
         if len(self.refusals) == 1:
             return self.refusals[0].sentence
         lines = "".join(f"\n- {refusal.line}" for refusal in self.refusals)
-        return f"{_DEMAND}; {len(self.refusals)} things wrong:{lines}"
+        return f"{_DEMAND}; {len(self.refusals)} problems:{lines}"
 
     def within(self, step: str) -> NoProfileError:
         """Return the error with the name of the composition's step added."""
@@ -291,7 +291,7 @@ def together(errors: Sequence[tuple[str, Exception]]) -> Exception:
     if kind not in (TypeError, ValueError):
         return found[0]
     lines = "".join(f"\n- {name}: {error}" for name, error in errors)
-    return kind(f"estimator must have proper parameters; {len(found)} things wrong:{lines}")
+    return kind(f"estimator must have proper parameters; {len(found)} problems:{lines}")
 
 
 def refusal_of(error: Exception, *steps: str) -> Refusal:
@@ -340,11 +340,11 @@ def _kind_of(estimator: object) -> str:
 _ISSUES = "https://github.com/IBM/differential-privacy-library/issues/"
 _READ = "its source, and tests/base/test_distrusted.py"
 _MOVED = (
-    "a record that changes its {0} changes two, of which each has the whole epsilon; and it "
-    "changes a sum by its whole value, where the noise is that of the bounds' width, which can be "
-    "less if 0 is outside them"
+    "a record that changes its {0} affects two of them, and each one uses the whole epsilon; it "
+    "also changes a sum by its whole value, but the noise follows from the width of the bounds, "
+    "which can be less if 0 is outside them"
 )
-_REPLACED = "one that is replaced changes two leaves, or two counts of one, and costs 2 epsilon"
+_REPLACED = "a replaced record changes two leaves, or two counts in one leaf, and costs 2 epsilon"
 
 
 @dataclass(frozen=True)
@@ -448,16 +448,16 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
     _of_diffprivlib(
         "LinearRegression",
         "the noise on a column's sum of squares follows from its lower bound and not from its "
-        "upper one; the means that an intercept needs spend epsilon / (n_features + 1) more than "
-        "epsilon; and rows are not clipped without an intercept",
+        "upper one; the means for the intercept spend epsilon / (n_features + 1) in addition "
+        "to epsilon; and rows are not clipped without an intercept",
         f"{_ISSUES}105",
         instead="Use skdptune.linear_model.DPRidge(target_bound=...).",
     ),
     _of_diffprivlib(
         "LogisticRegression",
-        "the change of curvature is charged in proportion to data_norm and not to its square; an "
-        "intercept has no penalty, on which the proof rests; and worker processes draw the same "
-        "noise for all classes, and for fits one after another",
+        "the change of curvature is charged in proportion to data_norm instead of its square; "
+        "the intercept is not penalised, as the proof requires; and worker processes draw the "
+        "same noise for all classes, and for successive fits",
         settings=(
             ("fit_intercept", "False"),
             ("data_norm", "2.0 or less"),
@@ -482,14 +482,14 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
     ),
     _of_diffprivlib(
         "RandomForestClassifier",
-        "a record that is added or removed moves others from tree to tree, and " + _REPLACED,
+        "adding or removing a record moves other records from tree to tree, and " + _REPLACED,
         instead=_USE_TREES,
     ),
     _of_diffprivlib(
         "PCA",
-        "eigenvectors are drawn from a narrower distribution than the one that the proof is "
-        "about; the loss of the first one can exceed its share of epsilon from 10 columns on, and "
-        "is 2.5 times that share with 100",
+        "eigenvectors are drawn from a narrower distribution than the one in the proof; with "
+        "10 or more columns the loss of the first eigenvector can exceed its share of epsilon, "
+        "and with 100 it is 2.5 times that share",
     ),
 )
 _BY_CLASS = {(one.library, one.name): one for one in DISTRUSTED}
@@ -519,7 +519,7 @@ def distrusted(estimator: Any) -> DistrustedModel | None:
 
 def refusal_of_distrusted(found: DistrustedModel) -> Refusal:
     """Return the refusal of a distrusted model, with an alternative."""
-    insist = "If you know what it costs nonetheless, pass that to register_profile(insist=True)."
+    insist = "If you know its cost, pass it to register_profile(insist=True)."
     return Refusal(
         found.name,
         found.reason,

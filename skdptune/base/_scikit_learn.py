@@ -242,19 +242,19 @@ _RULES: dict[type, Callable[[Any, Width], Width]] = {
 
 FREE = PrivacyProfile.pure(0.0)
 KEYWORDS = (None, "passthrough", "drop")
-_ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
+_ROW_BY_ROW = "the function of a FunctionTransformer treats each record separately"
 _PUBLIC_CATEGORIES = "the categories that an encoder is given are public"
 _PUBLIC_WORDS = (
-    "the vocabulary that a vectorizer is given is public, and its functions treat each text by "
-    "itself"
+    "the vocabulary that a vectorizer is given is public, and its functions treat each text "
+    "separately"
 )
 _FROZEN = (
-    "what a FrozenEstimator holds was learnt from public data, or is paid for by itself, and "
-    "treats each record by itself"
+    "the content of a FrozenEstimator was learnt from public data, or is paid for separately, "
+    "and treats each record separately"
 )
 _NOT_LAST = Refusal(
     "a composition inside a model",
-    "a fit could not tell records that no step can take",
+    "a fit could not identify records that no step accepts",
     "Put the model around the last step: make_pipeline(scaler, FixedThresholdClassifier(model)); "
     "and the search around the pipeline.",
     demand="estimator must hold a single model",
@@ -262,10 +262,10 @@ _NOT_LAST = Refusal(
 _BY_FUNCTION = Refusal(
     "a function",
     "it may look at the data",
-    "Use names, places or make_column_selector.",
-    demand="columns must be names, places or make_column_selector",
+    "Use names, positions or make_column_selector.",
+    demand="columns must be names, positions or make_column_selector",
 )
-_TARGETS = "the functions of a TransformedTargetRegressor treat each target by itself"
+_TARGETS = "the functions of a TransformedTargetRegressor treat each target separately"
 COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 # Objects that cost only as much as the estimators that they hold.
 HOLDERS = (*COMPOSITIONS, *AROUND)

@@ -42,12 +42,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 # What a refusal says, in part.
 FAULTS = {
-    "LinearRegression": "spend epsilon / (n_features + 1) more than epsilon",
-    "LogisticRegression": "in proportion to data_norm and not to its square",
+    "LinearRegression": "spend epsilon / (n_features + 1) in addition to epsilon",
+    "LogisticRegression": "in proportion to data_norm instead of its square",
     "GaussianNB": "changes a sum by its whole value",
     "KMeans": "labels_ and inertia_ are computed without noise",
     "DecisionTreeClassifier": "its epsilon is right for adding or removing a record, but",
-    "RandomForestClassifier": "moves others from tree to tree",
+    "RandomForestClassifier": "moves other records from tree to tree",
     "PCA": "eigenvectors are drawn from a narrower distribution",
 }
 

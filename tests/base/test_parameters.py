@@ -83,7 +83,7 @@ def test_parameters_of_fit_are_known() -> None:
         with pytest.raises(TypeError, match="DPLogisticRegression.fit takes"):
             check_fit_parameters(DPLogisticRegression(), [name])
     for name in ("sample_weight", "scripted__weights", "other__sample_weight"):
-        with pytest.raises(TypeError, match=f"Pipeline.fit takes; got '{name}'"):
+        with pytest.raises(TypeError, match=f"Pipeline.fit does not support: '{name}'"):
             check_fit_parameters(pipeline, [name])
 
 
@@ -375,7 +375,7 @@ def test_steps_are_named_and_know_their_columns() -> None:
 # What guarantees rest on: assumptions before and after a fit, and relations of neighbours
 
 
-ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
+ROW_BY_ROW = "the function of a FunctionTransformer treats each record separately"
 CATEGORIES = "the categories that an encoder is given are public"
 
 
@@ -493,7 +493,7 @@ def test_other_complaints_are_said_beside_refusals() -> None:
     whole = make_pipeline(StandardScaler(), LogisticRegression())
     both = beside_refusals(complaint, [whole])
     assert isinstance(both, NoProfileError)
-    assert str(both).splitlines()[0].endswith("; 3 things wrong:")
+    assert str(both).splitlines()[0].endswith("; 3 problems:")
     assert str(both).splitlines()[-1] == "- a parameter: scoring must be given; got None."
 
 

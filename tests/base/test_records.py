@@ -315,7 +315,7 @@ def test_words_are_no_targets_of_a_regression() -> None:
         pd.Series(words, dtype="string"),
         pd.Series(["2020"], dtype="datetime64[ns]"),
     ):
-        with pytest.raises(TypeError, match="y must hold numbers; got .* take a classifier"):
+        with pytest.raises(TypeError, match="y must hold numbers; got .* use a classifier"):
             check_target_type(y, None, is_classifier=False)
     for y in (words.astype(object), words.tolist(), np.ones(2), None):
         check_target_type(y, None, is_classifier=False)
@@ -382,7 +382,7 @@ def test_columns_of_words_are_refused_by_their_type(words: list[str], shown: str
     table = pd.DataFrame({"age": [1.0, 2.0, 3.0], "city": words}).astype({"city": "str"})
     if not is_of_words(table["city"].dtype):
         pytest.skip("this pandas has no type for words")
-    with pytest.raises(TypeError, match=rf"column 'city' has {shown}.* wants a Schema"):
+    with pytest.raises(TypeError, match=rf"column 'city' has {shown}.* needs a Schema"):
         check_column_types(table)
     with pytest.raises(TypeError, match="column 'city' has type category"):
         check_column_types(table.astype({"city": "category"}))
@@ -443,8 +443,8 @@ def test_equal_weights_are_none(given: Any) -> None:
         ({0: float("inf")}, ValueError, r"class_weight\[0\]"),
         ({0: float("nan")}, ValueError, r"class_weight\[0\]"),
         ({0: "1"}, TypeError, r"class_weight\[0\]"),
-        ({2: 1.0}, ValueError, "got 2, which is none of"),
-        ({"0": 1.0}, ValueError, "got '0', which is none of"),
+        ({2: 1.0}, ValueError, "got 2, which is not one of"),
+        ({"0": 1.0}, ValueError, "got '0', which is not one of"),
     ],
     ids=["balanced", "word", "empty", "list", "zero", "minus", "inf", "nan", "text", "2", "'0'"],
 )

@@ -260,7 +260,7 @@ def test_frozen_model_is_named_in_the_report_and_keeps_its_parameters() -> None:
     whole = make_pipeline(frozen, pure())
     assert profile_of(whole, 30, 3) == profile_of(pure(), 30, 3)
     report = privacy_of(whole.fit(ROWS))
-    words = "FrozenEstimator holds was learnt from public data"
+    words = "content of a FrozenEstimator was learnt from public data"
     assert any(words in sentence for sentence in report.assumptions)
     assert privacy_of(frozen).epsilon == 0.0
     search = DPGridSearchCV(
@@ -313,7 +313,7 @@ def test_model_around_another_costs_what_that_one_does(whole, inner) -> None:
 def test_functions_of_targets_are_an_assumption() -> None:
     # Assumption R4.
     report = privacy_of(transformed(clone(LINE)).fit(ROWS, np.abs(ROWS[:, 0])))
-    assert any("treat each target by itself" in sentence for sentence in report.assumptions)
+    assert any("treat each target separately" in sentence for sentence in report.assumptions)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_refusal_lists_all_that_is_wrong() -> None:
     with pytest.raises(NoProfileError) as refusal:
         profile_of(mixed, 30)
     head, *lines = str(refusal.value).splitlines()
-    assert head == "estimator must be private or learn nothing; 5 things wrong:"
+    assert head == "estimator must be private or learn nothing; 5 problems:"
     assert [line.split(": ")[:2] for line in lines] == [
         ["- columntransformer__num__simpleimputer", "SimpleImputer"],
         ["- columntransformer__num__standardscaler", "StandardScaler"],
@@ -430,7 +430,7 @@ def test_following_the_refusal_leaves_nothing_to_refuse() -> None:
 
 def test_all_bad_parameters_are_listed() -> None:
     wrong = make_pipeline(DPStandardScaler(), DPMinMaxScaler())
-    with pytest.raises(ValueError, match=r"2 things wrong:\n- dpstandardscaler: bounds must"):
+    with pytest.raises(ValueError, match=r"2 problems:\n- dpstandardscaler: bounds must"):
         profile_of(wrong, 30)
     # One by itself is raised as it is.
     with pytest.raises(ValueError, match="^bounds must be"):

@@ -96,7 +96,7 @@ def test_class_weights_find_more_of_a_rare_class():
     assert (weighted.predict(X)[y == "ill"] == "ill").mean() > 0.7
     assert weighted.privacy_.profile == model.privacy_.profile
     (more,) = set(weighted.privacy_.assumptions) - set(model.privacy_.assumptions)
-    assert more == "class weights are public, not counted in the data"
+    assert more == "class weights are public, not computed from the data"
     assert weighted.get_params()["class_weight"] == {"ill": 12.0}
     same = clone(model).set_params(class_weight={"ill": 2.0, "well": 2.0}).fit(X, y)
     assert np.array_equal(same.decision_function(X), model.decision_function(X))

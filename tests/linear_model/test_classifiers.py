@@ -212,7 +212,7 @@ def test_class_weights_find_more_of_a_rare_class(kind, solver):
     # And cost the same.
     assert weighted.privacy_.profile == model.privacy_.profile
     (more,) = set(weighted.privacy_.assumptions) - set(model.privacy_.assumptions)
-    assert more == "class weights are public, not counted in the data"
+    assert more == "class weights are public, not computed from the data"
     assert profile_of(weighted, 3000, 3) == profile_of(model, 3000, 3)
     assert "class_weight" not in model.cost_parameters
 

@@ -157,7 +157,7 @@ def test_class_weights_find_more_of_a_rare_class(kind, max_grad_norm):
     assert after[y == 1].mean() > before[y == 1].mean() + 0.2
     assert weighted.privacy_.profile == net.privacy_.profile
     (more,) = set(weighted.privacy_.assumptions) - set(net.privacy_.assumptions)
-    assert more == "class weights are public, not counted in the data"
+    assert more == "class weights are public, not computed from the data"
     assert profile_of(weighted, 2000, 3) == profile_of(net, 2000, 3)
     assert clone(weighted).get_params()["class_weight"] == {1: 8.0}
 

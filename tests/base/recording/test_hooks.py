@@ -199,7 +199,7 @@ class TestRefusals:
     def test_two_ledgers_are_refused_and_one_twice_is_not(self, ledger, counts):
         other = PrivacyLedger(":memory:", "others", epsilon=9.0, delta=1e-5)
         with ledger:
-            with pytest.raises(ValueError, match="which data set is it"):
+            with pytest.raises(ValueError, match="stand for different data sets"):
                 Counted(str(counts), ledger=other).fit(ROWS, LABELS)
             assert count_of(counts) == []
             Counted(ledger=ledger).fit(ROWS, LABELS)
@@ -366,7 +366,7 @@ class TestFormsOfMethods:
         with ledger:
             outer = Outer()
             outer.inner = other
-            with pytest.raises(ValueError, match="which data set is it"):
+            with pytest.raises(ValueError, match="stand for different data sets"):
                 outer.fit(ROWS, LABELS)
             assert count_of(counts) == other.history() == []
             outer.inner = ledger

@@ -36,7 +36,7 @@ from skdptune.testing import check_private_estimator
 from tests.base.counted import LABELS, ROWS, Counted
 
 ROOT = Path(__file__).resolve().parents[3]
-MESSAGE = "is fitted again to as many records with the same columns: costs of fits"
+MESSAGE = "is fitted again to the same number of records with the same columns. The costs of fits"
 GRID = {"C": [0.1, 1.0]}
 MODEL = DPLogisticRegression(solver="output", data_norm=2.0, classes=[0, 1])
 RNG = np.random.default_rng(1)
