@@ -190,7 +190,7 @@ def _found_by(rules: Sequence[Rule], subject: Subject) -> list[Finding]:
         except Exception as error:
             # A parameter raises an error whenever it is used, so a fit would fail as well.
             reason = f"a parameter fails with {type(error).__name__}"
-            found.append(issue("SKP019", subject.name, reason, "plain numbers, words and lists"))
+            found.append(issue("SKP019", subject.name, reason, "plain numbers, strings and lists"))
     return found
 
 

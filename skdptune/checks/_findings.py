@@ -83,7 +83,9 @@ def _of_delta(subject: Subject) -> Iterator[Finding]:
         found = f"delta={delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}"
         yield issue("SKP004", _at(subject, "delta"), found, f"delta={advised_delta(n_samples):g}")
     elif n_samples is None and delta >= _LARGE_DELTA:
-        found = f"delta={delta:g} is at least 1/n_samples from {math.ceil(1.0 / delta)} records on"
+        found = (
+            f"delta={delta:g} is at least 1/n_samples for {math.ceil(1.0 / delta)} or more records"
+        )
         yield issue("SKP016", _at(subject, "delta"), found, "delta=1e-6")
 
 
@@ -101,7 +103,7 @@ def _of_seeds(subject: Subject) -> Iterator[Finding]:
         if seed is not None:
             is_shown = isinstance(seed, numbers.Integral) and abs(int(seed)) < _LARGEST
             shown = str(int(seed)) if is_shown else f"a {type(seed).__name__}"
-            found = f"random_state is {shown}, from which all noise follows"
+            found = f"random_state is {shown}, which determines all noise"
             yield issue("SKP005", part.at("random_state"), found, "random_state=None")
 
 
@@ -117,11 +119,11 @@ def _of_epsilon(subject: Subject) -> Iterator[Finding]:
         return
     at = subject.name if subject.delta is None else f"at delta={subject.delta:g}"
     if math.isinf(epsilon):
-        found = f"no epsilon holds {at}: the fit is not private"
+        found = f"no finite epsilon holds {at}: the fit is not private"
         yield issue("SKP007", subject.name, found, "epsilon=1.0")
     elif epsilon > _LARGE_EPSILON:
         odds = f"{math.exp(epsilon):.0e}" if epsilon < 500.0 else "more than 1e+200"
-        found = f"epsilon={epsilon:.4g} in all: one record may change odds by a factor of {odds}"
+        found = f"epsilon={epsilon:.4g} in total: one record may change odds by a factor of {odds}"
         yield issue("SKP016", _at(subject, "epsilon"), found, "epsilon=1.0")
 
 
@@ -133,7 +135,7 @@ def _of_public_size(subject: Subject) -> Iterator[Finding]:
             continue
         if not 1.0 / _FACTOR <= size / n_samples <= _FACTOR:
             found = (
-                f"n_public={size} stands for some {n_samples} records: noise and rates are set "
+                f"n_public={size} is far from the {n_samples} records: noise and rates are set "
                 "for the wrong number"
             )
             fix = "n_public=the expected number of records, from public knowledge"
@@ -179,7 +181,7 @@ _BY_PARAMETER = {
     **dict.fromkeys(("diagnostics", "error_score"), "SKP011"),
     **dict.fromkeys(("callbacks", "train_split", "third_objective"), "SKP015"),
 }
-_UNPAID = ", and neither are its scores and its choices, whatever it is around"
+_UNPAID = ", and neither are its scores and its choices, even around a private estimator"
 _NEIGHBOURS = "about different neighbours"
 
 
@@ -233,7 +235,7 @@ def _of_error(place: str, error: Exception) -> Finding:
 def _remedy_of(text: str) -> str:
     """Return advice for an error without a hint, from the condition that it states."""
     wanted = re.findall(r"^(\w+) must (.*?); got ", text)
-    return "{} must {}".format(*wanted[0]) if wanted else "Mend what the message names."
+    return "{} must {}".format(*wanted[0]) if wanted else "Correct what the message names."
 
 
 _FEW_ROWS = 4
@@ -261,11 +263,11 @@ def _of_function(part: Part, n_features: int | None) -> Iterator[Finding]:
         return
     name = getattr(function, "__name__", type(function).__name__)
     if _mixes_rows(part.estimator, n_features or ANY_FEATURES):
-        found = f"{name} changes a made-up row by what other rows hold"
+        found = f"the result of {name} for a made-up row depends on other rows"
         yield issue("SKP018", part.at("func"), found, "FunctionTransformer(np.log1p)")
         return
-    found = f"nobody can vouch that {name} treats each record by itself"
-    fix = "a NumPy ufunc, such as np.log1p, or look whether it uses a mean, a rank or an order"
+    found = f"it is unknown whether {name} treats each record separately"
+    fix = "a NumPy ufunc, such as np.log1p, or check that it uses no mean, rank or order"
     yield tip("SKP018", part.at("func"), found, fix)
 
 
@@ -295,10 +297,13 @@ def _of_composition(part: Part, in_search: bool) -> Iterator[Finding]:
         and part.estimator.memory is not None
         and not in_search
     ):
-        found = "transformed records are kept on disk, for everybody who may read the folder"
+        found = (
+            "transformed records are stored on disk, readable for everybody with access to the "
+            "folder"
+        )
         yield issue("SKP015", part.at("memory"), found, "memory=None")
     if part.own.get("verbose") is True:
-        found = "how long each step takes is printed, and can depend on a record"
+        found = "the time of each step is printed, and can depend on a record"
         yield tip("SKP015", part.at("verbose"), found, "verbose=False")
 
 
@@ -311,13 +316,13 @@ def _of_labels(part: Part, subject: Subject) -> Iterator[Finding]:
     declared = part.own["classes"]
     is_random = any(owner.own.get("n_public") is not None for owner in (part, subject.whole))
     if declared is None and is_random:
-        found = "none are declared, and which labels a random part of others has is secret"
+        found = "no labels are declared, and the labels in a random part of the records are secret"
         yield issue("SKP008", part.at("classes"), found, fix)
     elif declared is None:
-        found = "the labels are read off the data, and taken to be public"
+        found = "the labels are taken from the data, and assumed to be public"
         yield tip("SKP008", part.at("classes"), found, fix)
     elif labels is not None and {*map(str, declared)} != {*map(str, labels)}:
-        found = "the schema names other labels; records with undeclared ones count for nothing"
+        found = "the schema names other labels; records with undeclared labels are ignored"
         yield tip("SKP008", part.at("classes"), found, fix)
 
 
@@ -326,17 +331,19 @@ def _of_bounds(part: Part, subject: Subject) -> Iterator[Finding]:
     known = {place for place, _ in (*subject.errors, *subject.refusals)}
     is_open = "bounds" in part.own and part.own["bounds"] is None
     if is_open and part.own.get("schema") is None and part.place not in known:
-        found = "no bounds are given; the step must not read them off the data"
+        found = "no bounds are given, and the step must not compute them from the data"
         yield issue("SKP002", part.at("bounds"), found, "bounds=(0, 120)")
 
 
 def _of_repetition(part: Part) -> Iterator[Finding]:
     """SKP017: fits that continue from the last one."""
     if part.own.get("warm_start") is True:
-        found = "each fit goes on from the last one, and costs as much again"
+        found = "each fit continues from the last one, at the full cost again"
         yield issue("SKP017", part.at("warm_start"), found, "warm_start=False")
     elif hasattr(part.estimator, "partial_fit"):
-        found = "each call of partial_fit costs as much as a fit, and no report adds them"
+        found = (
+            "each call of partial_fit costs as much as a fit, and no report adds up these costs"
+        )
         fix = "fit, once; or PrivacyLedger(...).reserve before each call"
         yield tip("SKP017", part.at("partial_fit"), found, fix)
 
@@ -349,7 +356,7 @@ def _of_neighbours(part: Part) -> Iterator[Finding]:
         return
     if relation != ADD_OR_REMOVE:
         found = f"the guarantee is about neighbours that {relation}"
-        fix = "compare its epsilon with others of the same neighbours alone"
+        fix = "compare its epsilon only with those for the same neighbours"
         yield tip("SKP012", part.place, found, fix)
 
 
@@ -359,7 +366,10 @@ def _of_schema(subject: Subject) -> Iterator[Finding]:
         return
     used = [part for part in subject.parts if part.own.get("schema") is not None]
     if not used:
-        found = "no step uses the schema: words, dates and gaps of the table are not encoded by it"
+        found = (
+            "no step uses the schema, so it does not encode text, dates and missing values of "
+            "the table"
+        )
         fix = "make_private_pipeline(estimator, schema)"
         yield tip("SKP009", subject.name, found, fix)
     for part in used:
@@ -368,7 +378,7 @@ def _of_schema(subject: Subject) -> Iterator[Finding]:
         except (TypeError, ValueError):
             continue
         if not is_same:
-            found = "it has another schema than the one that is given here"
+            found = "its schema differs from the one that is given here"
             yield tip("SKP009", part.at("schema"), found, "TableEncoder(schema)")
 
 
@@ -412,7 +422,7 @@ def _of_tuning_by_hand(subject: Subject) -> Iterator[Finding]:
         ]
         if set_by_hand:
             names = " and ".join(set_by_hand)
-            found = f"{names} {'are' if len(set_by_hand) > 1 else 'is'} not as by default"
+            found = f"{names} {'are' if len(set_by_hand) > 1 else 'is'} not at the default"
             fix = f"DPRandomSearchCV({part.name}(), epsilon=...), or a PrivacyLedger for all fits"
             yield tip("SKP010", part.place, found, fix)
 
@@ -428,10 +438,10 @@ def _is_same(one: Any, other: Any) -> bool:
 def _of_exact_scores(subject: Subject) -> Iterator[Finding]:
     """SKP006: exact scores of a Pareto search, and public data used for validation scores."""
     if _not_released(subject):
-        found = "all scores and the choice are exact, for those alone who may see the data"
+        found = "all scores and the choice are exact, only for those who may see the data"
         yield issue("SKP006", subject.whole.at("release"), found, "release=1.0")
     if subject.has_public_validation:
-        found = "the winner is chosen by scores on X_val, which flatter it there"
+        found = "the winner is chosen by scores on X_val, so its score there is too optimistic"
         yield tip("SKP006", f"{subject.name}.fit(X_val=...)", found, "score on other public data")
 
 
@@ -445,7 +455,7 @@ def _of_diagnostics(subject: Subject) -> Iterator[Finding]:
     # Without diagnostics, the search refuses this value.
     error_score = own.get("error_score")
     if isinstance(error_score, str) and error_score == "raise":
-        found = "an exception of a fit shows what the data hold"
+        found = "an exception in a fit shows values of the data"
         place = subject.whole.at("strategy.error_score")
         yield issue("SKP011", place, found, "error_score='worst'")
 

@@ -51,14 +51,14 @@ CODES: dict[str, Code] = {
     "SKP003": Code(
         "The number of records is secret, but used",
         THEORETICAL,
-        "How many records a random part holds tells whether one of them is in it. Rates and "
+        "The number of records in a random part reveals whether a record is in it. Rates and "
         "noise must follow from a public constant instead.",
     ),
     "SKP004": Code(
         "delta is not below one over the number of records",
         CRITICAL,
-        "A mechanism that publishes one random record in full satisfies such a delta, so that it "
-        "promises nothing to anybody.",
+        "A mechanism that publishes one random record in full satisfies such a delta, so the "
+        "guarantee is worthless.",
     ),
     "SKP005": Code(
         "The noise is drawn from a seed",
@@ -85,7 +85,7 @@ CODES: dict[str, Code] = {
         "reveal that record.",
     ),
     "SKP009": Code(
-        "Categories, columns or fillings are learnt from the data",
+        "Categories, columns or replacements are learnt from the data",
         CRITICAL,
         "A category that only one record has becomes a column, which reveals that record; a mean "
         "that replaces missing values depends on every record.",
@@ -97,10 +97,10 @@ CODES: dict[str, Code] = {
         "its epsilon, and so does the choice. The report of the last fit covers that fit only.",
     ),
     "SKP011": Code(
-        "What no budget pays for is kept",
+        "Values that no budget pays for are kept",
         CRITICAL,
         "diagnostics=True keeps all exact scores and the number of runs in the fitted search, "
-        "and an exception shows what the data hold.",
+        "and an exception shows values of the data.",
     ),
     "SKP012": Code(
         "Guarantees about other neighbours",
@@ -111,14 +111,15 @@ CODES: dict[str, Code] = {
     "SKP013": Code(
         "Few records for the budget",
         NEGLIGIBLE,
-        "Noise has to hide one record among all. With few records, or a small epsilon, it hides "
-        "what is to be learnt as well. Privacy does not suffer.",
+        "Noise has to hide one record among all. With few records, or a small epsilon, it also "
+        "hides what the model should learn. Privacy does not suffer.",
     ),
     "SKP014": Code(
         "Little to choose from",
         NEGLIGIBLE,
-        "A search costs privacy, or noise in the final fit. It gains nothing where there is one "
-        "candidate, and may lose where the estimator's own values are not among them.",
+        "A search costs privacy, or noise in the final fit. It gains nothing if there is one "
+        "candidate, and may lose accuracy if the estimator's own values are not among the "
+        "candidates.",
     ),
     "SKP015": Code(
         "Caches, callbacks and messages of steps",
@@ -135,25 +136,26 @@ CODES: dict[str, Code] = {
     "SKP017": Code(
         "Fits that add up",
         THEORETICAL,
-        "Each further fit that goes on from the last one reads the records again. The model that "
-        "comes out costs what all of them cost together, and no report adds them.",
+        "Each fit that continues from the last one reads the records again. The final model "
+        "costs as much as all fits together, and no report adds up these costs.",
     ),
     "SKP018": Code(
         "A function that must treat records one by one",
         THEORETICAL,
-        "The cost of later steps holds if a record changes its own row and no other. A function "
-        "that subtracts a mean, sorts or ranks breaks this, at no stated cost.",
+        "The cost of later steps holds if a record changes only its own row. A function that "
+        "subtracts a mean, sorts or ranks breaks this, at no stated cost.",
     ),
     "SKP019": Code(
-        "Refused as it is",
+        "Refused with these settings",
         NEGLIGIBLE,
-        "The fit raises this before it reads the data. Nothing leaks; nothing is fitted either.",
+        "The fit raises this error before it reads the data. Nothing leaks, but nothing is "
+        "fitted.",
     ),
     "SKP020": Code(
         "A model whose guarantee fails or lacks a proof",
         CRITICAL,
-        "Its library states an epsilon, but the noise is known to be too small for it, some of "
-        "what is published has none, or no proof covers the settings.",
+        "Its library states an epsilon, but the noise is known to be too small for it, some "
+        "published values have no noise, or no proof covers the settings.",
     ),
 }
 

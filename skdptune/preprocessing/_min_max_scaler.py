@@ -241,9 +241,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
             reach = largest * np.maximum(np.abs(low), np.abs(high)) + max(abs(start), abs(end))
         if not np.isfinite(reach).all() or np.any(width / (high - low) == 0.0):
             raise ValueError(
-                "feature_range must be neither so wide nor so narrow beside bounds that the "
-                f"scale may be infinite or 0; got {shown(self.feature_range)} with bounds "
-                f"{shown(self.bounds)}."
+                "feature_range must give a finite scale above 0 together with bounds; got "
+                f"{shown(self.feature_range)} with bounds {shown(self.bounds)}."
             )
 
     def __sklearn_tags__(self) -> Any:

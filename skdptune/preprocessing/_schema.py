@@ -106,12 +106,12 @@ class Schema:
     >>> Schema({"age": (120, 0), "sector": ["farm", "farm"], "note": "text"})
     Traceback (most recent call last):
         ...
-    ValueError: schema must describe every column; 3 things wrong:
-    - age: range must be two finite numbers, the first smaller; got (120, 0). A number without \
-bounds is clipped to those that you give
+    ValueError: schema must describe every column; 3 problems:
+    - age: range must be two finite numbers, the first smaller; got (120, 0). If a number \
+has no natural bounds, choose some: values are clipped to them
     - sector: categories[0] and categories[1] are the same to the encoder
     - note: free text and identifiers have no public range: set the column to 'drop', or turn it \
-into numbers first, with a step that treats each record by itself, such as HashingVectorizer
+into numbers first, with a step that treats each record separately, such as HashingVectorizer
     """
 
     def __init__(
@@ -226,7 +226,7 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         """
         if not has_names(public_sample):
             raise TypeError(
-                "public_sample must be a DataFrame whose columns have words for names; got "
+                "public_sample must be a DataFrame whose column names are strings; got "
                 f"{type(public_sample).__name__}."
             )
         problems = Problems()
@@ -235,12 +235,12 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         cells = sample_cells(public_sample)
         for name in (*given, *filter(None, [target])):
             if name not in cells:
-                problems.say(name, "is no column of the sample")
+                problems.say(name, "is not a column of the sample")
         for name, column in cells.items():
             found[name] = given.get(name)
             if name not in given:
                 found[name] = describe(name, column, max_categories, problems)
-        problems.check("public_sample must show what every column holds")
+        problems.check("public_sample must show the content of every column")
         about_target = found.pop(target, None) if target is not None else None
         if isinstance(about_target, Mapping):
             about_target = {"name": target, **about_target}
@@ -276,11 +276,11 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         >>> schema.check_public_sample([[30, "farm"], ["old", "Farm"], [130, None]])
         Traceback (most recent call last):
             ...
-        ValueError: schema must fit the public sample; 4 things wrong:
-        - age: 1 of 3 cells are no numbers: 'old'
-        - age: 1 of 3 cells are beyond the range, and clipped: 130
-        - sector: 1 of 3 cells are in no category, and without 'other': 'Farm'
-        - sector: 1 of 3 cells are missing, and without 'missing': None
+        ValueError: schema must fit the public sample; 4 problems:
+        - age: 1 of 3 cells are not numbers: 'old'
+        - age: 1 of 3 cells are outside of the range, and clipped: 130
+        - sector: 1 of 3 cells are in no category, but 'other' is not declared: 'Farm'
+        - sector: 1 of 3 cells are missing, but 'missing' is not declared: None
         """
         check_form(public_sample, self.columns, None if self.target is None else self.target.name)
         check_types(public_sample, self.columns)
@@ -289,7 +289,7 @@ into numbers first, with a step that treats each record by itself, such as Hashi
             compare(column, cells, column.outcomes(cells), problems)
         if targets is not None:
             if self.target is None:
-                raise ValueError("targets must be left out where the schema has no target.")
+                raise ValueError("targets must be left out if the schema has no target.")
             cells = target_array(targets).astype(object)
             compare(self.target, cells, outcomes_of_targets(self.target, targets), problems)
         problems.check("schema must fit the public sample")
@@ -443,9 +443,9 @@ def _dropped(
         return {}
     for place, name in enumerate(drop):
         if not isinstance(name, str):
-            problems.say(f"drop[{place}]", f"must be a word; got {type(name).__name__}")
+            problems.say(f"drop[{place}]", f"must be a string; got {type(name).__name__}")
         elif name in columns:
-            problems.say(name, "is to be dropped, and described, too")
+            problems.say(name, "is both dropped and described")
     return {name: "drop" for name in drop if isinstance(name, str)}
 
 
@@ -453,7 +453,5 @@ def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(
-            f"names must be given once in a JSON file; got {shown_names(twice)} again."
-        )
+        raise ValueError(f"names must be unique in a JSON file; got {shown_names(twice)} twice.")
     return dict(pairs)

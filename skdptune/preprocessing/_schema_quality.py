@@ -106,7 +106,7 @@ class SchemaQuality:
     sector    2002  50.0 %               -      10   0.2 %
     Each count has noise of standard deviation 28.3; in 19 of 20 releases all noise is below 78.2.
     2 counts are beyond the noise:
-    - age: about 47.9 % of the cells are clipped; is the range too narrow, or the unit another one?
+    - age: about 47.9 % of the cells are clipped; is the range too narrow, or the unit wrong?
     - sector: about 50.0 % of the cells are unmatched; compare spelling and type with the schema
     """
 
@@ -201,7 +201,7 @@ class SchemaQuality:
             f"releases all noise is below {self.noise_limit:.3g}."
         ]
         if self.noise_limit >= (1.0 - _FEW) * self.n_samples:
-            return [*lines, "The noise hides everything here: it takes a larger epsilon."]
+            return [*lines, "The noise hides everything here: use a larger epsilon."]
         suspects = self.suspects
         if not suspects:
             return [*lines, "No count is beyond the noise."]
@@ -316,7 +316,7 @@ def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
     target = schema.target
     if target is not None and has_names(X) and target.name in X.columns:
         if y is not None:
-            raise ValueError(f"y must be left out where X holds the target {shown(target.name)}.")
+            raise ValueError(f"y must be left out if X holds the target {shown(target.name)}.")
         y = X[target.name]
         X = X[[name for name in X.columns if name != target.name]]
     check_form(X, schema.columns)
@@ -327,7 +327,7 @@ def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
     if y is None:
         return X, None
     if target is None:
-        raise ValueError("y must be left out where the schema has no target.")
+        raise ValueError("y must be left out if the schema has no target.")
     labels = list(target.categories) if isinstance(target, CategoryColumn) else None
     check_target_type(y, labels, is_classifier=labels is not None)
     n_targets = target_array(y).shape[0]
@@ -368,10 +368,10 @@ def _kinds_of(column: Column) -> list[int]:
 def _hint(column: Column, kind: int, *, is_target: bool) -> str:
     """Return advice about the cells of a column that do not fit."""
     if kind == CLIPPED:
-        return "is the range too narrow, or the unit another one?"
+        return "is the range too narrow, or the unit wrong?"
     if kind == MISSING:
-        lost = "a record without a target counts for nothing in a fit"
-        return lost if is_target else "announce them by 'missing': True"
+        lost = "a record without a target has no effect on a fit"
+        return lost if is_target else "declare them by 'missing': True"
     if isinstance(column, NumberColumn):
-        return f"they are no {'dates' if column.is_date else 'numbers'}"
+        return f"they are not {'dates' if column.is_date else 'numbers'}"
     return "compare spelling and type with the schema"

@@ -17,8 +17,8 @@ from skdptune.base._shared import rows_with_gaps, validate_rows
 
 _DOMAIN = "a pair (lower, upper) of numbers, or of arrays with one number per feature"
 _WHY = (
-    "Bounds must be known without looking at the data, such as (0, 120) for an age: what is read "
-    "off the data reveals its extreme records. Values beyond them are clipped."
+    "Bounds must be known without looking at the data, such as (0, 120) for an age: bounds "
+    "computed from the data reveal its extreme records. Values beyond them are clipped."
 )
 
 

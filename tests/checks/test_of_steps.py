@@ -218,4 +218,4 @@ def test_values_that_are_public_knowledge_are_not_tuned() -> None:
     assert check(known).codes == ()
     (finding,) = check(model(C=0.5, solver="sgd", epochs=3))
     assert (finding.code, finding.kind) == ("SKP010", "tip")
-    assert finding.found == "C and epochs and solver are not as by default"
+    assert finding.found == "C and epochs and solver are not at the default"

@@ -154,7 +154,7 @@ def test_all_that_is_wrong_is_listed() -> None:
     with pytest.raises(NoProfileError) as refusal:
         make_private_pipeline(LinearRegression(), {"age": (9, 0), "note": "text"})
     message = str(refusal.value)
-    assert "- tableencoder: a parameter: schema must describe every column; 2 things" in message
+    assert "- tableencoder: a parameter: schema must describe every column; 2 problems" in message
     assert "- age: range must be" in message
     assert "- note: free text" in message
     assert "- linearregression: LinearRegression: this model is not private. Use skdp" in message

@@ -62,7 +62,7 @@ def test_what_is_known_of_the_target() -> None:
 def test_columns_are_dropped_by_name() -> None:
     described = {name: column for name, column in COLUMNS.items() if name != "name"}
     assert Schema(described, drop=["name"]) == Schema(COLUMNS)
-    with pytest.raises(ValueError, match="- age: is to be dropped, and described, too"):
+    with pytest.raises(ValueError, match="- age: is both dropped and described"):
         Schema(COLUMNS, drop=["age"])
     with pytest.raises(ValueError, match="drop must be a list of names; got 'name'"):
         Schema(described, drop="name")
@@ -72,7 +72,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(ValueError) as refusal:
         Schema({"a": (1, 0), "b": "text", "c": ["x", "y"]}, target={"name": "c", "range": [0, 1]})
     head, *lines = str(refusal.value).splitlines()
-    assert head == "schema must describe every column; 3 things wrong:"
+    assert head == "schema must describe every column; 3 problems:"
     assert [line[:5] for line in lines] == ["- a: ", "- b: ", "- c: "]
 
 
@@ -83,7 +83,7 @@ def test_wrong_descriptions_are_refused(wrong) -> None:
 
 
 def test_names_are_given_once_in_a_file() -> None:
-    with pytest.raises(ValueError, match=r"names must be given once .* got 'a' again"):
+    with pytest.raises(ValueError, match=r"names must be unique .* got 'a' twice"):
         Schema.from_json('{"columns": {"a": [0, 1], "a": [0, 2]}}')
 
 
@@ -137,7 +137,7 @@ def test_sample_that_leaves_something_open_is_refused() -> None:
     with pytest.raises(ValueError) as refusal:
         Schema.from_public_sample(public, drop=["nmae"])
     lines = str(refusal.value).splitlines()
-    assert lines[0] == "public_sample must show what every column holds; 4 things wrong:"
+    assert lines[0] == "public_sample must show the content of every column; 4 problems:"
     assert [line.split(":")[0] for line in lines[1:]] == [
         "- nmae",
         "- name",
@@ -154,7 +154,7 @@ def test_sample_that_made_a_schema_fits_it() -> None:
     schema.check_public_sample(public.drop(columns="name").astype(str))
     with pytest.raises(ValueError, match="'age' is missing"):
         schema.check_public_sample(public.drop(columns="age"))
-    with pytest.raises(ValueError, match="1 thing wrong:\n- age: 100 of 100 cells are beyond"):
+    with pytest.raises(ValueError, match="1 problem:\n- age: 100 of 100 cells are outside"):
         schema.check_public_sample(public.assign(age=5))
 
 
@@ -168,7 +168,7 @@ def test_public_targets_are_compared_with_the_schema() -> None:
     numbers = Schema({"age": (0, 120)}, target={"categories": [0, 1]})
     numbers.check_public_sample([[1], [2]], np.array([0.0, 1.0]))
     ranged = Schema({"age": (0, 120)}, target=(0, 10))
-    with pytest.raises(ValueError, match="- target: 1 of 1 cells are beyond the range"):
+    with pytest.raises(ValueError, match="- target: 1 of 1 cells are outside of the range"):
         ranged.check_public_sample([[1]], [11])
     with pytest.raises(ValueError, match="targets must be left out"):
         Schema({"age": (0, 120)}).check_public_sample([[1]], [1])
@@ -232,7 +232,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"range": [-1, 5], "scale": "log"}, "scale 'log' needs a range of numbers from 0"),
     ({"range": [0, 5], "scale": "cubic"}, "scale must be 'linear' or 'log'; got 'cubic'"),
     ({"range": [0, 5], "other": True}, "'other' has no meaning for a range"),
-    ({"range": [0, 5], "missing": []}, "missing must be True, False, or what stands"),
+    ({"range": [0, 5], "missing": []}, "missing must be True, False, or the mark"),
     ({"range": [0, 5], "scal": "log"}, "unknown key 'scal' (did you mean 'scale'?); known are"),
     ({"range": [0, 5], "categories": ["a"]}, "must have either 'range' or 'categories'; got both"),
     ({"type": "category", "range": [0, 5]}, "a category must have 'categories'"),
@@ -242,9 +242,9 @@ WRONG: list[tuple[Any, str]] = [
     ("text", "free text and identifiers have no public range: set the column to 'drop'"),
     (["a", "b", " a"], "categories[0] and categories[2] are the same to the encoder"),
     ({"categories": ["a", "?"], "missing": "?"}, "categories[1] and missing[0] are the same"),
-    (["a", None], "categories[1] must be a word or a number; got None"),
-    ({"categories": "abc"}, "categories must be a list of words or numbers; got 'abc'"),
-    (["a"], "one category needs 'other' or 'missing'"),
+    (["a", None], "categories[1] must be a string or a number; got None"),
+    ({"categories": "abc"}, "categories must be a list of strings or numbers; got 'abc'"),
+    (["a"], "a single category needs 'other' or 'missing'"),
     ({"categories": ["a", "b"], "other": 1}, "other must be True or False; got 1"),
     ({"categories": ["a", "b"], "scale": "log"}, "'scale' has no meaning for categories"),
 ]
@@ -255,7 +255,7 @@ def test_wrong_columns(given, words) -> None:
     with pytest.raises(ValueError) as refusal:
         Schema({"x": given})
     head, line = str(refusal.value).splitlines()
-    assert head == "schema must describe every column; 1 thing wrong:"
+    assert head == "schema must describe every column; 1 problem:"
     assert line.startswith("- x: ") and words in line
 
 
@@ -264,7 +264,7 @@ def test_a_column_of_the_table_in_place_of_a_list_is_not_told() -> None:
     with pytest.raises(ValueError, match="got 5000 with repetitions") as refusal:
         Schema({"x": (0, 1)}, target=np.array(["ill", "well"] * 2500))
     assert "[0]" not in str(refusal.value)
-    with pytest.raises(ValueError, match="300 things wrong") as refusal:
+    with pytest.raises(ValueError, match="300 problems") as refusal:
         Schema({"x": [None] * 300})
     assert str(refusal.value).count("\n") == 41
 
@@ -290,5 +290,5 @@ def test_columns_must_be_a_dict_that_leaves_some(columns, words) -> None:
     ids=str,
 )
 def test_wrong_targets(target) -> None:
-    with pytest.raises(ValueError, match="schema must describe every column; 1 thing wrong:"):
+    with pytest.raises(ValueError, match="schema must describe every column; 1 problem:"):
         Schema({"x": (0, 1)}, target=target)

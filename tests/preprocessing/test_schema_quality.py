@@ -280,7 +280,7 @@ def test_what_looks_wrong_is_named() -> None:
     assert lines[8] == "3 counts are beyond the noise:"
     assert lines[9].startswith("- age: about 3")
     assert lines[9].endswith(
-        " % of the cells are clipped; is the range too narrow, or the unit another one?"
+        " % of the cells are clipped; is the range too narrow, or the unit wrong?"
     )
     assert len(lines) == 12
     assert repr(quality) == str(quality)
@@ -295,10 +295,10 @@ def test_hints_suit_the_column() -> None:
     rows = pd.concat([table] * 900)
     quality = schema.quality(rows, [None] * 900, epsilon=5.0, random_state=0)
     assert [each.hint for each in quality.suspects] == [
-        "they are no numbers",
-        "they are no dates",
-        "announce them by 'missing': True",
-        "a record without a target counts for nothing in a fit",
+        "they are not numbers",
+        "they are not dates",
+        "declare them by 'missing': True",
+        "a record without a target has no effect on a fit",
     ]
     one = Schema({"a": (0, 9)}).quality(table[["a"]], epsilon=99.0, random_state=0)
     assert "1 count is beyond" in str(one)
@@ -367,7 +367,7 @@ def test_what_does_not_fit_into_the_ledger_is_not_released(ledger: PrivacyLedger
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
         ({"epsilon": None}, TypeError, "epsilon must be"),
         ({"delta": 1.0}, ValueError, "delta must be"),
-        ({"y": ["no"] * 3000}, ValueError, "y must be left out where X holds the target 'out'"),
+        ({"y": ["no"] * 3000}, ValueError, "y must be left out if X holds the target 'out'"),
         ({"X": wrong_table().drop(columns="age")}, ValueError, "- 'age' is missing"),
         ({"X": wrong_table()[:0]}, ValueError, "X must have records; got none"),
         ({"X": 3}, TypeError, "X must be a DataFrame, or rows of cells; got int"),
@@ -396,7 +396,7 @@ def test_what_is_refused_costs_nothing(
 
 
 def test_targets_are_left_out_where_none_is_described() -> None:
-    with pytest.raises(ValueError, match="y must be left out where the schema has no target"):
+    with pytest.raises(ValueError, match="y must be left out if the schema has no target"):
         Schema({"a": (0, 9)}).quality([[1]], [0])
 
 

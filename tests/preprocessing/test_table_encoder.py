@@ -287,12 +287,12 @@ def test_all_wrong_names_are_listed() -> None:
         with pytest.raises(ValueError) as refusal:
             getattr(TableEncoder(schema), method)(table)
         assert str(refusal.value).splitlines() == [
-            "X must have the columns of the schema; 6 things wrong:",
+            "X must have the columns of the schema; 6 problems:",
             "- 'age' is missing",
             "- 'sex' is missing",
-            "- 'paid' is there 2 times",
-            "- 'Age' is not in the schema: did you mean 'age'? Else describe it, or set it to "
-            "'drop'",
+            "- 'paid' occurs 2 times",
+            "- 'Age' is not in the schema: did you mean 'age'? Otherwise describe it, or set it "
+            "to 'drop'",
             "- 'gender' is not in the schema: describe it, or set it to 'drop'",
             "- 'income' is the target, which X must not hold",
         ]
@@ -326,7 +326,7 @@ def test_a_lazy_frame_is_refused_without_a_look_at_its_columns() -> None:
 def test_fit_refuses_types_that_fit_nothing_and_transform_none() -> None:
     """Theorem R7: of one record alone a gap may have any type."""
     wrong = FRAME.assign(age=pd.Timedelta(1), sector=1.5)
-    with pytest.raises(ValueError, match="can hold what the schema says; 2 things wrong") as seen:
+    with pytest.raises(ValueError, match="whose types fit the schema; 2 problems") as seen:
         TableEncoder(SCHEMA).fit(Hidden(wrong))
     assert "- age: holds durations" in str(seen.value)
     assert "- sector: holds numbers (type float64)" in str(seen.value)
@@ -359,7 +359,7 @@ def test_too_few_knots_are_refused(n_knots) -> None:
 
 def test_schema_is_checked_wherever_it_is_needed() -> None:
     for ask in (lambda e: e.fit(FRAME), lambda e: e.n_features_out, lambda e: profile_of(e, 10)):
-        with pytest.raises(ValueError, match="schema must describe every column; 1 thing wrong"):
+        with pytest.raises(ValueError, match="schema must describe every column; 1 problem"):
             ask(TableEncoder({"age": (9, 1)}))
         with pytest.raises(TypeError, match="schema must be a Schema, a dict"):
             ask(TableEncoder(3))

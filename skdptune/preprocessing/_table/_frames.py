@@ -147,7 +147,7 @@ def check_types(X: Any, columns: Sequence[Column]) -> None:
             problems.say(
                 column.name, f"holds {what} ({shown}), none of which can be {wanted}: {hint}"
             )
-    problems.check("X must have columns that can hold what the schema says")
+    problems.check("X must have columns whose types fit the schema")
 
 
 def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[Column, Any]]:
@@ -234,13 +234,13 @@ def _check_names(names: list[str], columns: Sequence[Column], target: str | None
     absent = [name for name in wanted if name not in names]
     problems = Problems(f"{shown(name)} is missing" for name in absent)
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        problems.append(f"{shown(name)} is there {names.count(name)} times")
+        problems.append(f"{shown(name)} occurs {names.count(name)} times")
     for name in names:
         if name == target:
             problems.append(f"{shown(name)} is the target, which X must not hold")
         elif name not in known:
             close = get_close_matches(name, absent, n=1)
-            meant = f"did you mean {shown(close[0])}? Else describe" if close else "describe"
+            meant = f"did you mean {shown(close[0])}? Otherwise describe" if close else "describe"
             problems.append(f"{shown(name)} is not in the schema: {meant} it, or set it to 'drop'")
     problems.check("X must have the columns of the schema")
 
@@ -281,7 +281,7 @@ def describe(name: str, cells: Cells, most: int, problems: Problems) -> Any:
         return _described_range(name, days, True, problems)
     present = [cell for cell in listed(cells) if key_of(cell) is not None]
     if not present:
-        problems.say(name, f"the sample has no value; {_ANSWER}")
+        problems.say(name, f"the sample has no values; {_ANSWER}")
         return None
     gaps = {"missing": True} if len(present) < cells.size else {}
     if all(_is_boolean(cell) for cell in present):
@@ -312,12 +312,12 @@ def compare(column: Column, cells: Cells, outcomes: Outcomes, problems: Problems
         The outcome of each cell.
     problems : Problems
     """
-    unread = "in no category, and without 'other'"
+    unread = "in no category, but 'other' is not declared"
     if isinstance(column, NumberColumn):
-        unread = "no dates" if column.is_date else "no numbers"
+        unread = "not dates" if column.is_date else "not numbers"
     _quote(column, cells, outcomes, UNMATCHED, unread, problems)
-    _quote(column, cells, outcomes, CLIPPED, "beyond the range, and clipped", problems)
-    _quote(column, cells, outcomes, MISSING, "missing, and without 'missing'", problems)
+    _quote(column, cells, outcomes, CLIPPED, "outside of the range, and clipped", problems)
+    _quote(column, cells, outcomes, MISSING, "missing, but 'missing' is not declared", problems)
 
 
 def _quote(
@@ -336,7 +336,7 @@ def _quote(
 def _described_range(name: str, values: Any, is_date: bool, problems: Problems) -> Any:
     known = values[np.isfinite(values)]
     if not known.size or known.min() == known.max():
-        problems.say(name, f"the sample has a single value, which is no range; {_ANSWER}")
+        problems.say(name, f"the sample has a single value, which is not a range; {_ANSWER}")
         return None
     has_gaps = bool(np.isnan(values).any())
     ends = float(known.min()), float(known.max())

@@ -35,7 +35,7 @@ _MOST_LINES = 40
 _MOST_PAIRS = 3
 _NO_TEXT = (
     "free text and identifiers have no public range: set the column to 'drop', or turn it into "
-    "numbers first, with a step that treats each record by itself, such as HashingVectorizer"
+    "numbers first, with a step that treats each record separately, such as HashingVectorizer"
 )
 
 
@@ -52,7 +52,7 @@ class Problems(list[str]):
             lines = "".join(f"\n- {line}" for line in self[:_MOST_LINES])
             if len(self) > _MOST_LINES:
                 lines += f"\n- and {len(self) - _MOST_LINES} more"
-            raise ValueError(f"{head}; {len(self)} thing{'s' * (len(self) > 1)} wrong:{lines}")
+            raise ValueError(f"{head}; {len(self)} problem{'s' * (len(self) > 1)}:{lines}")
 
 
 def parse_columns(columns: Any, problems: Problems) -> list[Column]:
@@ -63,7 +63,7 @@ def parse_columns(columns: Any, problems: Problems) -> list[Column]:
     found = []
     for name, given in columns.items():
         if not isinstance(name, str):
-            advice = "names of columns must be words; use df.columns.astype(str)"
+            advice = "names of columns must be strings; use df.columns.astype(str)"
             problems.say(shown(name), advice)
             continue
         column = parse_column(name, given, problems)
@@ -81,7 +81,7 @@ def parse_target(given: Any, problems: Problems) -> Column | None:
     named = dict(given) if isinstance(given, Mapping) else None
     name = "target" if named is None else named.pop("name", "target")
     if not isinstance(name, str):
-        problems.say("target", f"its name must be a word; got {shown(name)}")
+        problems.say("target", f"its name must be a string; got {shown(name)}")
         return None
     if named is None and _is_word(given, "drop"):
         problems.say(name, f"a target must be {_FORMS}; got 'drop'")
@@ -210,8 +210,8 @@ def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> Colum
         kind = "dates" if is_date else "finite numbers"
         problems.say(
             name,
-            f"range must be two {kind}, the first smaller; got {got}. A number "
-            "without bounds is clipped to those that you give",
+            f"range must be two {kind}, the first smaller; got {got}. If a number has no "
+            "natural bounds, choose some: values are clipped to them",
         )
         return None
     column = NumberColumn(name, low, high, _is_word(scale, "log"), is_date, gaps, has_gaps)
@@ -238,7 +238,7 @@ def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Col
         categories = categories.tolist()
     if isinstance(categories, str) or not isinstance(categories, Sequence) or not len(categories):
         problems.say(
-            name, f"categories must be a list of words or numbers; got {shown(categories)}"
+            name, f"categories must be a list of strings or numbers; got {shown(categories)}"
         )
         return None
     other = settings.get("other", False)
@@ -258,7 +258,7 @@ def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Col
                 got = shown(value) if is_missing else type(value).__name__
                 problems.say(
                     name,
-                    f"{where} must be a word or a number; got {got}. What is missing is announced "
+                    f"{where} must be a string or a number; got {got}. Declare missing values "
                     "by 'missing': True",
                 )
         elif key in seen:
@@ -274,7 +274,9 @@ def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Col
     categories = tuple(map(_python, categories))
     # A single category is only informative compared to others.
     if len(categories) == 1 and not (other or has_gaps):
-        problems.say(name, "one category needs 'other' or 'missing': True, or else 'drop' it")
+        problems.say(
+            name, "a single category needs 'other' or 'missing': True; otherwise 'drop' the column"
+        )
     return CategoryColumn(name, categories, gaps, has_gaps, bool(other), boolean)
 
 
@@ -289,7 +291,7 @@ def _gaps(
     if not values or not all(isinstance(v, str | date) or _is_number(v) for v in values):
         problems.say(
             name,
-            "missing must be True, False, or what stands for a missing value, such as '?'; got "
+            "missing must be True, False, or the mark of missing values, such as '?'; got "
             f"{shown(given)}",
         )
         return (), True

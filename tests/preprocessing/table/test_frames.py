@@ -259,7 +259,7 @@ def test_all_types_that_do_not_fit_are_listed_with_what_to_do() -> None:
     with pytest.raises(ValueError) as refusal:
         TableEncoder(schema).fit(table)
     head, *lines = str(refusal.value).splitlines()
-    assert head == "X must have columns that can hold what the schema says; 3 things wrong:"
+    assert head == "X must have columns whose types fit the schema; 3 problems:"
     assert lines == [
         "- age: holds durations (type timedelta64[s]), none of which can be a number: convert it "
         "to numbers with .dt.total_seconds()",
@@ -273,7 +273,7 @@ def test_all_types_that_do_not_fit_are_listed_with_what_to_do() -> None:
 # Descriptions read off a public sample -------------------------------------------------------
 
 
-_MISSING = "1 of 3 cells are missing, and without 'missing': "
+_MISSING = "1 of 3 cells are missing, but 'missing' is not declared: "
 
 
 @pytest.mark.parametrize(
@@ -311,9 +311,9 @@ def test_descriptions(cells, wanted) -> None:
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ([], "no value"),
-        ([None, np.nan, ""], "no value"),
-        ([3, 3], "a single value, which is no range"),
+        ([], "no values"),
+        ([None, np.nan, ""], "no values"),
+        ([3, 3], "a single value, which is not a range"),
         ([f"word {i}" for i in range(30)], "30 different words in 30 rows look like free text"),
         ([f"w{i % 60}" for i in range(200)], "60 different words in 200 rows"),
     ],
@@ -334,22 +334,22 @@ GAPS = {"range": NUMBER, "missing": True}
     ("described", "cells", "found"),
     [
         (NUMBER, [1, "2", True], []),
-        (NUMBER, [1, "two", {}], ["2 of 3 cells are no numbers: 'two', {}"]),
-        (NUMBER, [1, "two", None], ["1 of 3 cells are no numbers: 'two'", _MISSING + "None"]),
-        (NUMBER, [-1, 9.5, 1], ["2 of 3 cells are beyond the range, and clipped: -1, 9.5"]),
+        (NUMBER, [1, "two", {}], ["2 of 3 cells are not numbers: 'two', {}"]),
+        (NUMBER, [1, "two", None], ["1 of 3 cells are not numbers: 'two'", _MISSING + "None"]),
+        (NUMBER, [-1, 9.5, 1], ["2 of 3 cells are outside of the range, and clipped: -1, 9.5"]),
         ({**GAPS, "missing": ["-", -1]}, [None, "-", -1.0, ""], []),
-        (GAPS, ["-"], ["1 of 1 cells are no numbers: '-'"]),
+        (GAPS, ["-"], ["1 of 1 cells are not numbers: '-'"]),
         (DATE, ["1970-01-02", np.datetime64("1970-01-03")], []),
         (
             DATE,
             ["x", 3, "2020-01-01"],
-            ["2 of 3 cells are no dates: 'x', 3", "1 of 3 cells are b"],
+            ["2 of 3 cells are not dates: 'x', 3", "1 of 3 cells are b"],
         ),
         (WORD, ["a", " b"], []),
         (
             WORD,
             list("cdefgcc"),
-            ["7 of 7 cells are in no category, and without 'other': 'c', 'd'"],
+            ["7 of 7 cells are in no category, but 'other' is not declared: 'c', 'd'"],
         ),
         (WORD, ["a", "b", np.nan], [_MISSING + "nan"]),
         ({"categories": WORD, "missing": True, "other": True}, ["c", None], []),
