@@ -153,7 +153,7 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
 
     def _assumptions(self) -> tuple[str, ...]:
         low, high = self._target_range()
-        return (PUBLIC_SIZE, f"intervals are about targets clipped to [{low:.4g}, {high:.4g}]")
+        return (PUBLIC_SIZE, f"intervals cover targets clipped to [{low:.4g}, {high:.4g}]")
 
     def _score(self, model: Any, rows: Any, targets: Any) -> NDArray[Any]:
         """Return absolute residuals on a log scale, from 2^-10 of the range to the range."""

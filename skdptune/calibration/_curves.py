@@ -360,7 +360,8 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         """
         if not self._has_probabilities():
             raise AttributeError(
-                f"{type(self.estimator_).__name__} has no predict_proba, whose reliability it is."
+                f"{type(self.estimator_).__name__} has no predict_proba, which a reliability "
+                "curve needs."
             )
         return self.histogram_.reliability()
 

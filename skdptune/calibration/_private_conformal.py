@@ -314,7 +314,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
                 break
         else:
             raise ValueError(
-                "epsilon must be at least what the estimator costs by its own noise, "
+                "epsilon must be at least what the estimator costs with its own noise, "
                 f"{total.epsilon(delta):.4g} at delta={delta:g}; got {epsilon:g}."
             )
         steps = grid_steps(size * fraction, of_quantile)
@@ -357,15 +357,15 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         step = _foreign_step(estimator)
         if step is not None:
             raise TypeError(
-                "estimator must be a model, or a pipeline of steps that take any record, such as "
-                f"make_private_pipeline makes; got one with {shown(step)}. Put that step before: "
-                f"make_pipeline(step, {type(self).__name__}(model))."
+                "estimator must be a model, or a pipeline of steps that accept any record, as "
+                f"created by make_private_pipeline; got one with {shown(step)}. Put that step "
+                f"before: make_pipeline(step, {type(self).__name__}(model))."
             )
         if neighbouring_of(estimator) == REPLACE:
             raise TypeError(
-                "estimator must have a guarantee about adding or removing a record, since records "
-                f"are held out by chance; got {shown(estimator)}, whose guarantee is about "
-                "replacing one."
+                "estimator must have a guarantee about adding or removing a record, since "
+                f"records are held out at random; got {shown(estimator)}, whose guarantee is "
+                "about replacing one."
             )
 
     # Fitting ----------------------------------------------------------------------------------
@@ -500,7 +500,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         enough = records_needed(self.coverage, self._checked_budget()[0], self._fraction(size))
         warnings.warn(
             f"coverage={self.coverage:g} cannot be stated for {size} records at "
-            f"epsilon={self.epsilon:g}, so that every answer is the whole range. It takes about "
+            f"epsilon={self.epsilon:g}, so every answer is the whole range. Use at least about "
             f"{enough} records, a larger epsilon or less coverage.",
             UserWarning,
             stacklevel=5,

@@ -62,14 +62,14 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator, gaussian_profile, noise_for_budget
 
 _ALONE = (
-    "this budget pays only for the release: what the frozen model cost comes on top, and is in "
-    "its own report"
+    "this budget pays only for the release: the cost of the frozen model is additional, and is "
+    "in its own report"
 )
 _NOT_LAST = Refusal(
     "a composition or a search inside",
-    "a fit could not tell records that no step can take",
-    "Put it around the last step, such as make_pipeline(scaler, PrivateScoreCurves(model, ...)), "
-    "and the search around the pipeline. What is fitted already goes into a FrozenEstimator.",
+    "a fit could not identify records that no step accepts",
+    "Put it around the last step, such as make_pipeline(scaler, PrivateScoreCurves(model, "
+    "...)), and the search around the pipeline. Wrap a fitted model in a FrozenEstimator.",
     demand="estimator must be a single model",
 )
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.

@@ -152,7 +152,7 @@ class AuditDisplay:
         """
         check_option(kind, name="kind", options=_KINDS)
         if kind == "capital" and not self.capital:
-            raise ValueError('kind must be "statistic" where no bets were made; got "capital".')
+            raise ValueError('kind must be "statistic" if no bets were made; got "capital".')
         if not (self.capital or self.statistic_with.size + self.statistic_without.size):
             raise ValueError("statistic_with must hold numbers where no bets were made; got none.")
         ax = axes_for(self, ax)

@@ -97,8 +97,8 @@ class DoublingRoundsDisplay:
             raise ValueError(f"{wanted}; got one that is not fitted.")
         if not hasattr(search, "trace_"):
             raise ValueError(
-                f"{wanted} with a search; got one that fitted the estimator as it is, since no "
-                "search was worth its cost."
+                f"{wanted} with a search; got one that fitted the unchanged estimator, since a "
+                "search was not expected to help."
             )
         display = cls(
             search.trace_,

@@ -36,9 +36,7 @@ from skdptune.ledger._shared import common_relation
 
 FloatArray = NDArray[np.float64]
 
-_TEST_RECORDS = (
-    "the test records are public and none of those that were fitted: their scores are exact"
-)
+_TEST_RECORDS = "the test records are public and were not used in a fit: their scores are exact"
 # Space beyond the first and last epsilon, as factors.
 _ROOM = 1.2
 # Marks lines of this kind, so that they can be found again on given axes.
@@ -354,7 +352,7 @@ def _together(reports: Sequence[Sequence[PrivacyReport]], name: str) -> PrivacyR
     relation = common_relation({report.neighbouring for report in every})
     if relation is None:
         raise ValueError(
-            "estimator must state all of its fits for the same neighbours; got several kinds."
+            "estimator must have the same kind of neighbours in all fits; got several kinds."
         )
     delta = max(report.delta for report in every)
     parts = [_part(row, delta, name) for row in reports]
@@ -456,8 +454,8 @@ def _checked_level(no_privacy: Any, is_public: bool) -> Any:
         )
     if not is_public:
         raise ValueError(
-            "no_privacy must be a score, or None, for private data; got an estimator, whose fit "
-            "and score nothing would protect. With public or made-up data, say public=True."
+            "no_privacy must be a score, or None, for private data; got an estimator, whose "
+            "fit and score would not be private. With public or made-up data, use public=True."
         )
     return no_privacy
 

@@ -203,7 +203,7 @@ class GridScoresDisplay:
     >>> candidates = [{"C": 0.1}, {"C": 1.0}, {"C": 10.0}]
     >>> display = GridScoresDisplay(candidates, [0.80, 0.85, 0.83], noise=[0.01] * 3, chosen=1)
     >>> display.noise_in_words
-    'Scores carry noise of ±0.01 (standard deviation), beside that of the fits.'
+    'Scores carry noise of ±0.01 (standard deviation), in addition to that of the fits.'
     >>> display.plot().ax_.get_xlabel()  # doctest: +SKIP
     'C'
     """
@@ -291,8 +291,10 @@ class GridScoresDisplay:
         if self.n_folds > 1:
             return f"Standard error over {self.n_folds} folds, noise included: {size}."
         if not self.noise.any():
-            return "Scores carry no noise beside that of the fits."
-        return f"Scores carry noise of {size} (standard deviation), beside that of the fits."
+            return "Scores carry no noise in addition to that of the fits."
+        return (
+            f"Scores carry noise of {size} (standard deviation), in addition to that of the fits."
+        )
 
     # Drawing --------------------------------------------------------------------------------
 
@@ -525,7 +527,7 @@ def _metric_of(search: Any, metric: str | None) -> str:
     if not getattr(search, "multimetric_", False):
         if metric is not None:
             raise ValueError(
-                f"metric must be None for a search by one metric; got {shown(metric)}."
+                f"metric must be None for a search with one metric; got {shown(metric)}."
             )
         return "score"
     wanted = search.refit if metric is None else metric
@@ -547,7 +549,7 @@ def _table_of(search: Any, metric: str) -> Mapping[str, Any]:
         raise ValueError(f"search must be {_TABLES}; got a {got} that is not fitted.")
     if f"std_test_{metric}" not in results:
         raise ValueError(
-            f"search must be {_TABLES}; got a {got} that has published its choice alone. Its "
+            f"search must be {_TABLES}; got a {got} that has only published its choice. Its "
             "parameter `strategy`, and public numbers, decide that: see its `plan`."
         )
     return results

@@ -76,9 +76,8 @@ def report_of_estimator(
         return _report_to_come(estimator, n_samples, n_features)
     if not _is_fitted(estimator):
         raise ValueError(
-            f"{name} must be fitted where n_samples is not given; got a "
-            f"{type(estimator).__name__} that is not. For what a fit would cost, give n_samples "
-            "and n_features."
+            f"{name} must be fitted if n_samples is not given; got a {type(estimator).__name__} "
+            "that is not. For the cost of a future fit, give n_samples and n_features."
         )
     return privacy_of(estimator)
 
@@ -212,8 +211,8 @@ def load_pyplot(name: str) -> Any:
         from matplotlib import pyplot
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError(
-            f"{name} needs matplotlib, which is not installed. "
-            "The extra 'plot' brings it: pip install 'skdptune[plot]'.",
+            f"{name} needs matplotlib, which is not installed. Install it with the extra "
+            "'plot': pip install 'skdptune[plot]'.",
             name="matplotlib",
         ) from problem
     return pyplot

@@ -123,7 +123,7 @@ def checked_params(params: Any, table: ScoreTable) -> list[str]:
         if name not in table.values:
             varying = shown_names(table.values) or "none"
             got = shown(params) if isinstance(params, str) else f"another in place {place}"
-            raise ValueError(f"params must be of those that vary, {varying}; got {got}.")
+            raise ValueError(f"params must be among those that vary, {varying}; got {got}.")
     if not 1 <= len(given) <= 2 or len(set(given)) < len(given):
         raise ValueError(f"params must be one or two different parameters; got {shown(given)}.")
     return given
@@ -152,12 +152,12 @@ def shown_params(kind: str, names: list[str], table: ScoreTable) -> list[str]:
         names = names or table.names[:2]
         if len(names) != 2 or not table.is_grid:
             raise ValueError(
-                "kind must be 'slices' or 'candidates' where candidates are no grid of at least "
-                "two parameters; got 'heatmap'."
+                "kind must be 'slices' or 'candidates' if the candidates are not a grid of two "
+                "or more parameters; got 'heatmap'."
             )
         return names
     if not table.values:
-        raise ValueError("kind must be 'candidates' where no parameter varies; got 'slices'.")
+        raise ValueError("kind must be 'candidates' if no parameter varies; got 'slices'.")
     if names:
         return names
     fitting = [n for n in table.names[1:] if len(table.values[n]) <= _MOST_LINES]

@@ -214,7 +214,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
                 self.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e100
             )
         if self.epochs is not None and not self._takes_most_steps():
-            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget."
+            hint = f"Or {MAX_EPOCHS!r}, together with noise_multiplier and a budget."
             check_real(
                 self.epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9, hint=hint
             )
@@ -495,8 +495,9 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             raise TypeError(
                 _REFUSED_WEIGHTS
                 if "sample_weight" in refused
-                else "fit must be given X, y, coef_init and intercept_init alone; got "
-                f"{sorted(refused)} as well."
+                else (
+                    f"fit() takes only X, y, coef_init and intercept_init; got {sorted(refused)}."
+                )
             )
         solver = solver_of(self)
         if solver in CLIPPING_SOLVERS:

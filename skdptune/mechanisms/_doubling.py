@@ -188,8 +188,8 @@ class DoublingThreshold(RunningBudget):
         """
         if self.finished:
             raise RuntimeError(
-                f"propose must be called while finished is False; got a call after the end, at "
-                f"round {len(self.trace)}. Another search needs an object and a budget of its own."
+                "propose must be called while finished is False; got a call after the end, at "
+                f"round {len(self.trace)}. Another search needs a new object and a new budget."
             )
         values = _bounded(utilities)
         ranking = _checked_order(order, values.size)

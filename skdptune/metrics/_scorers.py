@@ -311,8 +311,8 @@ class _WeightedRight:
 _NAMED = {"accuracy": accuracy, "neg_brier_score": neg_brier_score}
 # Largest change of a score by one record, and why noise would then hide the score as well.
 _OF_FEW = (
-    "is a {} in [{}, 1], and no mean of one value per record: where a class has few records, a "
-    "single one can change it by {}. How many a class has is private, so that the noise would "
+    "is a {} in [{}, 1], but not a mean of one value per record: if a class has few records, one "
+    "of them can change it by {}. The number of records of a class is private, so the noise would "
     "have to hide such a change."
 )
 _RANKS = _OF_FEW.format("share of pairs of records", 0, "up to 1")
@@ -320,12 +320,12 @@ _AREA = _OF_FEW.format("mean of precisions", 0, "nearly 1")
 _COUNTS = _OF_FEW.format("ratio of counts", 0, "up to 1")
 _CORRELATION = _OF_FEW.format("ratio of counts", -1, "1 and more")
 _UNBOUNDED = (
-    "is made of unbounded values: one record can change it by any amount, by a far-away target, "
-    "so that no noise makes it private."
+    "is made of unbounded values: one record with a distant target can change it by any "
+    "amount, so no noise makes it private."
 )
 _MEDIAN = (
-    "is a median: where errors are few or far apart, one record can change it from one error to "
-    "the next, by any amount, so that no noise makes it private."
+    "is a median: if errors are few or far apart, one record can change it from one error to the "
+    "next, by any amount, so no noise makes it private."
 )
 _BY_PROBABILITIES = "Use 'neg_brier_score' or neg_log_loss(bound=...)."
 _BY_CLASSES = (
@@ -336,13 +336,13 @@ _SQUARES = "Use neg_squared_error(bound=...)"
 _ABSOLUTE = "Use neg_absolute_error(bound=...)."
 _INSTEAD = {
     "balanced_accuracy": (
-        "weighs records by class counts of the data: where a class has few records, a single one "
+        "weighs records by class counts of the data: if a class has few records, one of them "
         "can change it by up to one over the number of classes. Use "
         "balanced_accuracy(class_frequencies={...}) with public frequencies."
     ),
     "neg_log_loss": (
-        "is made of unbounded values: one record can change it by any amount, where the model is "
-        "sure of a wrong label, so that no noise makes it private. Use neg_log_loss(bound=...)."
+        "is made of unbounded values: one record can change it by any amount if the model is "
+        "sure of a wrong label, so no noise makes it private. Use neg_log_loss(bound=...)."
     ),
     "neg_mean_squared_error": f"{_UNBOUNDED} {_SQUARES}.",
     "neg_root_mean_squared_error": f"{_UNBOUNDED} {_SQUARES}, which ranks the same.",
@@ -364,15 +364,15 @@ _INSTEAD = {
     },
     **{
         f"{name}_micro": (
-            "is the accuracy, or ranks as it does, where each record has one label: one record "
+            "equals the accuracy, or ranks like it, if each record has one label: one record "
             "can change it by about one over the number of records. Use accuracy()."
         )
         for name in ("f1", "precision", "recall", "jaccard")
     },
 }
 _GENERAL = (
-    "A private score must be a mean of bounded values, one per record; make one from such a "
-    "function by make_bounded_scorer(loss, lower, upper)."
+    "A private score must be a mean of bounded values, one per record; create one from such a "
+    "function with make_bounded_scorer(loss, lower, upper)."
 )
 
 

@@ -312,7 +312,7 @@ def test_the_report_names_both_parts() -> None:
     text = str(CASES["intervals"].fit(ROWS, TARGETS).privacy_)
     assert "DPRidge" in text
     assert "quantile of residuals held out (coverage 0.8, 0.5 of the records)" in text
-    assert "intervals are about targets clipped to [-1, 1]" in text
+    assert "intervals cover targets clipped to [-1, 1]" in text
 
 
 # What is refused -----------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def test_the_report_names_both_parts() -> None:
         (
             PrivateConformalRegressor(make_pipeline(PolynomialFeatures(), RIDGE)),
             TypeError,
-            "steps that take any record",
+            "steps that accept any record",
         ),
     ],
 )

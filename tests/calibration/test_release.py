@@ -106,7 +106,7 @@ def test_frozen_model_pays_for_the_histogram_alone() -> None:
     assert part.profile == curves.privacy_.profile
     assert curves.privacy_.profile.epsilon(DELTA) == pytest.approx(0.5, rel=1e-3)
     assert any(
-        "what the frozen model cost comes on top" in one for one in curves.privacy_.assumptions
+        "the cost of the frozen model is additional" in one for one in curves.privacy_.assumptions
     )
 
 

@@ -68,7 +68,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         AuditDisplay.from_result(1)
     with pytest.raises(ValueError, match="kind must be one of 'auto'"):
         AuditDisplay.from_result(found(), kind="pie")
-    with pytest.raises(ValueError, match='kind must be "statistic" where no bets were made'):
+    with pytest.raises(ValueError, match='kind must be "statistic" if no bets were made'):
         AuditDisplay([1.0], [0.0]).plot(kind="capital")
     with pytest.raises(ValueError, match="statistic_with must hold numbers where no bets"):
         AuditDisplay([], []).plot()
@@ -95,7 +95,7 @@ def test_audits_by_one_fit_show_the_scores_of_canaries() -> None:
     assert display.ax_.get_xlabel() == "score"
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts == ["canaries that were in", "canaries that were not"]
-    with pytest.raises(ValueError, match='kind must be "statistic" where no bets were made'):
+    with pytest.raises(ValueError, match='kind must be "statistic" if no bets were made'):
         AuditDisplay.from_result(one_run(), kind="capital")
 
 

@@ -74,7 +74,7 @@ def test_searches_are_drawn_by_their_trace_alone() -> None:
     search.scorer_ = replace(search.scorer_, lower=-1.0)
     assert DoublingRoundsDisplay.from_search(search).utility == "accuracy, scaled to 0 to 1"
     del search.trace_
-    with pytest.raises(ValueError, match="fitted the estimator as it is, since no search"):
+    with pytest.raises(ValueError, match="fitted the unchanged estimator, since a search"):
         DoublingRoundsDisplay.from_search(search)
 
 

@@ -67,8 +67,8 @@ def test_two_parameters_are_a_heat_map_of_all_scores() -> None:
     assert found.chosen_.get_bbox().bounds == (1.5, 0.5, 1.0, 1.0)
     title = " ".join(found.ax_.get_title(loc="left").split())
     assert title == (
-        "Scores carry noise of ±0.012 (standard deviation), beside that of the fits. Framed: the "
-        "chosen candidate. Off the grid: C = None, epochs = 10 (0.770)."
+        "Scores carry noise of ±0.012 (standard deviation), in addition to that of the fits. "
+        "Framed: the chosen candidate. Off the grid: C = None, epochs = 10 (0.770)."
     )
 
 
@@ -96,7 +96,7 @@ def test_other_lists_are_drawn_one_below_the_other() -> None:
 def test_noise_is_stated_for_what_it_is() -> None:
     assert display(noise=None).noise_in_words == ""
     assert display(noise=np.zeros(13)).noise_in_words == (
-        "Scores carry no noise beside that of the fits."
+        "Scores carry no noise in addition to that of the fits."
     )
     assert display(n_folds=3).noise_in_words == (
         "Standard error over 3 folds, noise included: ±0.012."
@@ -151,7 +151,7 @@ def test_one_of_several_metrics_is_drawn(cv: Any) -> None:
     assert GridScoresDisplay.from_search(without, metric="a").chosen is None
     with pytest.raises(ValueError, match="metric must be one of .*; got None"):
         GridScoresDisplay.from_search(without)
-    with pytest.raises(ValueError, match="metric must be None for a search by one metric"):
+    with pytest.raises(ValueError, match="metric must be None for a search with one metric"):
         GridScoresDisplay.from_search(clone(SEARCH).fit(*data()), metric="accuracy")
 
 
@@ -171,7 +171,7 @@ def test_searches_without_a_table_are_refused() -> None:
     with pytest.raises(ValueError, match="got a DPGridSearchCV that is not fitted"):
         GridScoresDisplay.from_search(SEARCH)
     chosen = clone(SEARCH).set_params(strategy="noisy_max").fit(*data())
-    with pytest.raises(ValueError, match="a DPGridSearchCV that has published its choice alone"):
+    with pytest.raises(ValueError, match="a DPGridSearchCV that has only published its choice"):
         GridScoresDisplay.from_search(chosen)
 
 

@@ -117,7 +117,7 @@ def test_a_fit_to_come_is_drawn_as_after_it(estimator: Any) -> None:
 
 
 def test_what_has_no_report_is_refused() -> None:
-    with pytest.raises(ValueError, match="estimator must be fitted where n_samples is not given"):
+    with pytest.raises(ValueError, match="estimator must be fitted if n_samples is not given"):
         PrivacyProfileDisplay.from_estimator(make_pipeline(SCALER, MODEL))
     with pytest.raises(NoProfileError):
         PrivacyProfileDisplay.from_estimator(LogisticRegression(), 100, 2)
@@ -131,7 +131,7 @@ def test_searches_are_drawn_before_their_fit() -> None:
     assert display.label == "DPGridSearchCV"
     # The total lies left of what was asked for.
     assert np.interp(1.0, display.epsilons, display.deltas) <= 1e-5
-    with pytest.raises(ValueError, match="search must be fitted where n_samples is not given"):
+    with pytest.raises(ValueError, match="search must be fitted if n_samples is not given"):
         PrivacyProfileDisplay.from_search(SEARCH)
     with pytest.raises(TypeError, match="search must be a search of skdptune; got DPLogistic"):
         PrivacyProfileDisplay.from_search(MODEL, 1000, 3)

@@ -152,12 +152,12 @@ class PTRLinearRegression(PosteriorSampleRegressor):
         if self.calibration == "closed-form" and self.mode != "adaptive":
             raise ValueError(
                 "calibration must be 'exact' in mode 'propose-test-release', whose test would "
-                "otherwise pass where it must fail; got 'closed-form'."
+                "otherwise pass when it must fail; got 'closed-form'."
             )
         if self.alpha is None and self.mode != "adaptive":
             raise ValueError(
-                "alpha must be given in mode 'propose-test-release', which uses it as it is; got "
-                "None. Mode 'adaptive' chooses it."
+                "alpha must be given in mode 'propose-test-release', which uses it unchanged; "
+                "got None. Mode 'adaptive' chooses it."
             )
         if self.max_leverage is not None:
             check_real(self.max_leverage, name="max_leverage", lower=1e-9, upper=LARGEST_LEVERAGE)
@@ -375,7 +375,7 @@ class OPSLinearRegression(PrivateLinearRegressor):
         ridge = self._scaled_alpha(n_features)
         width = (1 if n_features is None else n_features) + int(self.fit_intercept)
         if n_features is None and ridge is None:
-            raise ValueError("n_features must be given where alpha is not; got None.")
+            raise ValueError("n_features must be given if alpha is not; got None.")
         radius2 = squared_radius(self.fit_intercept)
         return balanced_plan(epsilon, delta, ridge, radius2, n_public, width)
 

@@ -527,8 +527,8 @@ def _fit_in_one_pass(
     is_read_once = isinstance(X, Iterator)
     if is_read_once and len({_bounds_of(model) for model in models}) > 1:
         raise ValueError(
-            "estimators must agree on data_norm, target_bound and fit_intercept where X is an "
-            "iterator, which can be read once; got several."
+            "estimators must agree on data_norm, target_bound and fit_intercept if X is an "
+            "iterator, which can be read only once; got several."
         )
     shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Records | None]] = {}
     known: dict[bool, tuple[Any, tuple[Any, Any]]] = {}

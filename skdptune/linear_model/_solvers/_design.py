@@ -112,7 +112,7 @@ def row_norm(data_norm: float | None, n_features: int | None) -> float:
         return float(data_norm)
     if n_features is None:
         raise ValueError(
-            "data_norm must be given where n_features is not; got None. Its default is "
+            "data_norm must be given if n_features is not; got None. Its default is "
             "sqrt(n_features), about the norm of a row of standardised features."
         )
     return math.sqrt(n_features)

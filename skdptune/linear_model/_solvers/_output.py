@@ -367,5 +367,5 @@ def _checked_step(problem: PublicProblem, n_batches: int, learning_rate: float |
         lower=0.0,
         lower_open=True,
         upper=largest,
-        hint="Longer steps are no contractions, so their sensitivity has no bound.",
+        hint="Longer steps are not contractions, so their sensitivity is unbounded.",
     )
