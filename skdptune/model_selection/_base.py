@@ -303,8 +303,8 @@ class BasePrivateSearch(
         for estimator, scorer in product(self._estimators(), scorers.values()):
             if not hasattr(estimator, scorer.response_method):
                 raise TypeError(
-                    f"scoring must suit the estimator; got {shown(scorer.name)}, which asks for "
-                    f"{scorer.response_method}, and {type(estimator).__name__} has none."
+                    f"scoring must suit the estimator; got {shown(scorer.name)}, which needs "
+                    f"{scorer.response_method}, but {type(estimator).__name__} has none."
                 )
             _check_scored_labels(scorer, estimator)
 
@@ -325,7 +325,7 @@ class BasePrivateSearch(
         """Return the scorer of a search with one metric."""
         if self._is_multimetric:
             raise ValueError(
-                "scoring must be one metric where the scores of all candidates are not paid for; "
+                "scoring must be one metric if the scores of all candidates are not paid for; "
                 f"got {len(self.scoring)} for {type(self).__name__}. Several are paid for by "
                 "DPAdaptiveSearchCV, and by DPGridSearchCV with FullTable or Composition."
             )
@@ -337,7 +337,7 @@ class BasePrivateSearch(
         if None not in bounds and len(set(bounds)) == 1:
             return neg_squared_error(bounds[0])
         raise ValueError(
-            "scoring must be given for an estimator that is no classifier and has no "
+            "scoring must be given for an estimator that is not a classifier and has no "
             "target_bound; got None. R² is not bounded: use "
             "skdptune.metrics.neg_squared_error(bound=...)."
         )
@@ -392,8 +392,8 @@ class BasePrivateSearch(
         }
         if len(given) > 1:
             raise ValueError(
-                f"ledger must be one, to hold the total of the search; got {len(given)} of "
-                f"{type(self).__name__} and its estimators."
+                "ledger must be a single one, which records the total of the search; got "
+                f"{len(given)} of {type(self).__name__} and its estimators."
             )
         return ledger_for(self, next(iter(given), None))
 
@@ -573,8 +573,8 @@ def several_scorers(scoring: Any) -> dict[str, BoundedScorer]:
             raise TypeError(f"scoring must name each metric by a str; got {shown(name)}.")
         if count > 1:
             raise ValueError(
-                f"scoring must name each metric once; got {shown(name)} {count} times. A dict "
-                "gives them names of your own."
+                f"scoring must name each metric once; got {shown(name)} {count} times. Use a "
+                "dict to name them yourself."
             )
     return dict(found)
 
@@ -587,7 +587,7 @@ def _scorer_in_list(given: Any) -> BoundedScorer:
         if given in get_scorer_names():
             raise
     raise ValueError(
-        "scoring must hold names of metrics, or BoundedScorers; got a word that names no metric."
+        "scoring must hold names of metrics, or BoundedScorers; got a name that is not a metric."
     )
 
 
@@ -601,7 +601,11 @@ def _check_scored_labels(scorer: BoundedScorer, estimator: Any) -> None:
     unknown = [label for label in scorer.labels if label not in declared]
     n_absent = sum(label not in scorer.labels for label in declared)
     if unknown or n_absent:
-        others = f"{shown_names(unknown)}, which it has not" if unknown else f"{n_absent} too few"
+        others = (
+            f"{shown_names(unknown)}, which are not among them"
+            if unknown
+            else f"{n_absent} too few"
+        )
         raise ValueError(f"scoring must name each of the estimator's classes; got {others}.")
 
 
@@ -614,9 +618,9 @@ def _warn_of_weights(params: dict[str, Any], scoring: Any) -> None:
             named = several_scorers(scoring).items()
             which = f"The scoring {', '.join(f'{name}={one.name}' for name, one in named)}"
         warnings.warn(
-            f"{which} does not support sample_weight: all records count alike in the scores, "
-            "whatever their weights in the fits. class_weight of skdptune.metrics.accuracy "
-            "weighs them by public numbers.",
+            f"{which} does not support sample_weight: all records have the same weight in the "
+            "scores, also if they have different weights in the fits. class_weight of "
+            "skdptune.metrics.accuracy weighs them by public numbers.",
             UserWarning,
             stacklevel=4,
         )

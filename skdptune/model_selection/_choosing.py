@@ -124,8 +124,8 @@ class TableOutlook:
         if self.smallest_gain <= limit:
             return ""
         return (
-            f"a score deviates by {100.0 * self.deviation:.1f} %, so that no gain of less than "
-            f"{self.gain_in_words} is found"
+            f"a score deviates by {100.0 * self.deviation:.1f} %, so gains of less than "
+            f"{self.gain_in_words} cannot be found"
         )
 
     @property
@@ -561,7 +561,7 @@ def advice_of(outlook: TableOutlook) -> str:
     if not outlook.reason_against:
         return ""
     return (
-        "The table cannot be expected to tell the candidates apart, since "
+        "The table cannot be expected to distinguish the candidates, since "
         f"{outlook.reason_against}. With the estimator's own parameters among the candidates, "
         "these are kept unless another is clearly better."
     )

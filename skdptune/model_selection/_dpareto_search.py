@@ -43,8 +43,8 @@ from skdptune.model_selection._running import Data, Door, Streams, spawned
 from skdptune.model_selection._strategies import ParetoFront
 
 _NOT_PRIVATE = (
-    "NOT PRIVATE: the front and all evaluations are exact and not charged, only for those who may "
-    "see the data; release=epsilon charges them"
+    "NOT PRIVATE: the front and all evaluations are exact and not charged; only for those who "
+    "may see the data. release=epsilon charges them"
 )
 _MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in addition to this report"
 # Columns of exact evaluations, which a release does not pay for.
@@ -249,8 +249,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             check_target(estimator, y)
         if len(estimators) > 1 and params and routing_is_enabled():
             raise ValueError(
-                "fit must be given X and y alone for several families with metadata routing; got "
-                f"{sorted(params)} as well."
+                "fit() takes only X and y for several families with metadata routing; got "
+                f"{sorted(params)}."
             )
 
     # The plan -------------------------------------------------------------------------------

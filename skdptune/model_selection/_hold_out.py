@@ -155,7 +155,7 @@ class HoldOut:
         found = [misfit(wanted, dtype) for wanted in self._wanted()]
         if None not in found:
             raise TypeError(
-                f"cv must compare column {shown(self.column)} with what it can hold; got "
+                f"cv must compare column {shown(self.column)} with a value of its type; got "
                 f"{shown(self.value)}, and the column holds {found[0]} (type {dtype})."
             )
 
@@ -167,8 +167,8 @@ class HoldOut:
         wanted = [each for each in found if each is not None]
         if not wanted or len(wanted) < len(found):
             raise ValueError(
-                "value must be a number, a date such as '2024-01-31', with '==' also a word, and "
-                f"with 'in' a list; got {shown(self.value)} with {shown(self.comparison)}."
+                "value must be a number, a date such as '2024-01-31', with '==' also a string, "
+                f"and with 'in' a list; got {shown(self.value)} with {shown(self.comparison)}."
             )
         return wanted
 
@@ -184,7 +184,7 @@ class HoldOut:
         raise ValueError(
             f"cv must name a column of X; got {shown(self.column)}, and X has "
             f"{shown_names(names) or 'no names'}, as {shown(X)}. An index is not a column: "
-            "X.reset_index() makes a column of it."
+            "X.reset_index() turns it into one."
         )
 
 
@@ -258,9 +258,9 @@ def _check_answers(rule: Callable[[Any], Any], X: Any) -> None:
         is_suited = answers.size == _N_TRIED and any(isinstance(each, bool) for each in answers)
         if not is_suited or (_answers(rule, made) != [*map(_is_true, answers)]).any():
             raise ValueError(
-                "cv must be a function that returns True or False for each row, whatever the "
-                f"other rows are; on {_N_TRIED} made-up rows it did not. Quantiles, ranks and row "
-                "numbers depend on other rows."
+                "cv must be a function that returns True or False for each row, independently "
+                f"of other rows; on {_N_TRIED} made-up rows it did not. Quantiles, ranks and "
+                "row numbers depend on other rows."
             )
     if len(problems) == 2:
         raise ValueError(

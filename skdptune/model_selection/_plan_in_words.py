@@ -28,8 +28,8 @@ from skdptune.model_selection._strategies import (
 )
 
 _NOT_WORTH_IT = "A search of the suggested space cannot be expected to help here"
-_ONE_FIT = "the estimator is fitted once, as it is, with all of ε."
-_ALL_THE_SAME = "To search all the same"
+_ONE_FIT = "the unchanged estimator is fitted once, with the whole ε."
+_ALL_THE_SAME = "To search anyway"
 _UNTUNED = "one fit, untuned"
 # Number of values of one parameter in an example of a space.
 _SHOWN = 3
@@ -52,7 +52,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
     """
     searched, layout = plan.declined, plan.layout
     if searched is not None:
-        others = (_row(searched, f"{name}, if it searched"),) if compare else ()
+        others = (_row(searched, f"{name}, if it did search"),) if compare else ()
         return SearchPlan(
             report,
             _row(plan, _UNTUNED, (1.0, 1.0)),
@@ -277,7 +277,7 @@ def _suggestion_in_words(plan: Plan) -> str:
     words = f"Suggested{each}: {lists}."
     if plan.declined is not None:
         return words
-    return f"{words} The estimator as it is {strategy.own_in_words(plan)}."
+    return f"{words} The unchanged estimator {strategy.own_in_words(plan)}."
 
 
 def _shown(value: Any) -> str:

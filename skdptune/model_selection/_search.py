@@ -64,7 +64,8 @@ _TAKEN = {
 }
 # Assumption F6: values that are kept for diagnosis are not private.
 _NOT_PRIVATE = (
-    "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
+    "NOT PRIVATE: diagnostics=True keeps values that no budget pays for; publish nothing of "
+    "this object"
 )
 
 
@@ -182,9 +183,9 @@ class TuningSearch(BasePrivateSearch[Plan]):
     def _no_suggestion(self) -> ValueError:
         name, missing = self._missing()
         return ValueError(
-            f"{name} must be given for an estimator that suggests nothing to search over; got "
-            f"{missing} for {type(self.estimator).__name__}. An estimator suggests it by "
-            "suggested_space, for some only where n_features is known."
+            f"{name} must be given for an estimator without a suggested space; got {missing} "
+            f"for {type(self.estimator).__name__}. An estimator suggests a space by "
+            "suggested_space; some need n_features for it."
         )
 
     # The plan ---------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
                 candidate = plan.candidates.default or {}
                 row = {"params": candidate, "score": math.nan}
                 choice = Choice(candidate, math.nan, None, [row])
-                running.progress.phase("fitting the estimator as it is, in place of a search")
+                running.progress.phase("fitting the unchanged estimator, instead of a search")
             else:
                 running.progress.phase("trying candidates")
                 with tasks.task("search", plan.strategy.public_count(plan)) as subtasks:
@@ -352,7 +353,7 @@ def _check_noise(plan: Plan) -> None:
     costs = plan.model.fit_costs
     if math.isinf(costs.profile(None, plan.model.final_size).epsilon(_SOME_DELTA)):
         raise ValueError(
-            "epsilon must be given for an estimator that brings no noise of its own; got None for "
-            f"{type(costs.estimator).__name__}, of which a fit has an infinite epsilon. Give the "
-            "search a total, or the estimator and the values that are searched finite ones."
+            "epsilon must be given for an estimator that adds no noise; got None for "
+            f"{type(costs.estimator).__name__}, whose fit has an infinite epsilon. Give the "
+            "search a total, or use only finite epsilons in the estimator and the space."
         )

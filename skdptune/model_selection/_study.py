@@ -47,8 +47,8 @@ def optuna() -> Any:
         import optuna as package
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError(
-            "Pareto and adaptive searches need optuna, which is not installed. "
-            "The extra 'pareto' brings it: pip install 'skdptune[pareto]'.",
+            "Pareto and adaptive searches need optuna, which is not installed. Install it with "
+            "the extra 'pareto': pip install 'skdptune[pareto]'.",
             name="optuna",
         ) from problem
     return package
@@ -195,15 +195,17 @@ def create_private(path: Path) -> None:
             )
         taken = [_take_from_others(Path(f"{path.resolve()}{end}")) for end in _ENDS]
     except (OSError, UnicodeEncodeError) as error:
-        words = (error.strerror if isinstance(error, OSError) else None) or "it is no path here"
+        words = (
+            error.strerror if isinstance(error, OSError) else None
+        ) or "it is not a path on this system"
         raise ValueError(
-            "storage must be a file of yours that can be made, and that others may neither read "
-            f"nor write; got {shown_path(path)} ({words})."
+            "storage must be a file that you can create, and that others can neither read nor "
+            f"write; got {shown_path(path)} ({words})."
         ) from None
     if any(taken):
         warnings.warn(
-            "storage must be a file that others may neither read nor write; got "
-            f"{shown_path(path)}, which they could. From now on you alone may (mode 0600).",
+            "storage must be a file that others can neither read nor write; got "
+            f"{shown_path(path)}, which they could. From now on only you can (mode 0600).",
             PrivacyWarning,
             stacklevel=2,
         )
@@ -250,7 +252,7 @@ def _data_base(url: str, **given: Any) -> Any:
         words = str(error.orig).strip().replace(place.password or _HIDDEN, _HIDDEN)
         raise ValueError(
             "storage must be a file or a data base that can be opened; got "
-            f"{shown(str(visible))}: {words}. A password is in no pickle: give the URL again."
+            f"{shown(str(visible))}: {words}. Pickles contain no password: give the URL again."
         ) from None
 
 
@@ -322,8 +324,8 @@ def check_same(study: Any, shared: Mapping[str, Any], fingerprint: str = "") -> 
 
 def _refuse(study: Any, others: str) -> NoReturn:
     raise ValueError(
-        f"study_name must be new, or that of a {others}; got {shown(study.study_name)}, which is "
-        "one of others."
+        f"study_name must be new, or that of a {others}; got {shown(study.study_name)}, which "
+        "belongs to another search."
     )
 
 
@@ -566,8 +568,8 @@ class Journal:
         if any(name.startswith(_FINAL) for name in self._study.user_attrs):
             raise ValueError(
                 "study_name must be that of a search whose final fit has not begun; got "
-                f"{shown(self._study.study_name)}. Its final fit is spent, whether or not it "
-                "came to an end: take a new name, which costs as much again."
+                f"{shown(self._study.study_name)}. Its final fit is paid for, even if it did "
+                "not finish: use a new name, at the full cost again."
             )
         self._study.set_user_attr(_PROCESS, self._process)
 
@@ -584,8 +586,9 @@ class Journal:
         known = self._study.user_attrs
         if known.get(_PROCESS) != self._process:
             raise RuntimeError(
-                f"storage must be used by one process at a time; another one has resumed "
-                f"{shown(self._study.study_name)}. It counts what this one had begun."
+                "storage must be used by one process at a time; another one has resumed "
+                f"{shown(self._study.study_name)}, and has counted the trials that this one had "
+                "begun."
             )
         if sum((share for one in begun_in(known) for share in one.shares), Fraction(0)) > most:
             raise RuntimeError(

@@ -145,7 +145,7 @@ def check_fit_many(subject: Subject) -> None:
     for model in models:
         require(
             same_profile(_report(subject, model).profile, subject.profile()),
-            "fit_many must leave each estimator the report of its own fit; it did not.",
+            "fit_many must give each estimator the report of its fit; it did not.",
         )
 
 
@@ -346,7 +346,7 @@ def _candidates(tuned: Any) -> tuple[str, list[Any]]:
         and isinstance(value, bool | int | float | str | None)
     )
     if not names:
-        raise CheckDoesNotApply("has no parameter to search, beside its budget")
+        raise CheckDoesNotApply("has no parameter to search apart from its budget")
     return names[0], [parameters[names[0]]] * 2
 
 

@@ -462,16 +462,18 @@ def _constant_row(value: _Value, claim: Claim) -> Row | None:
 
 
 _OF_SIZE = (
-    "follows from the real number of records, which no assumption of the estimator states to be "
-    'public: use a public constant in its place, or state "the number of records is public"'
+    "follows from the real number of records, and no assumption of the estimator states that "
+    'it is public: use a public constant in its place, or state "the number of records is '
+    'public"'
 )
 
 
 def _without_noise(place: str, neighbours: str, claim: Claim) -> Row:
     # Theorem V2: the chance that all seeds agree on two different values.
     message = (
-        f"differs {_WHEN[neighbours]}, and no seed changes it: it carries no noise (with noise as "
-        f"claimed, such agreement of all seeds has chance at most {claim.chances[neighbours]:.1g})"
+        f"differs {_WHEN[neighbours]}, and is the same for all seeds: it carries no noise (with "
+        "the claimed noise, such agreement of all seeds has probability at most "
+        f"{claim.chances[neighbours]:.1g})"
     )
     return Row(place, neighbours, NO_NOISE, message=message)
 
@@ -521,8 +523,8 @@ def _shifted(
     # Theorem V2: the chance that all seeds agree on two different values.
     if claim.chances[neighbours] > _LARGEST_CHANCE:
         message += (
-            f" (a choice between few values would look so with chance at most "
-            f"{claim.chances[neighbours]:.1g}; more seeds would tell)"
+            " (a choice between few values would look like this with probability at most "
+            f"{claim.chances[neighbours]:.1g}; more seeds would decide)"
         )
     return Row(
         place,

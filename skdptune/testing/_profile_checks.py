@@ -185,7 +185,7 @@ def check_constructor(subject: Subject) -> None:
         return
     require(
         not _is_fitted(estimator),
-        "scikit-learn must not take the estimator for fitted before its fit; it does, with "
+        "scikit-learn must not regard the estimator as fitted before its fit; it does, with "
         f"{_fitted_names(estimator)}.",
     )
 
@@ -202,7 +202,7 @@ def check_profile(subject: Subject) -> None:
         ) from problem
     require(
         same_profile(first, subject.profile(estimator)) and same_profile(first, subject.profile()),
-        "privacy_profile must return the same profile whenever it is asked; it did not.",
+        "privacy_profile must return the same profile in each call; it did not.",
     )
     require(
         _fitted_names(estimator) == names and _are_the_same(own_parameters(estimator), parameters),
@@ -255,7 +255,7 @@ def check_cost_parameters(subject: Subject) -> None:
         "cost_parameters must be a collection of names.",
     )
     unknown = sorted(set(declared) - set(subject.parameters))
-    require(not unknown, f"cost_parameters must name parameters; {unknown} are none.")
+    require(not unknown, f"cost_parameters must name parameters; {unknown} are not.")
     usual = subject.profile()
     for name, value in subject.parameters.items():
         if name in declared:
@@ -306,7 +306,7 @@ def check_noise_parameter(subject: Subject) -> None:
         without = subject.profile(subject.fresh(**{name: noise, "epsilon": 7.0}))
         require(
             same_profile(found, without),
-            f"{name}, the noise_parameter, must decide alone; epsilon changes the profile.",
+            f"{name}, the noise_parameter, must determine the profile; epsilon changes it.",
         )
         costs.append(found.epsilon(max(subject.delta, 1e-9)))
     require(
@@ -318,7 +318,7 @@ def check_noise_parameter(subject: Subject) -> None:
         noise = level(subject.n_samples, subject.n_features)
         require(
             same_profile(subject.profile(subject.fresh(**{name: noise})), subject.profile()),
-            f"{name}={noise:g}, which the budget leads to, must cost what the budget does.",
+            f"{name}={noise:g}, which follows from the budget, must have the cost of the budget.",
         )
 
 
@@ -346,7 +346,7 @@ def check_tuning_parameters(subject: Subject) -> None:
     before = subject.parameters
     found = dict(rule(n_tune, n_final))
     unknown = sorted(set(found) - set(subject.estimator.get_params(deep=True)))
-    require(not unknown, f"tuning_parameters must return parameters; {unknown} are none.")
+    require(not unknown, f"tuning_parameters must return parameters; {unknown} are not.")
     kept = sorted(set(found) & {*BUDGET_PARAMETERS, *RESERVED_PARAMETERS})
     require(not kept, f"tuning_parameters must leave {kept} to the search; it returns them.")
     require(
@@ -368,7 +368,7 @@ def check_suggested_space(subject: Subject) -> None:
     for n_features in (None, subject.n_features):
         space = suggest(subject.n_samples, n_features)
         unknown = sorted(set(space) - set(present))
-        require(not unknown, f"suggested_space must return parameters; {unknown} are none.")
+        require(not unknown, f"suggested_space must return parameters; {unknown} are not.")
         kept = sorted(set(space) & {*BUDGET_PARAMETERS, *RESERVED_PARAMETERS})
         require(not kept, f"suggested_space must leave {kept} to the search; it returns them.")
         for name, values in space.items():

@@ -187,7 +187,7 @@ def make_setting(estimator: Any, data: Neighbours, n_repeats: int) -> Setting:
     if math.isinf(profile.epsilon(_HALF)):
         raise ValueError(
             f"estimator must claim some privacy; got {type(estimator).__name__} with a profile "
-            "that allows everything. Give it a finite epsilon."
+            "without any privacy. Give it a finite epsilon."
         )
     return Setting(
         given=estimator,

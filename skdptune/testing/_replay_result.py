@@ -163,8 +163,8 @@ class NeighbourReplay:
             found.append(_TOO_FEW)
         if needs_replay and noisy and not any(noisy):
             found.append(
-                "no noise could be repeated by seeds, so that little can be seen; "
-                "needs_replay=False accepts that"
+                "no seed repeats the noise, so few faults can be detected; needs_replay=False "
+                "accepts that"
             )
         if found:
             raise AssertionError(

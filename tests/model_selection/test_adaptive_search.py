@@ -355,7 +355,9 @@ def test_a_pruner_needs_a_curve() -> None:
         def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
             return PrivacyProfile.approximate(self.epsilon, self.delta)
 
-    with pytest.raises(ValueError, match="pruner must be None for an estimator whose cost no"):
+    with pytest.raises(
+        ValueError, match="pruner must be None for an estimator whose cost exceeds"
+    ):
         made(estimator=OneDelta(), pruner="halving").plan(600, 3)
 
 
@@ -431,7 +433,7 @@ def test_killed_search_is_resumed_without_repeating_a_fit(tmp_path: Path, pruner
 
     assert sum(Fraction(share) for shares in notes for share in shares) <= 5
     assert len(notes) == len(search.study_.trials)
-    with pytest.raises(ValueError, match="Its final fit is spent"):
+    with pytest.raises(ValueError, match="Its final fit is paid for"):
         resumed(path, pruner=pruner)
 
 
@@ -439,7 +441,7 @@ def test_killed_search_is_resumed_without_repeating_a_fit(tmp_path: Path, pruner
 def test_killed_in_the_final_fit_there_is_no_other(tmp_path: Path) -> None:
     # Theorem G6.
     path = killed(tmp_path, 6)
-    with pytest.raises(ValueError, match="Its final fit is spent, whether or not it came to an"):
+    with pytest.raises(ValueError, match="Its final fit is paid for, even if it did not"):
         resumed(path)
 
 
@@ -672,10 +674,12 @@ def test_more_than_is_paid_for_is_refused() -> None:
     with pytest.raises(BudgetExceededError, match="got a call after 3 trials. Give more n_trials"):
         session.ask()
     session.tell(trials[1])
-    with pytest.raises(ValueError, match="trial must be one of this session, told once"):
+    with pytest.raises(ValueError, match="trial must belong to this session and be reported once"):
         session.tell(trials[1])
     for other in (started().ask(), copy.copy(trials[0]), copy.deepcopy(trials[0])):
-        with pytest.raises(ValueError, match="trial must be one of this session, told once"):
+        with pytest.raises(
+            ValueError, match="trial must belong to this session and be reported once"
+        ):
             session.tell(other)
     with pytest.raises(TypeError, match="trial must be one that ask has returned; got 3"):
         session.tell(3)

@@ -161,7 +161,7 @@ def test_what_cannot_be_seen_speaks_against_a_search() -> None:
     blurred = {**CLEAR, "score_noise": 0.03}
     assert TableOutlook(**blurred, rivals=1).reason_against == ""
     reason = TableOutlook(**blurred, rivals=20).reason_against
-    assert reason == "a score deviates by 3.0 %, so that no gain of less than 12 points is found"
+    assert reason == "a score deviates by 3.0 %, so gains of less than 12 points cannot be found"
     assert TableOutlook(**CLEAR, rivals=4).reason_against == ""
     # Of losses, gains are a smaller part of the range.
     loss = TableOutlook(**CLEAR, rivals=4, is_accuracy=False)

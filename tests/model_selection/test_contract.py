@@ -527,7 +527,7 @@ def test_routing_goes_to_the_estimators_fit(usual: Way) -> None:
 
 
 def test_unknown_fit_parameter_is_refused(usual: Way) -> None:
-    with pytest.raises(TypeError, match=r"Scripted.fit takes; got 'weights'"):
+    with pytest.raises(TypeError, match=r"Scripted.fit does not support: 'weights'"):
         made(usual).fit(X, Y, weights=np.ones(600))
 
 
@@ -573,7 +573,8 @@ def test_html_holds_the_budget_tree(usual: Way, one_name: str) -> None:
 
 def test_plan_asks_for_sizes_where_it_is_given_a_table(usual: Way) -> None:
     hint = (
-        r"n_samples must be an integer of at least 1; got .* Of a table write plan\(\*df\.shape\)"
+        "n_samples must be an integer of at least 1; got .* "
+        r"For a DataFrame write plan\(\*df\.shape\)"
     )
     for given in (X, X.shape):
         with pytest.raises(TypeError, match=hint):

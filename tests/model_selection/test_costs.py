@@ -55,7 +55,7 @@ def grid(spaces: object) -> Candidates:
         (3, TypeError, "param_grid must be a dict from parameter names"),
         ("quality", TypeError, "param_grid must be a dict from parameter names"),
         ([3], TypeError, "param_grid must hold dicts; got int"),
-        ({3: [1]}, TypeError, "param_grid must have names as keys; got 3"),
+        ({3: [1]}, TypeError, "the keys of param_grid must be names; got 3"),
         ({"quality": []}, ValueError, r"param_grid\['quality'\] must not be empty"),
         ({"quality": 0.5}, TypeError, r"param_grid\['quality'\] must be a list; got float"),
         ({"quality": "abc"}, TypeError, r"param_grid\['quality'\] must be a list; got str"),
@@ -299,7 +299,7 @@ def test_replacing_a_record_moves_a_score_twice() -> None:
 def test_guarantees_about_replacing_do_not_grow_by_sampling() -> None:
     # Theorem F8.
     assert layout(6000, replaces=True, tuning_fraction="auto").tuning is None
-    with pytest.raises(ValueError, match="does not grow by sampling"):
+    with pytest.raises(ValueError, match="is not strengthened by sampling"):
         layout(6000, replaces=True, tuning_fraction=0.1)
 
 
@@ -433,7 +433,7 @@ def test_law_itself_is_taken() -> None:
         ("gauss", 3, None, "n_iter_distribution must be"),
         ("geometric", 0.5, None, "n_iter must be"),
         ("geometric", float("nan"), None, "n_iter must be"),
-        ("geometric", 3, 5, r"at_least must be \(number of runs, chance\); got 5"),
+        ("geometric", 3, 5, r"at_least must be \(number of runs, probability\); got 5"),
         ("geometric", 3, (0, 0.5), r"at_least\[0\] must be"),
         ("geometric", 3, (2, 1.0), r"at_least\[1\] must be"),
     ],

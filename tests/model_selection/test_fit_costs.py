@@ -28,8 +28,8 @@ from tests.model_selection.learners import Scripted, table
 DELTA = 1e-5
 REPLACE = "replace one of a public number of records"
 # How the noise of fits is found, as plans say it.
-ONE_NOISE, CURVE = "One noise for all candidates", "stays below one curve"
-BUDGET = "Each candidate's own noise for the ε of a fit"
+ONE_NOISE, CURVE = "All candidates have the same noise", "stays below one curve"
+BUDGET = "Each candidate has its own noise for the ε of a fit"
 
 
 def cost_of(epsilon: float) -> object:
@@ -120,7 +120,7 @@ def test_steps_within_lists_are_costed() -> None:
         solver="sgd", epochs=1, epsilon=None, noise_multiplier=0.06, classes=[0, 1]
     )
     search = of(Pipeline([("clf", DESCENT)]), {"steps": [[("clf", loud)]], **EPOCHS})
-    with pytest.raises(ValueError, match="has no epsilon to hold it to"):
+    with pytest.raises(ValueError, match="has no epsilon that limits its cost"):
         search.privacy_profile(600, 3)
 
 

@@ -130,7 +130,7 @@ def test_a_table_of_noise_keeps_the_estimator_as_it_is() -> None:
 
 def test_a_plan_says_where_a_table_tells_nothing_apart() -> None:
     small, large = (search(epsilon=1.0).plan(size, 3, compare=False) for size in (600, 90_000))
-    assert "The table cannot be expected to tell the candidates apart, since runs" in str(small)
+    assert "The table cannot be expected to distinguish the candidates, since runs" in str(small)
     assert "clearly better" in str(small)
     assert "cannot be expected" not in str(large)
 

@@ -470,7 +470,7 @@ def test_estimators_that_fail_without_records_are_refused_before_the_data() -> N
 
 def test_guarantees_about_replacing_are_refused() -> None:
     """Theorem T9, Theorem F8: a replaced record may go to the other part."""
-    with pytest.raises(ValueError, match="one that is replaced may go to the other part"):
+    with pytest.raises(ValueError, match="a replaced record may move to the other part"):
         make_layout(
             1000,
             5,
@@ -544,7 +544,7 @@ def test_bad_shares_are_refused(share: Any) -> None:
         HoldOut("date", ">=", "2024-01-01", share=share)
 
 
-MIXED = "True or False for each row, whatever the other rows are; on 18 made-up rows it did not"
+MIXED = "True or False for each row, independently of other rows; on 18 made-up rows it did not"
 
 
 def last_fifth(rows: Any) -> Any:
@@ -559,7 +559,7 @@ def last_fifth(rows: Any) -> Any:
         ((4, ">=", 2), "cv must name a column of X; got 4, and X has 'date', 'site'"),
         (
             ("date", ">=", 2024),
-            "column 'date' with what it can hold; got 2024, and .* holds dates",
+            "column 'date' with a value of its type; got 2024, and .* holds dates",
         ),
         (("age", ">=", "2024-01-01"), "column 'age' .* and the column holds numbers"),
         ((last_fifth,), MIXED),
@@ -597,7 +597,7 @@ def test_rules_that_do_not_suit_the_table_are_refused_before_it_is_read(
     ids=["array", "dicts", "sparse", "twice"],
 )
 def test_a_name_must_be_one_of_the_table(X: Any) -> None:
-    with pytest.raises(ValueError, match=r"X\.reset_index\(\) makes a column of it"):
+    with pytest.raises(ValueError, match=r"X\.reset_index\(\) turns it into one"):
         SINCE.held_out(X)
 
 

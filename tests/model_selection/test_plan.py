@@ -34,7 +34,7 @@ def test_rows_are_aligned_and_missing_figures_are_dashes() -> None:
     assert rows[1].split()[2:] == ["1.000", "-", "3.250", "123", "1", "1", "1", "model"]
     assert len({len(line) for line in (titles, *rows)}) == 1
     assert legend == (
-        "99 %: 99 of 100 searches make at most so many fits; work: in fits on all records."
+        "99 %: 99 of 100 searches make at most this many fits; work: in fits on all records."
     )
     assert plan.epsilon == report.epsilon_spent
     assert plan.delta == 1e-5

@@ -44,7 +44,7 @@ def test_one_more_run_is_planned_and_shown() -> None:
     made = search(n_iter=3, try_own_values=True)
     plan = made.plan(400, 3)
     assert plan.row.expected_fits == pytest.approx(4)
-    assert "and one run of the estimator as it is" in str(plan.report)
+    assert "and one run of the unchanged estimator" in str(plan.report)
     assert "are kept unless another candidate scores higher by" in str(plan)
     made.fit(X, Y)
     assert [row["quality"] for row in made.cv_results_["params"]][0] == 0.5

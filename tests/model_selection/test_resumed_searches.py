@@ -183,7 +183,7 @@ class TestTheFile:
     def test_its_user_alone_may_read_it(self, data, tmp_path):
         path = tmp_path / "runs"
         path.touch(mode=0o644)
-        with pytest.warns(PrivacyWarning, match="others may neither read"):
+        with pytest.warns(PrivacyWarning, match="others can neither read"):
             stopped(random_search(path), *data, 2)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert [each.name for each in tmp_path.iterdir()] == ["runs"]
@@ -202,7 +202,7 @@ class TestTheFile:
         search = random_search(path, None).fit(*data)
         text = path.read_text()
         assert "entropy" not in text and "runs" not in text.replace("skdptune runs", "")
-        with pytest.raises(ValueError, match="come to its end"):
+        with pytest.raises(ValueError, match="whose search has ended"):
             clone(search).fit(*data)
 
     def test_a_search_that_has_ended_costs_a_ledger_nothing(self, data, tmp_path):
@@ -211,7 +211,7 @@ class TestTheFile:
         path = tmp_path / "runs"
         random_search(path).fit(*data)
         ledger = PrivacyLedger.create(tmp_path / "ledger", "people", epsilon=10.0, delta=1e-4)
-        with ledger, pytest.raises(ValueError, match="come to its end"):
+        with ledger, pytest.raises(ValueError, match="whose search has ended"):
             random_search(path).fit(*data)
         assert not ledger.history()
 
@@ -221,7 +221,7 @@ class TestTheFile:
     def test_other_parameters_are_refused(self, changes, data, tmp_path):
         path = tmp_path / "runs"
         stopped(random_search(path), *data, 3)
-        with pytest.raises(ValueError, match="that of another"):
+        with pytest.raises(ValueError, match="belongs to another"):
             random_search(path, **changes).fit(*data)
         # What is parallel, or says more, is the same search.
         random_search(path, n_jobs=2, verbose=1).fit(*data)
@@ -232,9 +232,9 @@ class TestTheFile:
         stopped(random_search(path), X, y, 3)
         other = X.copy()
         other[5, 1] += 1.0
-        with pytest.raises(ValueError, match="that of another"):
+        with pytest.raises(ValueError, match="belongs to another"):
             random_search(path).fit(other, y)
-        with pytest.raises(ValueError, match="that of another"):
+        with pytest.raises(ValueError, match="belongs to another"):
             random_search(path).fit(X, ~y)
 
     @pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"{}", b"[1]", b"\x80\x04"])
@@ -242,7 +242,7 @@ class TestTheFile:
         path = tmp_path / "table.csv"
         path.write_bytes(content)
         mode = path.stat().st_mode
-        with pytest.raises(ValueError, match="holds something else"):
+        with pytest.raises(ValueError, match="has other content"):
             random_search(path).fit(*data)
         assert path.read_bytes() == content and path.stat().st_mode == mode
 

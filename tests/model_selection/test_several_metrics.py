@@ -144,7 +144,7 @@ def test_a_callable_chooses_by_the_published_table() -> None:
     for name, values in seen[0].items():
         if name != "params":
             np.testing.assert_array_equal(np.asarray(values), np.asarray(found.cv_results_[name]))
-    with pytest.raises(AttributeError, match="refit names none of them; use scorer_"):
+    with pytest.raises(AttributeError, match="refit does not name one; use scorer_"):
         found.score(X, Y)
 
 
@@ -429,7 +429,7 @@ def test_a_file_keeps_the_scores_of_all_metrics(more: dict[str, Any], tmp_path: 
         search.fit(X, Y)
     Interrupted.left = 100
     # By another metric it is another search.
-    with pytest.raises(ValueError, match="which is that of another"):
+    with pytest.raises(ValueError, match="which belongs to another"):
         clone(search).set_params(refit="lost").fit(X, Y)
     found = search.fit(X, Y).cv_results_
     for name in BOTH:
@@ -494,8 +494,8 @@ ONE_ALONE = "Several are paid for by DPAdaptiveSearchCV, and by DPGridSearchCV w
             ValueError,
             "name each metric once; got 'accuracy'",
         ),
-        ({"scoring": [accuracy(), "accuracy"]}, ValueError, "A dict gives them names of your own"),
-        ({"scoring": ["accuracy", "precise"]}, ValueError, "got a word that names no metric"),
+        ({"scoring": [accuracy(), "accuracy"]}, ValueError, "Use a dict to name them yourself"),
+        ({"scoring": ["accuracy", "precise"]}, ValueError, "got a name that is not a metric"),
         ({"scoring": {"right": "accuracy", "area": "roc_auc"}}, ValueError, "got 'roc_auc'"),
         ({"scoring": {"right": "accuracy", "own": max}}, TypeError, "BoundedScorer; got builtin"),
         ({"scoring": {"right": "accuracy", "none": None}}, TypeError, "BoundedScorer; got None"),

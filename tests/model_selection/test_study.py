@@ -181,7 +181,7 @@ class TestModes:
             file.chmod(mode)
         before = os.umask(mask)
         try:
-            with pytest.warns(PrivacyWarning, match="must be a file that others may neither read"):
+            with pytest.warns(PrivacyWarning, match="must be a file that others can neither read"):
                 _study.create_private(files[0])
             assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
             # Once: it is said no second time.
@@ -226,14 +226,16 @@ class TestModes:
         file.touch()
         file.chmod(0o666)
         monkeypatch.setattr(os, "chmod", refuse)
-        with pytest.raises(ValueError, match="must be a file of yours .*not permitted"):
+        with pytest.raises(ValueError, match="must be a file that you can create .*not permitted"):
             study_at(file)
         assert file.stat().st_size == 0
 
 
 @pytest.mark.parametrize("length", [256, 3000])
 def test_a_name_that_is_too_long_is_said_in_words(tmp_path: Path, length: int) -> None:
-    with pytest.raises(ValueError, match="storage must be a file of yours .*too long") as error:
+    with pytest.raises(
+        ValueError, match="storage must be a file that you can create .*too long"
+    ) as error:
         study_at(tmp_path / ("x" * length))
     assert len(str(error.value)) < 500
 
@@ -241,7 +243,7 @@ def test_a_name_that_is_too_long_is_said_in_words(tmp_path: Path, length: int) -
 def test_a_folder_that_is_not_there_is_said_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "no" / "a.db", tmp_path / "file" / "a.db"):
-        with pytest.raises(ValueError, match="storage must be a file of yours"):
+        with pytest.raises(ValueError, match="storage must be a file that you can create"):
             study_at(place)
 
 

@@ -50,7 +50,7 @@ def test_an_estimator_that_suggests_nothing_is_refused_before_data(kind: type) -
         kind(Scripted(), epsilon=1.0, delta=DELTA).fit(np.full((9, 3), "x"), np.full(9, np.nan))
     model = DPRidge(target_bound=1.0)
     unknown = kind(model, epsilon=1.0, scoring=neg_squared_error(bound=1.0))
-    with pytest.raises(ValueError, match=f"{words} for Noisy.* where n_features is known"):
+    with pytest.raises(ValueError, match=f"{words} for Noisy.* some need n_features"):
         unknown.plan(1000)
 
 
@@ -106,7 +106,7 @@ def test_many_records_are_searched_and_plans_say_so() -> None:
     plan = search().plan(MANY, 3)
     assert plan.row.name == "DPRandomSearchCV"
     assert plan.advice == ""
-    assert "quality: 0.2, 0.9. The estimator as it is is a third of the draws" in str(plan)
+    assert "quality: 0.2, 0.9. The unchanged estimator is a third of the draws" in str(plan)
     X, y = table(MANY)
     fitted = search(n_iter=20).fit(X, y)
     assert fitted.best_params_ == {"quality": 0.9}
@@ -115,9 +115,9 @@ def test_many_records_are_searched_and_plans_say_so() -> None:
 def test_few_records_are_not_and_plans_say_why() -> None:
     plan = search().plan(FEW, 3)
     assert plan.row.name == "one fit, untuned"
-    assert [row.name for row in plan.alternatives] == ["DPRandomSearchCV, if it searched"]
+    assert [row.name for row in plan.alternatives] == ["DPRandomSearchCV, if it did search"]
     assert "cannot be expected to help here, since the noise of its costs" in str(plan)
-    assert "fitted once, as it is" in str(plan)
+    assert "the unchanged estimator is fitted once" in str(plan)
 
 
 @pytest.mark.filterwarnings("ignore:delta=0.5 is at least")
@@ -136,7 +136,7 @@ def test_plans_without_a_search_say_how_to_search(kind: Any) -> None:
     model = make_pipeline(RowNormClipper(1.0), DPLogisticRegression())
     one = kind(model, epsilon=1.0, delta=DELTA)
     advice = one.plan(FEW, 3, compare=False).advice
-    found = re.search(r"To search all the same, give a space such as (\w+)=(\{.*\}), or", advice)
+    found = re.search(r"To search anyway, give a space such as (\w+)=(\{.*\}), or", advice)
     name, space = found[1], ast.literal_eval(found[2])
     assert advice.endswith(
         "or more records in more parts (n_partitions)."
@@ -155,7 +155,7 @@ def test_one_candidate_needs_no_search() -> None:
     plan = once.plan(MANY, 3, compare=False)
     assert plan.row.name == "one fit, untuned"
     assert "there is nothing else to try" in plan.advice
-    assert plan.advice.endswith("To search all the same, give a space as param_distributions.")
+    assert plan.advice.endswith("To search anyway, give a space as param_distributions.")
 
 
 class Once(Scripted):
@@ -176,7 +176,7 @@ def test_chance_of_the_default_is_that_of_the_number_of_runs() -> None:
     draws = {"n_iter_distribution": "poisson", "n_iter": 6}
     assert "always tried" in search(**draws).plan(MANY, 3, compare=False).suggestion
     plan = search(**draws, try_own_values=False).plan(MANY, 3, compare=False)
-    assert f"tried with chance {1.0 - np.exp(-2.0):.2g}" in plan.suggestion
+    assert f"tried with probability {1.0 - np.exp(-2.0):.2g}" in plan.suggestion
     grid = search(DPGridSearchCV, refit=False).plan(MANY, 3, compare=False)
     assert "is always tried" in grid.suggestion
 

@@ -85,7 +85,7 @@ def test_choices_by_partitions_are_not_compared() -> None:
         Scripted(delta=DELTA), {"quality": [0.2, 0.8]}, epsilon=1.0, delta=DELTA,
         strategy="noisy_max",
     ).plan(2000, 3, compare=False)  # fmt: skip
-    assert "the chance that it is worse is not known" in str(plan)
+    assert "the probability that the winner is worse is unknown" in str(plan)
 
 
 def test_ties_are_broken_without_the_data() -> None:
@@ -291,10 +291,13 @@ def test_session_that_was_started_without_a_ledger_reads_nothing_under_one(start
 @pytest.mark.parametrize(
     ("scoring", "words"),
     [
-        (balanced_accuracy({"sick": 0.5, "well": 0.5}), "got 'sick', which it has not"),
+        (balanced_accuracy({"sick": 0.5, "well": 0.5}), "got 'sick', which are not among them"),
         (accuracy({"well": 2.0}), "got 1 too few"),
-        (neg_log_loss(3.0, {"Ill": 1.0, "well": 2.0}), "got 'Ill', which it has not"),
-        (neg_brier_score({"ill": 1.0, "well": 2.0, "dead": 1.0}), "got 'dead', which it has not"),
+        (neg_log_loss(3.0, {"Ill": 1.0, "well": 2.0}), "got 'Ill', which are not among them"),
+        (
+            neg_brier_score({"ill": 1.0, "well": 2.0, "dead": 1.0}),
+            "got 'dead', which are not among them",
+        ),
     ],
     ids=["balanced", "accuracy", "loss", "brier"],
 )
@@ -321,7 +324,7 @@ def test_scores_take_no_metadata(routing: bool) -> None:
 def test_a_search_without_a_total_needs_noise_in_its_fits(way: str) -> None:
     values: Any = {"C": (0.1, 1.0) if way == "adaptive" else [0.1, 1.0]}
     search = WAYS[way].make(DPLogisticRegression(epsilon=math.inf), values, delta=1e-5)
-    with pytest.raises(ValueError, match="epsilon must be given for .* no noise of its own; got"):
+    with pytest.raises(ValueError, match="epsilon must be given for .* that adds no noise; got"):
         search.privacy_profile(2000, 3)
     # Before data are read.
     with pytest.raises(ValueError, match="epsilon must be given for"):

@@ -96,7 +96,7 @@ def test_results_say_why_a_check_does_not_apply() -> None:
         (toys.ChangesParameters, "parameters", "set_params must store values as they are"),
         (toys.FittedByItsConstructor, "constructor", "with ['coef_']"),
         (toys.AnnouncesAfterFitAlone, "profile", "must work before fit"),
-        (toys.AnnouncesAtRandom, "profile", "same profile whenever it is asked"),
+        (toys.AnnouncesAtRandom, "profile", "same profile in each call"),
         (toys.AnnouncesANumber, "profile", "must be a PrivacyProfile; got float"),
         (
             toys.CostsMoreThanItsBudget,
@@ -112,7 +112,7 @@ def test_results_say_why_a_check_does_not_apply() -> None:
         (toys.NamesNoParameters, "cost_parameters", "['noise'] are none"),
         (toys.HasNegativeNoise, "noise_level", "must be positive"),
         (toys.HasNoiseThatGrows, "noise_level", "must not grow with epsilon"),
-        (toys.IgnoresItsNoiseParameter, "noise_parameter", "must decide alone"),
+        (toys.IgnoresItsNoiseParameter, "noise_parameter", "must determine the profile"),
         (toys.CalibratesTooLittle, "calibration_to_curve", "those for a shift of 0.1 cost more"),
         (toys.SuggestsOthersFirst, "suggested_space", "must list the present value first"),
         (toys.SuggestsBudgets, "suggested_space", "must leave ['epsilon'] to the search"),

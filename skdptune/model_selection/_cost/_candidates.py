@@ -94,7 +94,7 @@ class Candidates:
             raise TypeError(f"{self.name} must hold dicts; got {type(space).__name__} in it.")
         for parameter, values in space.items():
             if not isinstance(parameter, str):
-                raise TypeError(f"{self.name} must have names as keys; got {shown(parameter)}.")
+                raise TypeError(f"the keys of {self.name} must be names; got {shown(parameter)}.")
             if not is_finite(values):
                 self._check_distribution(parameter, values)
             elif len(values) == 0:
@@ -203,8 +203,8 @@ class Candidates:
         # The cost of every draw must be known: estimators have to be listed.
         if holds_step(value):
             raise TypeError(
-                f"{self.name}[{shown(parameter)}] must draw plain values; got a step, "
-                f"{shown(value)}. List the steps instead."
+                f"{self.name}[{shown(parameter)}] must draw plain values; got an estimator, "
+                f"{shown(value)}. Give a list of estimators instead."
             )
         return value
 

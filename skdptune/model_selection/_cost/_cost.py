@@ -342,9 +342,9 @@ class CostModel:
             # Raises an error for an estimator that is not private.
             self.fit_costs.first_profile(None, self.final_size)
             raise ValueError(
-                "epsilon must be None for an estimator whose noise no epsilon sets; got "
-                f"{epsilon:g}. Give the estimator epsilon instead of a noise parameter, or leave "
-                "its own noise and let the search report the total."
+                "epsilon must be None for an estimator whose noise does not follow from an "
+                f"epsilon; got {epsilon:g}. Set the estimator's epsilon instead of a noise "
+                "parameter, or keep its noise: the search then reports the total."
             )
         parameter = self.fit_costs.noise_parameter(self.final_size)
         if parameter is not None:

@@ -722,15 +722,15 @@ class FitCosts:
         # Raises for steps without a cost, and for bad parameters.
         cost_of(bare, size.n_samples, size.n_features)
         if not budget_owners(bare):
-            raise self._refusal("not every candidate has a step with an epsilon to hold it to")
+            raise self._refusal("some candidate has no step with an epsilon that limits its cost")
         try:
             made = self.configured(candidate, setting, size)
         except UnreachableBudgetError:
             made = bare
         if not setting.curve.covers(cost_of(made, size.n_samples, size.n_features)):
             raise self._refusal(
-                f"no noise brings {type(bare).__name__} with {shown_params(candidate)} below the "
-                "curve that all candidates share"
+                f"no noise brings {type(bare).__name__} with {shown_params(candidate)} below "
+                "the curve shared by all candidates"
             )
         self._check_size(made, size)
 
@@ -756,7 +756,7 @@ class FitCosts:
             cost = cost_of(step, size.n_samples, size.n_features)
             owner = owners.get(prefix)
             if owner is None and cost.epsilon(0.0) > 0.0:
-                raise self._refusal(f"{type(step).__name__} has no epsilon to hold it to")
+                raise self._refusal(f"{type(step).__name__} has no epsilon that limits its cost")
             delta = 0.0 if owner is None else owner.delta or 0.0
             limit = math.inf if owner is None else own_parameters(step)["epsilon"] * _SLACK
             if not cost.epsilon(delta) <= limit:
@@ -819,7 +819,7 @@ class CostedCandidates:
     def _check_names(self, candidate: dict[str, Any]) -> None:
         for name in candidate:
             if not isinstance(name, str):
-                raise TypeError(f"candidates must have names as keys; got {shown(name)}.")
+                raise TypeError(f"the keys of candidates must be names; got {shown(name)}.")
             is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
             is_set = self._sets_budget and is_set_by_budget(self._fit_costs.estimator, name)
             if is_reserved or is_set:
@@ -846,8 +846,8 @@ class CostedCandidates:
             for space, combinations in self._fit_costs.spaces()
         ):
             raise ValueError(
-                f"candidates must have values of {sorted(costly)} that the plan of the "
-                "search covers, as these set the cost; got others. List them in param_grid or "
+                f"candidates must have values of {sorted(costly)} that the plan of the search "
+                "covers, since they determine the cost; got others. List them in param_grid or "
                 "param_distributions."
             )
 

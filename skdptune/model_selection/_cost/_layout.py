@@ -194,7 +194,7 @@ def make_layout(
 ) -> Layout:
     """Return the layout for a search's parameters, or raise."""
     is_table = isinstance(n_samples, list | tuple) or bool(getattr(n_samples, "shape", ()))
-    hint = "Of a table write plan(*df.shape)." if is_table else ""
+    hint = "For a DataFrame write plan(*df.shape)." if is_table else ""
     check_integer(n_samples, name="n_samples", lower=1, hint=hint)
     if n_features is not None:
         check_integer(n_features, name="n_features", lower=1)
@@ -207,8 +207,8 @@ def make_layout(
         # Theorem T9: a record that is replaced may move to the other part.
         raise ValueError(
             "cv must be a fraction or a number of folds for this estimator; got HoldOut. Its "
-            "guarantee is about replacing one of a public number of records, and one that is "
-            "replaced may go to the other part, so that a fit has a record more or less."
+            "guarantee is about replacing one of a public number of records, and a replaced "
+            "record may move to the other part, so a fit may have one record more or fewer."
         )
     if replaces:
         _check_no_sampling(tuning_fraction, is_random)
@@ -216,8 +216,9 @@ def make_layout(
     tuning = _tuning_fraction(tuning_fraction, n_samples, validation)
     if folds and tuning is None and refit == "winner":
         raise ValueError(
-            "refit must be True or False with folds, or without folds be 'winner'; got 'winner' "
-            f"and cv={folds}: a candidate has one model per fold, none of them on all records."
+            "refit must be True or False with folds, or without folds be 'winner'; got "
+            f"'winner' and cv={folds}: a candidate has one model per fold, and none is fitted "
+            "to all records."
         )
     if folds > n_samples:
         raise ValueError(
@@ -247,7 +248,7 @@ def _check_no_sampling(wish: Any, is_random: bool) -> None:
     if is_random or not (wish is None or (isinstance(wish, str) and wish == "auto")):
         raise ValueError(
             f"tuning_fraction must be None for this estimator; got {shown(wish)}. Its guarantee "
-            "is about replacing one of a public number of records, and does not grow by "
+            "is about replacing one of a public number of records, and is not strengthened by "
             "sampling."
         )
 
@@ -288,8 +289,8 @@ def _split_of_splitter(cv: Any, hint: str) -> tuple[float, int]:
             return split_of(share)
     raise ValueError(
         "cv must be KFold, ShuffleSplit with one split and a test_size, a fraction or a number "
-        f"of folds; got {shown(cv)}. Where a record goes must not depend on other records, on "
-        f"their labels or on their groups. {hint}"
+        f"of folds; got {shown(cv)}. The part to which a record belongs must not depend on "
+        f"other records, their labels or their groups. {hint}"
     )
 
 
@@ -307,7 +308,10 @@ def _tuning_fraction(wish: Any, n_samples: int, validation: float) -> float | No
         upper=1.0 - validation,
         lower_open=True,
         upper_open=True,
-        hint="With the validation fraction it must leave records; None tunes on all data.",
+        hint=(
+            "Together with the validation fraction it must leave records for the fits; None "
+            "tunes on all data."
+        ),
     )
 
 

@@ -243,7 +243,7 @@ class SearchPlan:
 
 _COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work", "shows")
 _NOTHING = "-"
-_LEGEND = "99 %: 99 of 100 searches make at most so many fits; work: in fits on all records."
+_LEGEND = "99 %: 99 of 100 searches make at most this many fits; work: in fits on all records."
 
 
 def _table(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -265,9 +265,9 @@ def warn_of_one_cost(records: Sequence[Record], *, stacklevel: int) -> None:
     found = [record.evaluation for record in records if record.evaluation.failure is None]
     if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
         warnings.warn(
-            f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a single "
-            "point. Let param_space hold what sets the noise, such as epsilon or "
-            "noise_multiplier.",
+            f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a "
+            "single point. Include a parameter that sets the noise in param_space, such as "
+            "epsilon or noise_multiplier.",
             UserWarning,
             stacklevel=stacklevel,
         )
@@ -277,8 +277,8 @@ def warn_of_few(count: int, wanted: int, *, stacklevel: int) -> None:
     """Warn if a release paid for fewer evaluations than the initial ones."""
     if count < wanted:
         warnings.warn(
-            f"release must be larger, or param_space hold smaller epsilons, for n_initial={wanted}"
-            f" evaluations; it paid for {count}.",
+            "release must be larger, or param_space contain smaller epsilons, for "
+            f"n_initial={wanted} evaluations; it paid for {count}.",
             UserWarning,
             stacklevel=stacklevel,
         )
@@ -287,7 +287,7 @@ def warn_of_few(count: int, wanted: int, *, stacklevel: int) -> None:
 PRIVACY = ("profile", "moments")
 _COUNTS = {"n_initial": 1, "batch_size": 1, "n_repeats": 1}
 _NOT_RELEASED = {
-    "storage": "a storage keeps times, and a resumed study would not keep to its budget",
+    "storage": "a storage keeps times, and a resumed study could exceed its budget",
     "third_objective": "the budget does not pay for its values",
 }
 
@@ -327,8 +327,8 @@ def _check_sampler(strategy: ParetoFront, families: Families) -> None:
     check_sampler(strategy.sampler, SAMPLERS)
     if isinstance(strategy.sampler, str) and strategy.sampler == "grid" and not families.is_single:
         raise ValueError(
-            "sampler must be another than 'grid' for several families, whose grids would be "
-            "multiplied; got 'grid'. Search each family by itself."
+            "sampler must not be 'grid' for several families, whose grids would be multiplied; "
+            "got 'grid'. Search each family separately."
         )
 
 

@@ -146,7 +146,11 @@ class ReleasePlan:
         fits = PrivacyReport(self.trained, self.delta, name="evaluations", note=note)
         if self.layout.public:
             return (fits,)
-        whose = "" if self.layout.folds else "; for a record that is scored on and not trained on"
+        whose = (
+            ""
+            if self.layout.folds
+            else "; for a record that is used for scores and not for training"
+        )
         note = f"at most {self.n_evaluations}, with noise{whose}"
         scores = PrivacyReport(self.scores, self.delta, name="scores", note=note)
         return fits, scores
@@ -464,8 +468,8 @@ def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:
         plan = _with_shift(plan, math.sqrt(_SCORE_SHARE * _squares(total)))
     if not any(ReleaseBudget(plan).charge(fit) for fit in fits):
         raise UnreachableBudgetError(
-            f"release must pay for one evaluation at least; got {shown(plan.epsilon)} at "
-            f"delta={plan.delta:g}. Where estimators state a guarantee at one delta alone, give "
+            f"release must pay for at least one evaluation; got {shown(plan.epsilon)} at "
+            f"delta={plan.delta:g}. If estimators state their guarantee only at one delta, give "
             "them one that is far smaller than the delta of the search.",
             math.inf,
         )

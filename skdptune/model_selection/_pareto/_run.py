@@ -186,7 +186,7 @@ def _values_on_fold(task: Task, material: Material, estimator: Any) -> Values | 
 def values_of_success(outcome: Outcome) -> Values:
     """Return the values of a successful fit."""
     if outcome.values is None:
-        raise outcome.error or RuntimeError("the fit gave no values")
+        raise outcome.error or RuntimeError("the fit returned no values")
     return outcome.values
 
 

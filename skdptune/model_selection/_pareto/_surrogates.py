@@ -90,8 +90,8 @@ def _moocore() -> Any:
         import moocore
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError(
-            "Pareto fronts need moocore, which is not installed. "
-            "The extra 'pareto' brings it: pip install 'skdptune[pareto]'.",
+            "Pareto fronts need moocore, which is not installed. Install it with the extra "
+            "'pareto': pip install 'skdptune[pareto]'.",
             name="moocore",
         ) from problem
     return moocore

@@ -60,8 +60,8 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
     if is_random:
         if _lacks_classes(estimator):
             raise ValueError(
-                "classes must be named in the estimator where n_public is given; got None. "
-                "Which labels a random part of the data has is secret."
+                "classes must be declared in the estimator if n_public is given; got None. The "
+                "labels in a random part of the data are secret."
             )
         return None
     found = labels_in(labels)
@@ -91,9 +91,9 @@ def check_not_pairwise(estimator: Any) -> None:
     """
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
-            "estimator must take one row per record; got "
-            f"{type(estimator).__name__}, which takes a matrix of all pairs of records (a "
-            "precomputed kernel or distance). A record would change the rows of all others."
+            f"estimator must take one row per record; got {type(estimator).__name__}, which "
+            "takes a matrix of all pairs of records (a precomputed kernel or distance). There, "
+            "a record changes the rows of all others."
         )
 
 

@@ -118,8 +118,8 @@ def check_steps(estimator: Any, X: Any, n_samples: int = _ANY_SIZE) -> None:
             # Catch everything that a user's step may raise, such as Arrow's own errors for text.
             if size == sizes[-1] and not with_words:
                 raise ValueError(
-                    "estimator must be one whose steps take data of this form; on made-up data "
-                    f"one raised {type(problem).__name__}: {problem}"
+                    "estimator must be one whose steps accept data of this form; on made-up "
+                    f"data one raised {type(problem).__name__}: {problem}"
                 ) from problem
 
 

@@ -106,8 +106,8 @@ class RunFile:
             known = {}
         if known is not None and (not isinstance(known, dict) or known.get("format") != _FORMAT):
             raise ValueError(
-                f"storage must be a new file, or that of a search; got {shown_path(self._path)}, "
-                "which holds something else."
+                "storage must be a new file, or that of a search; got "
+                f"{shown_path(self._path)}, which has other content."
             )
         if not is_own:
             raise ValueError(
@@ -119,13 +119,14 @@ class RunFile:
         salt = bytes.fromhex(known["search"].partition("$")[0])
         if not hmac.compare_digest(salted(self._identity, salt), known["search"]):
             raise ValueError(
-                "storage must be a new file, or that of a search of the same data, parameters and "
-                f"version; got {shown_path(self._path)}, which is that of another."
+                "storage must be a new file, or that of a search of the same data, parameters "
+                f"and version; got {shown_path(self._path)}, which belongs to another search."
             )
         if "entropy" not in known:
             raise ValueError(
-                f"storage must be that of a search that goes on; got {shown_path(self._path)}, "
-                "whose search has come to its end. Take a new file, which costs as much again."
+                "storage must be the file of an unfinished search; got "
+                f"{shown_path(self._path)}, whose search has ended. Use a new file, at the full "
+                "cost again."
             )
         return known
 

@@ -254,7 +254,7 @@ class Material:
         if fold[1] is not None:
             return self.data.take(fold[1])
         if self.validation is None:
-            raise ValueError("validation must be given where a fold has no records to score on.")
+            raise ValueError("validation must be given if a fold has no records to score on.")
         return self.validation
 
 

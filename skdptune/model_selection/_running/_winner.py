@@ -37,8 +37,8 @@ def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
         # Raises, since no part of a search accepts metadata for its scores.
         process_routing(search, "score", **params)
     raise ValueError(
-        f"score must be given X and y alone; got {sorted(params)}. Passing more is only supported "
-        "if enable_metadata_routing=True, and no scorer of known sensitivity takes any."
+        f"score() takes only X and y; got {sorted(params)}. Passing more is only supported if "
+        "enable_metadata_routing=True, and no scorer of known sensitivity accepts any."
     )
 
 
@@ -104,7 +104,7 @@ class WinnerMethods(BaseEstimator):
         scorer = self.scorer_
         if self.multimetric_ and callable(self.refit):
             raise AttributeError(
-                f"This {type(self).__name__} has several metrics, and refit names none of them; "
+                f"This {type(self).__name__} has several metrics, and refit does not name one; "
                 "use scorer_[name](best_estimator_, X, y)."
             )
         if self.multimetric_:

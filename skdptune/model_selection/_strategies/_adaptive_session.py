@@ -304,7 +304,9 @@ class AdaptiveSearchSession(RunningBudget):
             raise TypeError(f"trial must be one that ask has returned; got {shown(trial)}.")
         # Require the same object: a copy could be run a second time.
         if self._asked.get(trial.number) is not trial:
-            raise ValueError(f"trial must be one of this session, told once; got {shown(trial)}.")
+            raise ValueError(
+                f"trial must belong to this session and be reported once; got {shown(trial)}."
+            )
         self._run([trial])
         return trial.scores[-1]
 
@@ -502,8 +504,8 @@ class AdaptiveSearchSession(RunningBudget):
     def _check_open(self) -> None:
         if not self._is_open:
             raise RuntimeError(
-                "session must be used before finish; got a call after it. Start another one, "
-                "which costs as much again."
+                "session must be used before finish; got a call after it. Start a new session, "
+                "at the full cost again."
             )
 
     def __repr__(self) -> str:

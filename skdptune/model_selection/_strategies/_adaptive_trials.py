@@ -448,8 +448,8 @@ def _check_rungs(model: CostModel, cost: Cost) -> None:
     if not lies_below:
         kind = type(model.fit_costs.estimator).__name__
         raise ValueError(
-            "pruner must be None for an estimator whose cost no noise brings below the curve "
-            f"of a Gaussian release, such as one that is known at one delta alone; got {kind}."
+            "pruner must be None for an estimator whose cost exceeds the curve of a Gaussian "
+            f"release at any noise, such as one that is known only at one delta; got {kind}."
         )
     for share in rungs.shares:
         setting = rungs.setting(model, cost.run_setting, share)

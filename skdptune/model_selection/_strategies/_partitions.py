@@ -58,8 +58,9 @@ _LEAST_NOISE = 0.05
 # Share of a total: rounding must not exceed the total.
 _NEARLY_ALL = 1.0 - 1e-9
 _NOT_COMPARED = (
-    "No score is published by which the winner could be compared with the estimator as it is: the "
-    "chance that it is worse is not known. A full table or a random search states it."
+    "No score is published that compares the winner with the unchanged estimator, so the "
+    "probability that the winner is worse is unknown. A full table or a random search states "
+    "it."
 )
 # Share of a fit's epsilon that may be spent on choosing its parameters.
 _CHOICE_SHARE = 0.25

@@ -267,7 +267,7 @@ class RandomRuns(Strategy):
         if plan.request.own is not None:
             return "is a third of the draws, and always tried"
         never = float(distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
-        return f"is a third of the draws, and tried with chance {1.0 - never:.2g}"
+        return f"is a third of the draws, and tried with probability {1.0 - never:.2g}"
 
     def rivals(self, plan: Plan) -> Any:
         """Return the probability generating function of the number of candidates."""
@@ -424,9 +424,10 @@ def candidate_distributions(
         found = [each for each in made if each is not None]
         if not found:
             raise ValueError(
-                "at_least must be attainable with n_iter_distribution="
-                f"{shown(n_iter_distribution)}; got {shown((count, chance))}. "
-                "n_iter_distribution='poisson' rarely makes few runs."
+                "at_least must be attainable with "
+                f"n_iter_distribution={shown(n_iter_distribution)}; got "
+                f"{shown((count, chance))}. With n_iter_distribution='poisson', few runs are "
+                "rare."
             )
         return found
     mean = check_real(n_iter, name="n_iter", lower=1.0, upper=_MOST_RUNS)
@@ -440,7 +441,7 @@ def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
         count, chance = at_least
     except (TypeError, ValueError):
         raise ValueError(
-            f"at_least must be (number of runs, chance); got {shown(at_least)}."
+            f"at_least must be (number of runs, probability); got {shown(at_least)}."
         ) from None
     check_integer(count, name="at_least[0]", lower=1)
     return count, check_real(
@@ -500,7 +501,7 @@ def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
     def select(run: PrivacyProfile) -> PrivacyProfile:
         return selected(run) + run
 
-    note = f"{model.note}, and one run of the estimator as it is"
+    note = f"{model.note}, and one run of the unchanged estimator"
     layout = model.layout
     found = replace(model, select=select, note=note)
     if epsilon is None or not layout.final:

@@ -354,7 +354,7 @@ def _check_unrecorded(search: Any) -> None:
     ledger = ledger_for(search)
     if ledger is not None:
         raise LedgerError(
-            "ledger must be in use when a session is started, to set its cost aside; got "
+            "ledger must be active when a session is started, to reserve its cost; got "
             f"{shown(ledger)} after the start of {type(search).__name__}. Start it again in "
             "`with ledger:`. Nothing was read."
         )

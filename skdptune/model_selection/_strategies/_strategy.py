@@ -212,20 +212,23 @@ class Plan:
         """
         setting = self.cost.setting
         if isinstance(setting, NoiseSetting):
-            return "One noise for all candidates, from the exact cost of the search."
+            return "All candidates have the same noise, from the exact cost of the search."
         if isinstance(setting, CurveSetting):
             return (
-                "Each candidate's own noise, so that its cost stays below one curve for all; this "
-                f"uses {max(self.model.loss(self.cost), 0.0):.1%} of ε."
+                "Each candidate has its own noise, so that its cost stays below one curve for "
+                f"all; this uses {max(self.model.loss(self.cost), 0.0):.1%} of ε."
             )
         if not isinstance(setting, BudgetSetting):
             return ""
         if self.model.fit_costs.is_held_to_budget:
             return (
-                "Each candidate's own noise for the ε of a fit; where their costs differ, the "
-                "worst cost of such a fit is assumed."
+                "Each candidate has its own noise for the ε of a fit; if their costs differ, "
+                "the worst cost of such a fit is assumed."
             )
-        return "Each candidate's own noise for the ε of a fit, from the exact cost of the search."
+        return (
+            "Each candidate has its own noise for the ε of a fit, from the exact cost of the "
+            "search."
+        )
 
     def noise_of_final(self) -> float | None:
         """Return the noise of the returned model's fit, if the estimator has a `noise_level`."""
@@ -392,8 +395,8 @@ class Strategy(BaseStrategy, ABC):
         check_option(self.error_score, name="error_score", options=("worst", "raise"))
         if self.error_score == "raise" and not self.diagnostics:
             raise ValueError(
-                "error_score must be 'worst' unless diagnostics=True; got 'raise'. An exception "
-                "shows what the data hold."
+                "error_score must be 'worst' unless diagnostics=True; got 'raise'. An "
+                "exception shows values of the data."
             )
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:

@@ -340,8 +340,8 @@ class DoublingThresholdSession(RunningBudget):
     def _check_open(self) -> None:
         if not self._is_open:
             raise RuntimeError(
-                "session must be used before finish; got a call after it. Start another one, "
-                "which costs as much again."
+                "session must be used before finish; got a call after it. Start a new session, "
+                "at the full cost again."
             )
 
     def _score(self, fresh: dict[Any, dict[str, Any]]) -> None:

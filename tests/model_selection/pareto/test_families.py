@@ -119,7 +119,7 @@ def check(estimator: Any = None, space: Any = None, **more: Any) -> None:
 
 def test_grid_is_for_one_family() -> None:
     families = [("a", Scripted()), ("b", Scripted())]
-    with pytest.raises(ValueError, match="sampler must be another than 'grid'"):
+    with pytest.raises(ValueError, match="sampler must not be 'grid'"):
         check(families, {"a": SPACE, "b": SPACE}, sampler="grid")
     check(families[:1], {"a": SPACE})
 

@@ -207,7 +207,7 @@ def test_values_without_noise_may_not_differ(sides, neighbours) -> None:
     # Theorem V2.
     found = row(*sides)
     assert (found.result, found.neighbours) == ("differs without noise", neighbours)
-    assert f"chance at most {CLAIM.chances[neighbours]:.1g}" in found.message
+    assert f"probability at most {CLAIM.chances[neighbours]:.1g}" in found.message
 
 
 def test_what_follows_from_the_size_alone_is_told_from_the_rest() -> None:
@@ -229,7 +229,10 @@ def test_noisy_values_may_move_by_as_much_as_is_claimed() -> None:
     assert far.message.endswith("the claim allows 1")
     likely = replace(CLAIM, chances={ADDED: 0.3, REPLACED: 0.5})
     again = row(noisy(0.0), noisy([5.0, 0.0]), noisy(0.0), claim=likely)
-    assert "a choice between few values would look so with chance at most 0.3" in again.message
+    assert (
+        "a choice between few values would look like this with probability at most 0.3"
+        in again.message
+    )
     # Replacing is two steps.
     both = row(noisy(0.0), noisy([3.0, 0.0]), noisy([0.0, 0.0]), claim=replace(CLAIM, shift=2.9))
     assert both.result == "covered by noise" and both.allowed in (2.9, 5.8)

@@ -326,7 +326,7 @@ def test_noise_that_is_not_replayed_is_named() -> None:
     system = replay(leaks.TakesNoiseFromTheSystem())
     assert system.findings == []
     assert {"mean_", "transform(X)"} <= set(system.not_replayed)
-    with pytest.raises(AssertionError, match="no noise could be repeated"):
+    with pytest.raises(AssertionError, match="no seed repeats the noise"):
         system.assert_passes()
     # One more record shifts all draws; another one in its place does not.
     shuffled = {row.attribute: row for row in replay(leaks.ShufflesFirst()).rows}
