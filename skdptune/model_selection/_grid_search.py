@@ -51,8 +51,10 @@ class DPGridSearchCV(TuningSearch):
         fits the chosen one: see `FullTable`. "noisy_max" publishes only the choice, and its cost
         does not depend on the number of candidates: `NoisyMaximum`. "compose" gives each
         candidate's fit the same noise, and thereby publishes all models: `Composition`. These
-        classes have the less common options. "auto" is "table" if public numbers show that a table
-        can distinguish the candidates. Otherwise, and also without `epsilon` or without a delta,
+        classes have the less common options. "auto" is "table" with folds, a callable `refit` or
+        several metrics, which "noisy_max" does not support. Otherwise it is "table" if there is an
+        `epsilon` and a positive delta, public numbers show that a table can distinguish the
+        candidates, and the estimator can be fitted with the noise of a table. In all other cases
         it is "noisy_max".
     {scoring_by_several}
     cv : float, int, HoldOut or splitter, default=0.2

@@ -96,15 +96,11 @@ class RandomRuns(Strategy):
         additional run adds very little noise to it.
     warm_start : bool, default=False
         Whether the final fit starts from the winning run's model, for estimators that can.
-    storage : str or path-like, optional
-        A file that stores the runs. If the process is killed, the search resumes when it is fitted
-        to the same data again: at no cost, and with the noise of an uninterrupted search
-        (Theorem F13). The file is as secret as the data. Only its owner may read it, and its size
-        does not show the number of runs. At the end everything is overwritten, except the note
-        that the search has ended.
     score_epsilon : float, optional
-        Cost of a score at `delta`. By default its noise is half of the score's sampling deviation,
-        at a cost between 3 and 20 % of that of a fit.
+        Cost of a score at `delta`. By default, the noise of a score is half of its sampling
+        deviation, within limits. With an `epsilon`, a final fit and `try_own_values`, a score
+        costs 3 to 10 % of a fit. Otherwise it costs 3 to 20 % of a fit, or as much as a fit
+        without a `tuning_fraction`.
     {storage_of_runs}
     {of_every_strategy}
 
