@@ -1,9 +1,10 @@
 """Audit an estimator: is its ε true?
-====================================
+=====================================
 
 A proof can have a gap, and code can have a fault. An audit fits an estimator many times, half of
-the times without one record, and asks how well the fits tell which it was: if better than the
-claimed ε allows, the claim is wrong. Here an honest estimator is audited beside two broken ones.
+the times without one record, and measures how well the fits reveal whether the record was there.
+If they reveal more than the claimed ε allows, the claim is wrong. Here an honest estimator and two
+broken ones are audited.
 
 Needs the extra ``plot``.
 """
@@ -11,10 +12,9 @@ Needs the extra ``plot``.
 # %%
 # Three estimators
 # ----------------
-# All claim an ε of 4. The first keeps it. The second has a slip of the pen: it is fitted with
-# twice the epsilon that it reports, and so with about half of the noise. The third is a mistake
-# that is easily made: a scaler that learns from the records in front of a private model, which
-# alone was paid for.
+# All claim an ε of 4. The first keeps it. The second has a typo: it is fitted with twice the
+# epsilon that it reports, and so with about half of the noise. The third is a common mistake: a
+# scaler that learns from the records, before a private model. Only the model was paid for.
 
 import textwrap
 
@@ -33,7 +33,7 @@ class SlipOfThePen(DPLinearSVC):
     """A classifier with less noise than it reports."""
 
     def fit(self, X, y):
-        """Fit with twice the epsilon, and report what was asked for."""
+        """Fit with twice the epsilon, and report the requested one."""
         settings = self.get_params()
         careless = DPLinearSVC(**settings | {"epsilon": 2 * self.epsilon}).fit(X, y)
         vars(self).update(vars(careless) | settings)
@@ -58,9 +58,9 @@ scaled = make_pipeline(StandardScaler(), honest)
 # %%
 # Many fits
 # ---------
-# No real records are needed: the worst data that there can be are made up, from the form of a
-# table. Fits to made-up data cost nobody anything. A pipeline with a scaler of scikit-learn claims
-# nothing by itself, so the claim is stated: that of its last step.
+# No real records are needed: the audit makes up the worst possible data from the form of a table.
+# Fits to made-up data cost no privacy. A pipeline with a scaler of scikit-learn states no claim,
+# so we pass the claim of its last step.
 
 table = np.zeros((50, 3))
 claim = profile_of(honest, *table.shape)
@@ -75,8 +75,9 @@ for name, result in found.items():
     print(textwrap.fill(f"{name}: {result.verdict}", 72))
 
 # %%
-# A claim is a whole curve of an ε for every δ, and one point of it that is contradicted refutes
-# all of it. Drawn is what was looked at: what the model says of the record that comes and goes.
+# A claim is a whole curve with an ε for every δ. If one point is contradicted, the claim is
+# refuted. The plot shows the statistic: the model's response to the record that is added or
+# removed.
 
 
 def draw(results):
@@ -93,17 +94,17 @@ draw(found)
 plt.show()
 
 # %%
-# No refutation is no proof. The power of an audit says which fault it would have found with a
-# probability of 0.9, had it been there: how far noise would have to be from what there was.
+# The absence of a refutation is not a proof. The power of an audit says which fault it would have
+# detected with a probability of 0.9: how much smaller the noise would have to be.
 
 power = found["Honest"].power
 print(f"noise of at most {power.noise_factor:.2f} times the actual noise: ε = {power.epsilon:.2f}")
 
 # %%
-# Few fits, where the fault is large
-# ----------------------------------
+# Few fits, if the fault is large
+# -------------------------------
 # A sequential audit bets against the claim with every pair of fits, and stops as soon as the
-# claim is refuted. The claim need not be given to it: the estimator states one.
+# claim is refuted. The claim need not be passed here: the estimator states one.
 
 bets = audit_epsilon(
     slip, table, method="sequential", n_trials=2000, statistic="response", random_state=0
@@ -115,9 +116,9 @@ plt.show()
 # %%
 # One fit
 # -------
-# What takes an hour to fit is audited by a single fit, to which many made-up records are added or
-# not, each by a coin of its own. Then the audit guesses the coins from what the model says of
-# these records. It sees less: of the broken model nearly all of the noise is missing.
+# If a fit takes an hour, it can be audited by a single fit. Each of many made-up records is added
+# or not, by its own coin. The audit then guesses the coins from the model's response to these
+# records. It detects only larger faults: the broken model here lacks nearly all of the noise.
 
 wide = np.zeros((500, 500))
 model = DPLogisticRegression(solver="sgd", epsilon=4.0, classes=[0, 1])

@@ -1,12 +1,13 @@
 """Tuning for free, and what it costs otherwise
-=================================================
+===============================================
 
-How much noise an honest search adds to a private model: nearly none, or four times as much.
+How much noise a fully charged search adds to a private model: from nearly none to four times the
+noise.
 
 A team wants to train a model by DP-SGD on sensitive rows: 400 steps, each on a twentieth of the
 rows, for a total of ε = 1 at δ = 1e-5. The learning rate is unknown, and they would like to try
-about 20. Every run looks at the data, so every run costs. All figures here are those of the
-accounting alone: no data are needed.
+about 20. Every run looks at the data, so every run costs. All figures here come from the
+accounting: no data are needed.
 
 Needs the extra ``plot``.
 """
@@ -30,21 +31,20 @@ def run(noise: float) -> PrivacyProfile:
 # -------------------------
 #
 # If only the best model is published, and the number of runs is random, the cost is far below that
-# of publishing them all. How far, depends on the bound that is used to prove it. The bound of this
-# library is the envelope: it is nearly the least that is true.
+# of publishing all models. The proved cost depends on the bound. This library uses the envelope,
+# which is nearly the smallest valid bound.
 
 comparison = compare_bounds(run(4.0), Geometric.from_mean(20), DELTA)
 for row in comparison.rows:
     print(f"{row.name:<16} ε = {row.epsilon:.3f}   {row.note}")
 
 # %%
-# What the same total leaves for the model
-# ----------------------------------------
+# The noise of the final model at the same total
+# ----------------------------------------------
 #
-# The other way around: the total is given, and what counts is the noise beside the rows that the
-# final model is trained on. A search need not read all rows: if the best of the runs is found on a
-# random twentieth of them, and one run on all others follows, the search is hidden behind the
-# sampling, and costs hardly anything.
+# Now the total is given, and we compare the noise, divided by the share of rows on which the final
+# model is trained. A search need not read all rows. If the best run is found on a random twentieth
+# of them, and one run on all others follows, sampling makes the search very cheap.
 
 
 def search_on(fraction: float, mean: float = 20):
@@ -77,9 +77,9 @@ for name, noise in ways.items():
     )
 
 # %%
-# For more candidates the gap grows. The curve of the search on a twentieth of the rows stays at
-# that of no tuning at all: this is what :class:`~skdptune.model_selection.DPRandomSearchCV` does
-# unless it is told otherwise.
+# The difference grows with the number of candidates. The curve of the search on a twentieth of the
+# rows stays close to the one without tuning. :class:`~skdptune.model_selection.DPRandomSearchCV`
+# searches on a part of the rows by default; its noisy scores cost a little more.
 
 means = [2, 5, 10, 20, 50, 100, 200]
 curves = {

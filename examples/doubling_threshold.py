@@ -1,12 +1,12 @@
 """Rounds of the doubling threshold search
 ==========================================
 
-How a search that only asks "is anybody better than this?" finds a good candidate, and how far its
-noise lets it.
+How a search that only asks "is any candidate better than this?" finds a good candidate, and how
+its noise limits it.
 
 Ding, Wu, Xu and Pan propose it in *Constant-overhead Differentially Private Hyperparameter
-Tuning*: a threshold rises above the best utility so far, by twice as much after each success, and
-by half as much after each failure. Few answers are asked for, however many candidates there are.
+Tuning*: a threshold rises above the best utility so far. The step is doubled after each success,
+and halved after each failure. The search needs few answers, for any number of candidates.
 
 Needs ``pandas`` and the extra ``plot``.
 """
@@ -31,10 +31,10 @@ from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 # A search on data
 # ----------------
 #
-# Whether somebody comes depends on the hour, with a rush every six hours. How finely the hours
-# must be cut is unknown. Candidates are scored on 100 disjoint parts of the rows, so that one row
-# changes one part's score alone. What is trained on the parts is shown to nobody, so it need not
-# be private, and a round costs the same for 3 candidates as for 300.
+# Whether somebody comes depends on the hour, with a rush every six hours. The best number of
+# intervals of the hour is unknown. Candidates are scored on 100 disjoint parts of the rows, so one
+# row changes only the score of one part. Models trained on the parts are not shown, so they need
+# not be private, and a round costs the same for 3 candidates as for 300.
 
 rng = np.random.default_rng(0)
 hours = pd.DataFrame({"hour": rng.uniform(0.0, 24.0, 16_000)})
@@ -69,9 +69,9 @@ plt.show()
 # --------------------------------------------
 #
 # Now with made-up utilities of 100 candidates, uniform between 0 and 1, and the papers' noise:
-# drawn afresh in each round, of scale 2 / (kε) on the threshold and 4 / (kε) on the candidates,
-# for k parts and a cost of ε per round. What counts is n, the number of levels between the start
-# and the best.
+# drawn anew in each round, of scale 2 / (kε) on the threshold and 4 / (kε) on the candidates, for
+# k parts and a cost of ε per round. The number of rounds depends on n, the number of levels
+# between the start and the best.
 
 MANY_ROUNDS = 60
 
@@ -109,13 +109,13 @@ for strength, name in zip(strengths, names, strict=True):
         means[name].append(np.mean(counts))
 
 # %%
-# What it finds, and what it costs
-# --------------------------------
+# Results and costs
+# -----------------
 #
-# Fidelity is the utility of what was chosen over the best one. For k = 100 parts the true cost of
-# the rounds, bounded beforehand, says what little noise takes: where such a search finds nearly
-# the best, with kε = 100, it is expensive. With more noise it ends soon, since noise lifts the
-# threshold to a utility of 1, where nothing is left to find. For a fixed list of candidates
+# Fidelity is the utility of the chosen candidate divided by the best one. For k = 100 parts the
+# table shows the true cost of the rounds, bounded beforehand: a search that nearly finds the best
+# candidate, with kε = 100, is expensive. With more noise a search ends soon, since noise lifts the
+# threshold to a utility of 1, beyond which there are no candidates. For a fixed list of candidates
 # :class:`~skdptune.model_selection.DPGridSearchCV` does better.
 
 utilities = np.random.default_rng(2).random(100)
@@ -134,8 +134,9 @@ print(table)
 table
 
 # %%
-# Rounds grow with the logarithm of the distance, some three times of it without noise. This is the
-# papers' point; that they are spent well is another matter.
+# The number of rounds grows with the logarithm of the distance, and is about three times the
+# logarithm without noise. This is the papers' result; it does not say that these rounds find good
+# candidates.
 
 looks = (
     ("#D55E00", "s", ":"),

@@ -1,9 +1,9 @@
 """Explainable boosting machines in a search
-===========================================
+============================================
 
-A model that people can read: predictions add up one curve for each column. The private boosting
-machine of this package is tuned in a search, and so is that of interpret-core, with its cost
-registered; at last their curves are drawn beside what they should have found.
+An interpretable model: predictions add up one curve for each column. The private boosting machine
+of this package is tuned in a search, and so is that of interpret-core, after its cost is
+registered. Finally, their curves are compared with the true effects.
 
 Needs the extras ``ebm`` and ``plot``, and ``pandas``.
 """
@@ -11,8 +11,8 @@ Needs the extras ``ebm`` and ``plot``, and ``pandas``.
 # %%
 # A table
 # -------
-# Made-up members of an insurance. Who claims depends on the age in both directions, on the
-# distance to work up to a point, and on the kind of car, of which one is rare.
+# Made-up members of an insurance. Claims depend on the age in both directions, on the distance to
+# work up to a point, and on the kind of car. One kind of car is rare.
 
 import numpy as np
 import pandas as pd
@@ -73,7 +73,7 @@ schema = Schema({"age": (18, 82), "distance": (0, 60), "car": CARS}, target=[Fal
 # ---------------------------
 # It takes the table as it is, with the schema. The search tries leaves of trees and numbers of
 # bins; the learning rate follows from public numbers. Candidates are scored on the public rows, by
-# the log loss, since chances are to be right and not labels alone.
+# the log loss, since probabilities should be right and not only labels.
 
 SETTINGS = {
     "epsilon": 1.0,
@@ -104,17 +104,17 @@ print(ours.privacy_)
 # %%
 # That of interpret-core
 # ----------------------
-# Another library's model gets its cost by
-# :func:`~skdptune.base.register_profile`. A fit makes two kinds of Gaussian releases, for bins and
-# for boosting, and splits epsilon and delta between them. What the cost does not cover is refused:
-# without types and ranges a fit reads them off the records.
+# Another library's model gets its cost by :func:`~skdptune.base.register_profile`. A fit makes two
+# kinds of Gaussian releases, for bins and for boosting, and splits epsilon and delta between them.
+# Settings that the cost does not cover are refused: without types and ranges a fit computes them
+# from the records.
 #
-# Columns of words need care. Of a ``"nominal"`` column a fit counts the categories that records
-# have, and no others: that old-timers are counted shows that somebody has one, so a rare category
-# gives a record away, even if all categories are known. The remedy is to give it numbers alone.
-# :class:`~skdptune.preprocessing.TableEncoder` makes a column of zeros and ones of each category
-# of the schema, whether or not a record has it, brings numbers to [-1, 1], and makes something
-# harmless of gaps and of unknown words.
+# Categorical columns need care. In a ``"nominal"`` column a fit only counts the categories that
+# occur in records: a count of old-timers shows that somebody has one, so a rare category reveals a
+# record, even if all categories are known. The remedy is to pass only numbers.
+# :class:`~skdptune.preprocessing.TableEncoder` creates a column of zeros and ones for each
+# category of the schema, whether or not a record has it, scales numbers to [-1, 1], and handles
+# missing values and unknown categories.
 
 
 @register_profile(InterpretClassifier)
@@ -143,9 +143,9 @@ interprets = make_pipeline(
 )
 
 # %%
-# A fit of it shows how many records it had. That number is public here, and has to be: so no
-# candidate may be fitted on a random part of the records, whose size is not. Public validation
-# data and ``tuning_fraction=None`` see to that.
+# A fit shows the number of its records, so this number must be public. Therefore no candidate may
+# be fitted on a random part of the records, whose size is secret. Public validation data and
+# ``tuning_fraction=None`` ensure this.
 
 theirs = DPRandomSearchCV(
     interprets,
@@ -159,13 +159,13 @@ print(theirs.privacy_)
 # %%
 # The curves
 # ----------
-# Predictions add up, so that what a column adds is what the log odds change by along it. Dashes
-# are the effects that the table was made with. Cars with one height share a bin: the noise of a
-# rare kind would be larger than what it has to say.
+# Predictions are sums, so the contribution of a column is the change of the log odds along it.
+# Dashes show the true effects of the made-up table. Cars with the same height share a bin: the
+# noise of a rare kind would exceed its information.
 
 
 def curve(model, column, values):
-    """Return what a column adds to the log odds, less its mean."""
+    """Return the contribution of a column to the log odds, minus its mean."""
     rows = pd.concat([X_test.iloc[:1]] * len(values), ignore_index=True)
     rows[column] = values
     odds = logit(model.predict_proba(rows)[:, 1])

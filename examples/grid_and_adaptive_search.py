@@ -39,17 +39,16 @@ X, X_test, y, y_test, _, chance_test = train_test_split(
 # A model with two parameters that matter
 # ---------------------------------------
 #
-# The classes lie on a bent chessboard, which no linear model sees. Random waves of the columns
-# make it visible, if there are enough of them, and if they are neither too long nor too short
-# (``gamma``). scikit-learn's sampler of such waves reads nothing but the number of columns, as
-# long as ``gamma`` is a number; whoever has made sure of that may say so, and it can be part of a
-# private pipeline. Its rows are no longer than the square root of 2, which is known beforehand,
-# too.
+# The classes lie on a bent chessboard, which a linear model cannot separate. Random waves of the
+# columns make this possible, if there are enough of them, and if they are neither too long nor too
+# short (``gamma``). scikit-learn's sampler of such waves reads only the number of columns if
+# ``gamma`` is a number. We have checked this, so we register it, and it can be part of a private
+# pipeline. The norm of its rows is at most the square root of 2, which is also known beforehand.
 
 
 @register_profile(RBFSampler)
 def cost_of_waves(sampler, n_samples, n_features):
-    """Return that of a step that learns nothing from the rows."""
+    """Return the cost of a step that learns nothing from the rows."""
     if not isinstance(sampler.gamma, (int, float)):
         raise ValueError("gamma must be a number; 'scale' is learned from the rows.")
     return PrivacyProfile.pure(0.0)
@@ -59,7 +58,7 @@ model = make_pipeline(
     RBFSampler(gamma=1, n_components=50, random_state=0),
     DPLogisticRegression(classes=[0, 1], data_norm=2**0.5),
 )
-budget = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}  # a seed for this page alone
+budget = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}  # a seed only for this page
 
 # %%
 # The full table of a grid
@@ -81,13 +80,13 @@ GridScoresDisplay.from_search(grid)
 plt.show()
 
 # %%
-# All of these numbers may be published, and any rule may choose by them. The runs behind them have
-# much noise, so that they are worse than the final model; it is their order that counts.
+# All of these scores may be published, and any rule may choose by them. The runs have much noise,
+# so their scores are worse than those of the final model; only their order matters.
 #
 # An adaptive search
 # ------------------
 #
-# Ranges instead of lists: the sampler comes back to where scores were good.
+# Ranges instead of lists: the sampler returns to regions with good scores.
 
 adaptive = DPAdaptiveSearchCV(
     model,
@@ -101,8 +100,8 @@ print(
 )
 
 # %%
-# ``study_`` is a study of optuna, of what is released and of nothing else. So all of its plots can
-# be drawn: the order of trials, and what the scores say of both parameters.
+# ``study_`` is a study of optuna, and contains only released values. So all of its plots may be
+# shown: the order of trials, and the scores over both parameters.
 
 with plt.style.context("default"), warnings.catch_warnings():
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -116,12 +115,12 @@ with plt.style.context("default"), warnings.catch_warnings():
     plt.show()
 
 # %%
-# What it was worth
-# -----------------
+# The gain
+# --------
 #
-# The same ε three times. Nobody could have known the right ``gamma`` beforehand, and finding it
-# left the final fit with less than 5 % more noise. It gained some eight points by the grid, and
-# nine by the adaptive search, which may look between the values of a grid.
+# All three models have the same ε. The right ``gamma`` could not be known beforehand, and finding
+# it gave the final fit less than 5 % more noise. It gained some eight points by the grid, and nine
+# by the adaptive search, which can try values between those of a grid.
 
 untuned = clone(model).set_params(
     **{f"dplogisticregression__{name}": value for name, value in budget.items()}
@@ -135,7 +134,7 @@ best = np.mean((chance_test > 0.5) == y_test)
 print("test accuracy at ε = 1 in all")
 for name, score in scores.items():
     print(f"  {name:<22} {score:.3f}")
-print(f"  {'whoever knows the truth':<22} {best:.3f}")
+print(f"  {'the true classes':<22} {best:.3f}")
 
 axis = np.linspace(-1, 1, 120)
 plane = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -144,11 +143,11 @@ for ax, (name, found) in zip(axes, {"untuned": untuned, "tuned": adaptive}.items
     chances = found.predict_proba(plane)[:, 1].reshape(120, 120)
     ax.imshow(chances, extent=(-1, 1, -1, 1), origin="lower", cmap="cividis", vmin=0, vmax=1)
     key = "adaptive search" if name == "tuned" else name
-    ax.set_title(f"{name}: {scores[key]:.3f} right", loc="left")
+    ax.set_title(f"{name}: accuracy {scores[key]:.3f}", loc="left")
 truth = 1 / (1 + np.exp(-6 * np.sin(5 * plane[:, 0] + 1) * np.cos(4 * plane[:, 1])))
 image = axes[2].imshow(
     truth.reshape(120, 120), extent=(-1, 1, -1, 1), origin="lower", cmap="cividis", vmin=0, vmax=1
 )
-axes[2].set_title(f"the truth: {best:.3f} right", loc="left")
+axes[2].set_title(f"the truth: accuracy {best:.3f}", loc="left")
 figure.colorbar(image, ax=axes, label="chance of class 1", shrink=0.8)
 plt.show()

@@ -1,11 +1,12 @@
-"""A model of one's own DataFrame, by a schema
-==============================================
+"""A model for your own DataFrame, with a schema
+================================================
 
-From a DataFrame with gaps, words, dates and mistakes to a private classifier, in one step.
+From a DataFrame with missing values, categories, dates and errors to a private classifier, in one
+step.
 
-What scalers and encoders would read off the rows is written down instead, from public knowledge: a
-questionnaire, a code book, common sense. That costs nothing. The people here are made up; the
-question is who takes up an offer of a training course.
+Scalers and encoders would learn ranges and categories from the rows. Here they come from public
+knowledge instead: a questionnaire, a code book, common sense. This costs nothing. The people are
+made up; the target is whether a person accepts an offer of a training course.
 
 Needs ``pandas`` and the extra ``plot``.
 """
@@ -28,7 +29,7 @@ rng = np.random.default_rng(0)
 
 
 def liking(age, income, sector, since):
-    """Return the log odds of a yes, which nobody knows in earnest."""
+    """Return the log odds of a yes, which are unknown in practice."""
     years = (pd.to_datetime(since) - pd.Timestamp("2000-01-01")).days / 365.25
     steps = {"farm": -0.8, "factory": 0.2, "office": 0.6, "school": 0.0}
     bend = 1.5 - 3.0 * np.abs(age - 35) / 30
@@ -47,7 +48,7 @@ people = pd.DataFrame(
 )
 odds = np.array([liking(*row[:4]) for row in people.itertuples(index=False)])
 y = np.where(rng.uniform(size=n) < 1 / (1 + np.exp(-odds)), "yes", "no")
-# What real tables are like.
+# Missing values and errors, as in real tables.
 people.loc[rng.uniform(size=n) < 0.1, "age"] = np.nan
 people.loc[rng.uniform(size=n) < 0.05, "sector"] = "?"
 people.loc[rng.uniform(size=n) < 0.01, "age"] = 999
@@ -57,9 +58,9 @@ people.head()
 # The schema
 # ----------
 #
-# A number has a range, a word its categories, and what can be missing says so. A number beyond its
-# range is clipped, and a word that is nowhere listed counts as none of them: whatever a cell
-# holds, its own record alone is affected, and nothing raises.
+# A number has a range, a categorical column has categories, and columns with missing values
+# declare them. A number outside of its range is clipped, and an unknown category counts as none of
+# the known ones: any content of a cell affects only its own record, and nothing raises.
 
 schema = Schema(
     {
@@ -73,7 +74,7 @@ schema = Schema(
 )
 
 # %%
-# Since private rows never raise, mistakes are best found on rows that are public or made up:
+# Since private rows never raise, check a schema on rows that are public or made up:
 
 made_up = pd.DataFrame(
     {"age": ["old"], "income": [1.0], "sector": ["Farm"], "since": ["2031-05-01"]}
@@ -87,9 +88,9 @@ except ValueError as problem:
 # The model
 # ---------
 #
-# By the schema the pipeline knows how long a row can be, and which labels there are. What a fit
-# will cost is known before any row is read, and ``skdptune.check`` says what would leak, or lose
-# accuracy. Here there is nothing to say; a scaler of scikit-learn, or a seed, would be an issue.
+# The schema gives the pipeline the largest norm of a row and the labels. The cost of a fit is
+# known before any row is read, and ``skdptune.check`` reports leaks and losses of accuracy. Here
+# it finds none; a scaler of scikit-learn, or a seed, would be an issue.
 
 X, X_test, y, y_test = people[:16_000], people[16_000:], y[:16_000], y[16_000:]
 pipeline = make_private_pipeline(DPLogisticRegression(epsilon=1.0, delta=1e-6), schema)
@@ -97,19 +98,19 @@ print("before any row is read:", profile_of(pipeline, *X.shape))
 skdptune.check(pipeline, schema)
 
 # %%
-# A seed all the same, for a page that reads the same twice:
+# We still set a seed, so that the output of this page is reproducible:
 
 pipeline.set_params(dplogisticregression__random_state=0).fit(X, y)
 print(len(pipeline[0].get_feature_names_out()), "features of", X.shape[1], "columns")
 privacy_of(pipeline)
 
 # %%
-# What it learned
-# ---------------
+# The learned effects
+# -------------------
 #
-# The encoder bends a line for each number at a few points, so that a linear model can say that
-# those in their thirties say yes more often than the young and the old. Each panel changes one
-# cell of a row and leaves the others as they are.
+# The encoder makes the effect of a number piecewise linear, so a linear model can express that
+# people in their thirties say yes more often than younger and older ones. Each panel changes one
+# cell of a row and keeps the others.
 
 usual = {"age": 40.0, "income": 22_000.0, "sector": "office", "since": "2010-01-01", "name": ""}
 values = {
@@ -138,16 +139,16 @@ axes[0].legend(frameon=False, loc="lower center")
 plt.show()
 
 # %%
-# What is not public is learned, and paid for
-# -------------------------------------------
+# Private scalers learn, and are paid for
+# ---------------------------------------
 #
-# Means and deviations follow from the rows, and so a scaler of them needs a share of ε: its own
-# ``epsilon`` is a weight beside that of the model. A search over the whole pipeline divides one
-# total among all steps, all candidates and the final fit. Encoders with given categories learn
-# nothing. The income enters as its logarithm, by a step that treats each row by itself.
+# Means and deviations are computed from the rows, so a scaler needs a share of ε: its ``epsilon``
+# is a weight relative to that of the model. A search over the whole pipeline divides one total
+# among all steps, all candidates and the final fit. Encoders with given categories learn nothing.
+# The income enters as its logarithm, by a step that treats each row separately.
 
 numbers = make_pipeline(
-    FunctionTransformer(np.nan_to_num),  # gaps become zeros, which are clipped
+    FunctionTransformer(np.nan_to_num),  # missing values become zeros, which are clipped
     DPStandardScaler(bounds=([18, 2], [100, 6]), epsilon=0.1),
 )
 words = OneHotEncoder(categories=[SECTORS], handle_unknown="ignore", sparse_output=False)
@@ -164,18 +165,17 @@ print("chosen:", search.best_params_)
 print(search.privacy_)
 
 # %%
-# One ε each, and what came of it. A straight line misses the bend in the age, and a scaler had to
-# be told how to read dates, so it was left without them; the schema brings both, and costs
-# nothing.
+# The accuracies at the same ε. A linear effect misses the bend in the age. The scaler cannot read
+# dates, so this pipeline has no date column. The schema handles both, and costs nothing.
 
 scaled = search.score(X_test.assign(income=np.log10(X_test["income"])), y_test)
 best = np.where(odds[16_000:] > 0, "yes", "no")
 table = {
-    "the commonest answer": (0.0, np.mean(y_test == "no")),
+    "the most frequent answer": (0.0, np.mean(y_test == "no")),
     "scaled by private means, tuned": (1.0, scaled),
     "encoded by the schema": (1.0, pipeline.score(X_test, y_test)),
-    "whoever knows how the table was made": (np.inf, np.mean(best == y_test)),
+    "with the true probabilities": (np.inf, np.mean(best == y_test)),
 }
-result = pd.DataFrame(table, index=["ε", "right on new people"]).T.round(3)
+result = pd.DataFrame(table, index=["ε", "accuracy on new people"]).T.round(3)
 print(result)
 result

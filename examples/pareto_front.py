@@ -1,7 +1,7 @@
 """Which accuracy for which budget: a Pareto front
 ==================================================
 
-The best accuracy for every ε at once, and models for the one that is chosen.
+The best accuracy for every ε at once, and models for a chosen ε.
 
 The handwritten digits of scikit-learn take the place of sensitive rows. Which ε to choose is not
 known yet, so :class:`~skdptune.model_selection.DParetoSearchCV` finds the best accuracy for every
@@ -28,9 +28,9 @@ X, X_test, y, y_test = train_test_split(X / 8.0 - 1.0, y, random_state=0, strati
 # ----------
 #
 # Gaussian processes model ε and error over the parameters, and each evaluation goes where the
-# front is likely to gain most. The scores are exact, so that the front is not private and stays
-# with those who may see the data: ``privacy_`` says so. ``release=2.0`` would make it private, for
-# an ε of 2.
+# front is likely to gain most. The scores are exact, so the front is not private and only for
+# those who may see the data: ``privacy_`` says so. ``release=2.0`` would make it private, for an ε
+# of 2.
 
 search = DParetoSearchCV(
     DPLogisticRegression(solver="sgd", classes=range(10)),
@@ -54,8 +54,8 @@ front
 # --------------------------------
 #
 # Between the evaluations the model of the front predicts which parameters are best. Their ε is
-# computed and never above the wish; the error is a prediction. The ε is that of the fit alone: by
-# which front the parameters were chosen is not part of it.
+# computed and never exceeds the request; the error is a prediction. The ε covers only the fit, and
+# not the choice of its parameters by the front.
 
 ceiling = LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
 print(f"test accuracy without privacy: {ceiling:.3f}")
@@ -69,8 +69,8 @@ for wish in ({"epsilon": 1.0}, {"epsilon": 4.0}, {"error": 0.1}):
 # The front
 # ---------
 #
-# Each dot is an evaluation, the line is the best of them up to an ε. Below ε = 0.5 a little more
-# of it buys much accuracy, above 3 only little.
+# Each dot is an evaluation, and the line is the best evaluation up to an ε. Below ε = 0.5 a
+# slightly larger ε gains much accuracy, above 3 only little.
 
 display = ParetoFrontDisplay.from_search(search, y="utility", annotate=(1.0, 4.0))
 display.ax_.axhline(ceiling, color="#666666", linewidth=1, linestyle="--", label="without privacy")

@@ -1,9 +1,9 @@
 """Neural networks, many at once and tuned on a tenth
 =====================================================
 
-A small net learns handwritten digits by noisy gradient descent: beside a linear model, then eight
-of them at once, and at last tuned in two ways within one budget, which differ in accuracy and in
-work.
+A small net learns handwritten digits by noisy gradient descent. It is compared with a linear
+model, then eight nets are trained at once. Finally, the net is tuned within one budget in two
+ways, which differ in accuracy and in work.
 
 Needs the extras ``nn`` and ``plot``.
 """
@@ -12,10 +12,10 @@ Needs the extras ``nn`` and ``plot``.
 # What is public
 # --------------
 # A pixel lies between 0 and 16, and a digit is one of ten: both are known without a look at the
-# records. So scaling costs nothing, and the labels are named instead of read off the data. The
-# scores of candidates are taken on images that may be shown to anybody.
+# records. So scaling costs nothing, and the labels are declared instead of taken from the data.
+# Candidates are scored on public images.
 #
-# Seeds make this page read the same twice. Leave them out where noise is to protect somebody.
+# Seeds make this page reproducible. Omit them if the noise should protect somebody.
 
 import time
 
@@ -40,11 +40,11 @@ X_public, X_test, y_public, y_test = train_test_split(
 )
 
 # %%
-# A net beside a linear model
-# ---------------------------
-# Both take the same budget. Noise is stated as a multiple of the length to which the gradient of
-# each record is clipped: it hits every weight in every step, and a net has many more weights than
-# a linear model.
+# A net and a linear model
+# ------------------------
+# Both have the same budget. Noise is stated as a multiple of the norm to which the gradient of
+# each record is clipped. It is added to every weight in every step, and a net has many more
+# weights than a linear model.
 
 
 def net(epsilon=1.0, **settings):
@@ -65,15 +65,14 @@ for epsilon in epsilons:
     print(f"{epsilon:7g}   {noise:5.2f}   {nets[-1]:19.3f}   {linear[-1]:19.3f}")
 
 # %%
-# At the smallest budget the linear model is ahead. There are 299 test images, so that two points
-# more or less are chance.
+# At the smallest budget the linear model is ahead. There are 299 test images, so differences of
+# two points are within chance.
 #
 # Many nets at once
 # -----------------
-# :class:`~skdptune.neural_network.PopulationTrainer` trains any number of nets
-# together. They share arithmetic and nothing else: each has batches, clipping and noise of its
-# own, and ends with the weights that its own ``fit`` would have given it. The searches do the same
-# with their candidates.
+# :class:`~skdptune.neural_network.PopulationTrainer` trains any number of nets together. They only
+# share arithmetic: each has its own batches, clipping and noise, and ends with the weights of its
+# own ``fit``. The searches do the same with their candidates.
 
 rates = np.geomspace(0.1, 3.0, 8)
 started = time.perf_counter()
@@ -88,21 +87,21 @@ gap = max(
     for mine, yours in zip(alone, together, strict=True)
     for one, other in zip(mine.module_.parameters(), yours.module_.parameters(), strict=True)
 )
-print(f"one after another: {between - started:.1f} s, at once: {ended - between:.1f} s")
+print(f"one at a time: {between - started:.1f} s, at once: {ended - between:.1f} s")
 print(f"largest difference between their weights: {gap:.0e}")
 
 # %%
 # Tuning on a tenth
 # -----------------
-# Learning rate and number of epochs are searched for. Epochs change what a training run costs, so
-# the noise of each candidate is adjusted. Whatever is tried, the search as a whole, its final fit
-# included, keeps within an epsilon of 1. Two ways, as in Koskela and Kulkarni, *Practical
+# Learning rate and number of epochs are tuned. Epochs change the cost of a training run, so the
+# noise of each candidate is adjusted. The whole search, including its final fit, stays within an
+# epsilon of 1 for all candidates. We compare two ways, as in Koskela and Kulkarni, *Practical
 # Differentially Private Hyperparameter Tuning with Subsampling* (2023), in miniature: candidates
 # are trained on a random tenth of the records and the winner on the others (``variant=2`` would
 # train it on all), or all are trained on all records, and the best of these nets is returned.
 #
-# ``diagnostics=True`` stores what must stay secret, here to count the work: never use it on data
-# that are really sensitive.
+# ``diagnostics=True`` stores values that must stay secret, here to count the work: never use it on
+# sensitive data.
 
 SPACE = {"lr": np.geomspace(0.1, 3.0, 6).tolist(), "max_epochs": [10, 20]}
 WAYS = {
@@ -151,9 +150,9 @@ for way in WAYS:
     print(f"{way:8s}   {shown:>26s}   {np.mean(work):9,.0f}   {noise:11.1f}")
 
 # %%
-# A fit on a tenth is a tenth of the work, of which the third column counts gradients of single
-# records. It also costs so little privacy that more is left for the final fit: the last column
-# is its noise beside the records that it has.
+# A fit on a tenth is a tenth of the work; the third column counts gradients of single records. It
+# also costs so little privacy that more budget remains for the final fit: the last column is its
+# noise relative to the number of its records.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.0), layout="constrained", sharey=True)
 left.plot(epsilons, linear, color="#D55E00", marker="s", linestyle="--", label="linear model")

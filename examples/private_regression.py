@@ -1,8 +1,8 @@
 """Private linear regression, on data read in chunks
 ====================================================
 
-Six private linear regressions on the same data, which are read once and piece by piece, and how
-well each predicts over ε.
+Six private linear regressions on the same data, which are read once in chunks, and their accuracy
+over ε.
 
 Needs the extra ``plot``.
 """
@@ -10,9 +10,9 @@ Needs the extra ``plot``.
 # %%
 # One pass over the data
 # ----------------------
-# Ten chunks of made-up rows take the place of a file that does not fit in memory. What must be
-# known without a look at the data is how long a row and how large a target can be: the noise
-# follows from these bounds, and what lies beyond is shortened to them.
+# Ten chunks of made-up rows take the place of a file that does not fit in memory. Bounds on the
+# norm of a row and on a target must be known without a look at the data: the noise follows from
+# these bounds, and larger values are clipped to them.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -47,12 +47,12 @@ print(f"read {sums.n_samples} rows once")
 
 # %%
 # :class:`~skdptune.linear_model.SufficientStatistics` are exact sums of products of the columns:
-# as secret as the records, and enough for every regression below. A fit to them takes some algebra
-# on small matrices.
+# as secret as the records, and sufficient for every regression below. A fit to them needs only
+# some algebra on small matrices.
 #
 # Releases of the same sums
 # -------------------------
-# They differ in what the noise is added to.
+# They differ in the numbers to which noise is added.
 #
 # * *The sums.* :class:`~skdptune.linear_model.DPRidge` and
 #   :class:`~skdptune.linear_model.AdaSSPLinearRegression` add noise to the sums, and solve a ridge
@@ -65,7 +65,7 @@ print(f"read {sums.n_samples} rows once")
 # * *The weights.* :class:`~skdptune.linear_model.OutputPerturbationLinearRegression` solves first,
 #   and adds noise to the solution, again for the worst data.
 #
-# Every fit below is a release of its own: publish one, or add up what they cost.
+# Every fit below is a separate release: publish one, or add up their costs.
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 KINDS = (
@@ -83,7 +83,7 @@ for kind in KINDS:
     scores = np.array(
         [
             [
-                # Seeds, for a page that reads the same twice; leave them out for real noise.
+                # Seeds, for a reproducible page; omit them for real noise.
                 kind(epsilon, DELTA, random_state=seed, **BOUNDS)
                 .fit_statistics(sums)
                 .score(X_test, y_test)
@@ -98,8 +98,8 @@ for kind in KINDS:
 # %%
 # From an iterator in one call
 # ----------------------------
-# ``fit`` takes chunks as well. The report is a tree of what was released, and lists what is taken
-# to be public.
+# ``fit`` also accepts chunks. The report is a tree of all releases, and lists the facts that are
+# assumed to be public.
 
 model = DPRidge(1.0, DELTA, random_state=0, **BOUNDS).fit(chunks())
 print(model.privacy_)
@@ -108,9 +108,9 @@ print("weights:", model.coef_.round(3), "intercept:", round(float(model.intercep
 # %%
 # The noise decides
 # -----------------
-# Drawn is what each leaves unexplained, down to the noise of the targets, which no model explains.
-# With twenty thousand rows and an ε of 1, four of the six come close to it: those that do not
-# have noise for the worst of all data.
+# The plot shows the unexplained share of the variance. No model can explain the noise of the
+# targets. With twenty thousand rows and an ε of 1, four of the six come close to this limit. The
+# noise of the other two is made for the worst possible data.
 
 looks = zip(
     ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7"),

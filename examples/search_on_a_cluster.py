@@ -1,17 +1,17 @@
 """A search on dask and on ray
-============================
+==============================
 
-One search four times: by itself, on two processes of this machine, and on the workers of a dask
-and of a ray cluster. What it finds and what it costs is the same each time.
+One search four times: in this process, on two processes of this machine, and on the workers of a
+dask and of a ray cluster. Results and costs are the same each time.
 
-Needs the extra ``dask``. Ray takes its turn where it is installed.
+Needs the extra ``dask``. Ray is used if it is installed.
 """
 
 # %%
 # The search
 # ----------
-# What it costs is planned before any record is read, and does not depend on where candidates are
-# fitted: each draws noise of its own there.
+# The cost is planned before any record is read, and does not depend on where candidates are
+# fitted: each fit draws its own noise.
 
 import importlib
 import logging
@@ -31,7 +31,7 @@ X, y = make_classification(4_000, 10, n_informative=5, class_sep=1.5, random_sta
 
 
 def search():
-    """Return the search; the seed is for a page that compares, leave it out for real noise."""
+    """Return the search; the seed is only for this comparison, omit it for real noise."""
     return DPGridSearchCV(
         DPLogisticRegression(classes=[0, 1]),
         {"C": np.geomspace(1e-3, 10.0, 8).tolist()},
@@ -45,10 +45,10 @@ def search():
 # %%
 # Four backends
 # -------------
-# A search goes where joblib sends it, so that ``joblib.parallel_config`` is all that changes. Both
-# clusters here are small ones on this machine, and are closed again; ``Client`` and ``ray.init``
-# take the address of a real one. The records travel to the workers: their machines and the
-# connection must be as safe as the place where the records are kept.
+# A search runs on joblib's backend, so only ``joblib.parallel_config`` changes. Both clusters here
+# are small ones on this machine, and are closed afterwards; ``Client`` and ``ray.init`` take the
+# address of a real one. The records are sent to the workers: their machines and the connection
+# must be as safe as the place where the records are stored.
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def on_dask():
     from distributed import Client, LocalCluster
 
     with (
-        # Its workers are threads. A cluster with processes of its own belongs under
+        # Its workers are threads. A cluster of separate processes belongs under
         # `if __name__ == "__main__"`, since they read the script as well.
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
@@ -103,7 +103,7 @@ def on_ray():
 
 backends = {"alone": alone, "loky": processes, "dask": on_dask, "ray": on_ray}
 if find_spec("ray") is None:
-    print("Ray is left out, since it is not installed: pip install 'skdptune[ray]'")
+    print("Ray is skipped, since it is not installed: pip install 'skdptune[ray]'")
     del backends["ray"]
 
 # %%

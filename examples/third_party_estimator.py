@@ -1,10 +1,10 @@
-"""Estimators of one's own, and of other libraries
-==================================================
+"""Your own estimators, and those of other libraries
+====================================================
 
-A private classifier that this library has never seen is written, checked, and tuned like any
-other; then one of another library is given its cost, and does the same.
+We write a private classifier that this library does not know, check it, and tune it like any
+other. Then we register the cost of a classifier of another library, and tune it as well.
 
-Needs the extra ``plot``. A model of diffprivlib takes its turn where that is installed.
+Needs the extra ``plot``. A model of diffprivlib is included if that is installed.
 """
 
 # %%
@@ -43,7 +43,7 @@ class NoisySumClassifier(ClassifierMixin, BaseEstimator):
         self.epsilon, self.clip, self.random_state = epsilon, clip, random_state
 
     def privacy_profile(self, n_samples, n_features=None):
-        """Return what a fit costs: it follows from the parameters alone."""
+        """Return the cost of a fit: it follows only from the parameters."""
         return laplace_profile(sensitivity=1.0, scale=1.0 / self.epsilon)
 
     def fit(self, X, y):
@@ -68,15 +68,16 @@ class NoisySumClassifier(ClassifierMixin, BaseEstimator):
 # %%
 # Is it right?
 # ------------
-# One call checks the contract. What it leaves out, since the class does not offer it, says so.
+# One call checks the contract. Checks of features that the class does not have are skipped, with
+# the reason.
 
 for name, passed, message in check_private_estimator(NoisySumClassifier()):
     print(f"{name:34} {'passed' if passed else message}")
 
 # %%
-# Another fits it with a record and without it, with the same noise, and compares all that both
-# models show: what the record moves must be covered by the noise. Here it is a record that lies a
-# million times as far out as others.
+# Another call fits the classifier with and without a record, with the same noise, and compares
+# everything that both models publish: the noise must cover the differences. Here the record is an
+# outlier, a million times as far away as others.
 
 X, y = make_classification(20_000, 6, n_informative=4, n_redundant=0, flip_y=0.02, random_state=0)
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
@@ -87,11 +88,11 @@ replay.assert_passes()
 # %%
 # A model of another library
 # --------------------------
-# A class that knows nothing of this package is given its cost by a
-# function, and is taken at its word: nobody can see from outside whether there is enough noise, or
-# that NumPy's, unlike that of :func:`~skdptune.mechanisms.laplace_release`, gives something away
-# in its last digits. :func:`~skdptune.testing.replay_neighbours` finds what has no noise at all,
-# and :func:`~skdptune.audit.audit_epsilon` what has far too little.
+# A class that does not know this package gets its cost from a function, and this cost is trusted.
+# It cannot be seen from outside whether there is enough noise, or that NumPy's noise, unlike that
+# of :func:`~skdptune.mechanisms.laplace_release`, reveals something in its last digits.
+# :func:`~skdptune.testing.replay_neighbours` finds values without noise, and
+# :func:`~skdptune.audit.audit_epsilon` finds values with far too little noise.
 
 
 class TheirCentroids(ClassifierMixin, BaseEstimator):
@@ -105,7 +106,7 @@ class TheirCentroids(ClassifierMixin, BaseEstimator):
         noise = np.random.default_rng(self.random_state)
         self.classes_ = np.array([0, 1])
         X = np.nan_to_num(np.clip(X, -self.bound, self.bound))
-        # A record moves the sum and the count of one class: by 2 at most, where sums are in units
+        # A record moves the sum and the count of one class: by at most 2, if sums are in units
         # of the bound and of the number of columns.
         scale = 2.0 / self.epsilon
         sums = [X[y == label].sum(axis=0) / (self.bound * X.shape[1]) for label in (0, 1)]
@@ -132,8 +133,8 @@ print(replay_neighbours(TheirCentroids(), X[:200], y[:200], (1e6 * X[0], y[0])))
 # %%
 # Tuned like any other
 # --------------------
-# Both are searched within one total. Searches set ``epsilon`` as they need it, since both have a
-# parameter of that name.
+# Both are tuned within one total. Searches set ``epsilon`` as needed, since both have a parameter
+# of that name.
 
 
 def tuned(model, parameter):
@@ -149,7 +150,7 @@ def tuned(model, parameter):
 
 
 searches = {
-    "one's own": tuned(NoisySumClassifier(), "clip"),
+    "our own": tuned(NoisySumClassifier(), "clip"),
     "another library's": tuned(TheirCentroids(), "bound"),
 }
 for name, search in searches.items():
@@ -159,7 +160,7 @@ for name, search in searches.items():
 print(searches["another library's"].privacy_)
 
 # %%
-# Models of diffprivlib are registered already, and refused where they miss their guarantee.
+# Models of diffprivlib are already registered, and are refused if their guarantee fails.
 
 if find_spec("diffprivlib"):
     models = importlib.import_module("diffprivlib.models")
@@ -172,9 +173,9 @@ else:
     print("diffprivlib is not installed here.")
 
 # %%
-# What a bound is worth
+# The choice of a bound
 # ---------------------
-# Every bound costs the same. Narrow ones lose what the records say, wide ones drown it in noise.
+# Every bound costs the same. Narrow bounds lose information, wide bounds add too much noise.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained", sharey=True)
 for ax, (name, search) in zip(axes, searches.items(), strict=True):

@@ -1,14 +1,14 @@
 """Quick start: tune a private classifier
-========================================
+=========================================
 
 Tune and train a classifier with one total (ε, δ), and see what tuning gains.
 
-Made-up visits to a hospital take the place of sensitive rows. Who waits long depends on the hour:
-there is a rush at 8 and another at 18. The encoder cuts each number into pieces; its default of
-five, one every six hours, cannot show two rushes of an hour or two. How many pieces do nobody
-knows beforehand: the search finds it, out of the same budget.
+Made-up visits to a hospital take the place of sensitive rows. A long wait depends on the hour:
+there is a rush at 8 and another at 18. The encoder cuts each number into pieces. Its default of
+five, one every six hours, cannot show two rushes of an hour or two. The best number of pieces is
+not known beforehand: the search finds it within the same budget.
 
-Needs ``pandas``. The picture at the end is drawn where matplotlib is installed.
+Needs ``pandas``. The picture at the end is drawn if matplotlib is installed.
 """
 
 from importlib.util import find_spec
@@ -30,7 +30,7 @@ PIECES = list(range(3, 27, 2))
 
 
 def chance(hour: np.ndarray, age: np.ndarray, pressure: np.ndarray, ward: np.ndarray):
-    """Return how likely a wait is to be long, which nobody knows in earnest."""
+    """Return the probability of a long wait, which is unknown in practice."""
     rush = np.exp(-(((hour - 8.0) / 1.5) ** 2)) + np.exp(-(((hour - 18.0) / 1.5) ** 2))
     logit = 8.0 * rush - 7.2 + 2.4 * ((age - 50.0) / 30.0) ** 2
     logit += np.abs(pressure - 120.0) / 10.0 + (ward == "surgery")
@@ -55,7 +55,8 @@ X.head()
 # A private model
 # ---------------
 #
-# Ranges and categories come from common knowledge: reading them off the rows would cost privacy.
+# Ranges and categories come from common knowledge: computing them from the rows would cost
+# privacy.
 
 schema = Schema(
     {
@@ -72,10 +73,10 @@ model = make_private_pipeline(DPLogisticRegression(), schema)
 # The search, before and after it reads the rows
 # ----------------------------------------------
 #
-# The plan follows from public numbers. Its first row is what will be done: about 20 fits on a
-# fifth of the rows and a last one on the others, each with an ε of 0.885 where a single fit
-# without any tuning, in the second row, has 1. Below are other ways: tables of all scores leave
-# the last fit more of ε, for more work, and the others leave it less.
+# The plan follows from public numbers. Its first row is this search: about 20 fits on a fifth of
+# the rows and a final fit on the others, each with an ε of 0.885. A single fit without tuning, in
+# the second row, has 1. The other rows are alternatives: tables of all scores leave more of ε to
+# the final fit, for more work, and the others leave less.
 
 search = DPRandomSearchCV(
     model,
@@ -89,31 +90,31 @@ print("Before any row is read:")
 print(search.plan(*X.shape))
 
 # %%
-# ``privacy_`` says what everything cost that the fitted search shows.
+# ``privacy_`` states the cost of everything that the fitted search shows.
 
 search.fit(X, y)
 print("\nAfter the fit:")
 print(search.privacy_)
 
 # %%
-# What tuning gained
+# The gain of tuning
 # ------------------
 #
-# For comparison: the same without tuning; by scikit-learn's grid search, each of whose fits (five
-# folds of every candidate, and the last one) reads the rows; and without privacy.
+# For comparison: the same model without tuning; with scikit-learn's grid search, whose fits (five
+# folds of every candidate, and the final one) all read the rows; and without privacy.
 
 n_fits = 5 * len(PIECES) + 1
 
 
 def private(pieces: int, epsilon: float) -> Pipeline:
-    """Return the model with a budget of its own."""
+    """Return the model with a separate budget."""
     settings = {"epsilon": epsilon, "delta": DELTA, "random_state": SEED}
     settings = {f"dplogisticregression__{name}": value for name, value in settings.items()}
     return clone(model).set_params(tableencoder__n_knots=pieces, **settings)
 
 
 def accuracy(fitted: Pipeline | DPRandomSearchCV) -> float:
-    """Return the share of new visits that are told right."""
+    """Return the share of new visits that are classified correctly."""
     return fitted.score(X_test, y_test)
 
 
@@ -155,7 +156,7 @@ if find_spec("matplotlib") is not None:
         predicted = fitted.predict_proba(everybody)[:, list(fitted.classes_).index("long")]
         by_hour = predicted.reshape(97, -1).mean(axis=1)
         ax.plot(hours, by_hour, dashes, color=colour, linewidth=2, label=name)
-    ax.set(xlabel="hour of the visit", ylabel="chance of a long wait, all else as it is")
+    ax.set(xlabel="hour of the visit", ylabel="probability of a long wait")
     ax.set(xlim=(0, 24), ylim=(0, 1), xticks=range(0, 25, 3))
     ax.set_title(f"Two rushes, seen at ε = {EPSILON:g} in all", loc="left")
     ax.legend(frameon=False)
