@@ -1,4 +1,4 @@
-"""Time the accounting beside its peer in one run, and print ratios.
+"""Time the accounting and its peer in one run, and print ratios.
 
     python benchmarks/accounting.py [runs]         profiles of runs and searches; noise; bounds
     python benchmarks/accounting.py search-costs   the plan of every default search
@@ -79,7 +79,7 @@ def fresh(event: dp_event.DpEvent) -> PrivacyProfile:
 
 
 def print_speed(repetitions: int) -> None:
-    """Time the cost of a search beside the cost of one run."""
+    """Time the cost of a search, relative to the cost of one run."""
     event = training(1.0, 0.01, 10_000)
     run = PrivacyProfile.from_event(event)
     search = run.selected(RUN_COUNT)
@@ -200,7 +200,7 @@ def print_poisson_means(options: argparse.Namespace) -> None:
 
 # Whole searches -----------------------------------------------------------------------------
 
-# Times of the peer, but for a plan that is cached: seconds.
+# Times of the peer, except for a cached plan: seconds.
 TARGETS = {"cold": 3.0, "warm": 0.05, "alternatives": 5.0}
 PLANS = Path(__file__).with_name("search_costs.py")
 
@@ -234,7 +234,7 @@ def plan_times(search: str, estimator: str, options: argparse.Namespace) -> dict
 
 
 def print_search_costs(options: argparse.Namespace) -> None:
-    """Time the plan of every default search beside dp_accounting's epsilon of 10,000 steps."""
+    """Time the plan of default searches, relative to dp_accounting's epsilon of 10,000 steps."""
     pairs = itertools.product(options.estimators, options.searches)
     rows = (plan_times(search, estimator, options) for estimator, search in pairs)
     if options.json:
@@ -259,11 +259,11 @@ def print_search_costs(options: argparse.Namespace) -> None:
 
 
 def print_lists(options: argparse.Namespace) -> None:
-    """Print the noise that candidates need if they differ in cost, beside such as do not.
+    """Print the noise of candidates that differ in cost, and of candidates that do not.
 
     Each is the noise of the estimator's own setting, of the same cost in all.
     """
-    # The accounting alone needs no scikit-learn, and its peak of memory is printed.
+    # The accounting needs no scikit-learn, and its peak of memory is printed.
     from scipy.stats import randint, uniform
 
     from skdptune.linear_model import DPLogisticRegression
@@ -369,7 +369,7 @@ def print_runs(options: argparse.Namespace) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what each part can be told."""
+    """Add the information that each part receives."""
     parser.set_defaults(part="runs", repetitions=5)
     parts = parser.add_subparsers(dest="part")
     runs = parts.add_parser("runs", help=print_runs.__doc__)

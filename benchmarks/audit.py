@@ -10,7 +10,7 @@ less noise       all noise 30 % too small: the estimator has the budget of noise
                  and claims its own
 unclipped        a record whose influence is not limited: it counts three times
 free scaler      scikit-learn's StandardScaler before the estimator, which nobody pays for
-unpaid score     the exact score on the training records is published beside the model
+unpaid score     the exact score on the training records is published with the model
 
 A number is that of the fits after which bets found it, whatever the statistic is; "normal" means
 that it is found if the statistic is normal, which the fits do not contradict; "no" that it is not
@@ -186,7 +186,7 @@ def faults(estimator: Any, canary: Canary, claim: Any) -> Iterator[tuple[str, An
 
 
 def with_less_noise(report: Any) -> float:
-    """Return the epsilon of so much less noise than that of a report."""
+    """Return the epsilon of this factor less noise than that of a report."""
     if report.delta == 0.0:
         return float(report.epsilon) / LESS_NOISE
     low, high = 0.0, 20.0

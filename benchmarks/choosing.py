@@ -6,18 +6,18 @@
     python benchmarks/choosing.py rules --folder FOLDER [--data ...] [--epsilons ...] [--each]
     python benchmarks/choosing.py quick           two small tables, made on the way
 
-A table holds a run of every candidate with so many times the noise of the final fit that all of
+A table holds a run of every candidate with a multiple of the final fit's noise, so that all of
 them together cost 2 % of it (4 % for 20 candidates), on four fifths of the records, and the
-accuracy of each on the others; beside it, test accuracies of final fits. Made once, it is read
+accuracy of each on the others; also test accuracies of final fits. Made once, it is read
 many times with fresh noise on the scores. Printed are points of test accuracy that the chosen
-candidate gains over the default, on average over splits and noise, beside the choice in hindsight
+candidate gains over the default, on average over splits and noise, and the choice in hindsight
 (by the final fits of half of the seeds, judged by the others), for these ways to choose:
 
 largest          the largest score
 process          the largest posterior mean, with no thought of a default
 clear            the largest score, where it is above the default's by one deviation of both
-noise            `choose_from_table` that is told of the scores' noise alone
-rule             `choose_from_table` that is told of the runs' deviation as well
+noise            `choose_from_table` that knows only the scores' noise
+rule             `choose_from_table` that also knows the runs' deviation
 
 A score is published with as much noise as its run ("r"), or less.
 """

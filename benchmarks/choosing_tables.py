@@ -170,7 +170,7 @@ def score_of(model: Any, seed: int, prefix: str, rows: Split) -> float:
 
 
 class Runs(NamedTuple):
-    """How runs differ from what is told above.
+    """How runs differ from the settings above.
 
     `noise` multiplies theirs; learning rates of "sgd" are divided by their noise, over that of the
     final fit, to the power of `rate_power`.

@@ -4,7 +4,7 @@
     python benchmarks/curves.py rare [--epsilons 1] [--seeds 10]
 
 "tables", on tables of people: the area under the ROC curve that `PrivateScoreCurves` tells of its
-training rows, beside that of the same model on rows that were held out, with the deviation that it
+training rows, and that of the same model on held-out rows, with the deviation that it
 tells and how often 1.96 of them hold the truth; the recall on rows held out where
 `PrivateThreshold` was asked for .8; and what the histogram costs the model: its area less that of
 the classifier with the whole budget. "rare", on made-up rows of which 1 in 200 is ill: area, and

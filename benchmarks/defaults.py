@@ -133,7 +133,7 @@ def print_rules(sets: dict[str, list[Split]], epsilons: list[float]) -> None:
 
 
 def print_times(sets: dict[str, list[Split]], repetitions: int) -> None:
-    """Print the time of a fit beside scikit-learn's, the least of several each."""
+    """Print the time of a fit and of scikit-learn's, the least of several each."""
     for name, splits in sets.items():
         train, _, y, _ = splits[0]
         rows = train.astype(np.float64)

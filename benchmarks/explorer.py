@@ -11,16 +11,17 @@ computed here, on a grid, and the page interpolates (docs/_static/explorer.js).
 
 **What is interpolated.** DP-SGD with rate q, T steps and noise s is nearly the Gaussian mechanism
 of ``mu = q sqrt(T (exp(1/s^2) - 1))`` standard deviations (Bu, Dong, Long and Su 2020), so that
-log mu hardly depends on q and T, while s spans four orders of magnitude. The table holds log mu,
-for each way of tuning, at the nodes of five axes: rate, epochs ``q T``, mean number of runs, delta
-and epsilon, all in logarithms. Between them runs the polynomial through all nodes (Lagrange), axis
-by axis; the nodes are close to Chebyshev's, and such that steps are whole numbers. Publishing all
-of k runs of T steps is a run of k T steps, so it is read off the untuned runs.
+log mu depends very little on q and T, while s spans four orders of magnitude. The table holds
+log mu, for each way of tuning, at the nodes of five axes: rate, epochs ``q T``, mean number of
+runs, delta and epsilon, all in logarithms. Between them runs the polynomial through all nodes
+(Lagrange), axis by axis; the nodes are close to Chebyshev's, and such that steps are whole
+numbers. Publishing all of k runs of T steps is a run of k T steps, so it is read off the untuned
+runs.
 
 **How good it is.** ``table`` draws settings between the nodes, solves for their exact noise, and
 keeps a multiple of the worst underestimate as a margin, which the page adds. It draws fresh
 settings, too, and stores by how much the noise shown is then above the exact one. The page is for
-planning: guarantees come from the library alone.
+planning: only the library gives guarantees.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ STRIDE = 0.35
 BANDS = (2.0, math.inf)
 SAFETY = {"rdp": 2.5, "part_rdp": 1.5, "others": 2.5}
 # Orders of Rényi bounds are few, so that their curves have kinks: of these ways the polynomial in
-# epsilon runs through the nearest nodes alone, and margins are larger.
+# epsilon runs only through the nearest nodes, and margins are larger.
 KINKED = ("rdp", "part_rdp")
 NEAREST = 4
 # Orders end at 128, so that Rényi bounds grow without limit near epsilon = log(1/delta) / 127.

@@ -5,7 +5,7 @@
 Left: accuracy on new made-up visits to a hospital (those of examples/tune_logistic_regression.py)
 over the total epsilon, tuned and untuned, by scikit-learn's grid search at the same total and
 without privacy. The grid search is given the best of its candidates on the test rows. Right: the
-noise of one training run beside the share of the rows that it sees, by way of tuning, as
+noise of one training run over the share of the rows that it sees, by way of tuning, as
 `accounting.py` prints it.
 """
 
@@ -95,7 +95,7 @@ def accuracies(given: dict[str, Any], epsilon: float, seed: int) -> dict[str, fl
 
 
 def noises(epsilon: float) -> dict[str, float]:
-    """Return the noise beside the share of the rows, by way of tuning."""
+    """Return the noise over the share of the rows, by way of tuning."""
     found = {}
     for name, shown in BARS.items():
         way, share = WAYS[name]

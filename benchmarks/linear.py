@@ -1,4 +1,4 @@
-"""Time noisy gradient descent on linear models beside its peers in one run, and print ratios.
+"""Time noisy gradient descent on linear models and its peers in one run, and print ratios.
 
     python benchmarks/linear.py
 

@@ -1,9 +1,9 @@
-"""Private neural nets beside Opacus: time of a step, accuracy, and many candidates at once.
+"""Private neural nets and Opacus: time of a step, accuracy, and many candidates at once.
 
-    python benchmarks/neural.py step         time of a step of one net beside bare Opacus
+    python benchmarks/neural.py step         time of a step of one net, and of bare Opacus
     python benchmarks/neural.py noise        time of a step by where its noise comes from
-    python benchmarks/neural.py utility      accuracy beside plain Opacus at the same settings
-    python benchmarks/neural.py population   32 candidates at once beside one after another
+    python benchmarks/neural.py utility      accuracy, and Opacus's at the same settings
+    python benchmarks/neural.py population   32 candidates at once, and one at a time
 
 Digits come with scikit-learn; Fashion-MNIST is read from SKDPTUNE_DATA, or ../shared/data. The
 networks: "width-120" has two hidden layers of 120 units, as in the paper on tuning by subsampling,
@@ -43,7 +43,7 @@ from skdptune.neural_network._noisy_steps import GradientNoise
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)
 MODES = ("hooks", "ghost")
-# Clipping by norms alone is not offered for convolutions.
+# Clipping that computes only norms is not offered for convolutions.
 MODES_OF = {"width-120": MODES, "CNN": ("hooks",)}
 CANDIDATES = 32
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -91,7 +91,7 @@ def bare_seconds(
 def our_seconds(
     name: str, X: np.ndarray, y: np.ndarray, settings: dict[str, Any], steps: int, device: str
 ) -> tuple[float, float]:
-    """Return the seconds per step of a fit, and those that it takes beside its steps."""
+    """Return the seconds per step of a fit, and those that it needs in addition to its steps."""
     share = settings["batch_size"] / len(X)
     net = DPNeuralNetClassifier(
         NETWORKS[name](), classes=range(10), device=device, random_state=0, **settings
@@ -116,7 +116,9 @@ def print_step(arguments: argparse.Namespace) -> None:
     made_up = rng.random((20_000, 784), dtype=np.float32), rng.integers(10, size=20_000)
     shapes = {"digits": (X, y), "fashion": made_up}
     common = {"lr": 0.5, "noise_multiplier": 1.0, "max_grad_norm": 1.0}
-    print("ms per step: least of ours / of Opacus; median of the ratios by turns; ms beside steps")
+    print(
+        "ms per step: least of ours / of Opacus; median of the ratios by turns; ms besides steps"
+    )
     cases = itertools.product(arguments.data, arguments.networks, arguments.batch_sizes, MODES)
     for where, name, size, mode in cases:
         if mode not in MODES_OF[name]:
@@ -151,7 +153,7 @@ class DoubleNoise:
 
 
 def print_noise(arguments: argparse.Namespace) -> None:
-    """Print the time of a step with exact noise from AES, beside doubles from PCG64."""
+    """Print the time of a step with exact noise from AES, and with doubles from PCG64."""
     print("ms of a step (of the processor): noise in doubles from PCG64; exact, from AES; ratio")
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(5000, 784)).astype(np.float32), np.arange(5000) % 10

@@ -5,7 +5,7 @@
 Printed are medians over seeds: the lower bound on epsilon by the whole profile, the one by epsilon
 and delta alone, how many guesses were right, whether a fifth of the noise was found, and the
 seconds of one audit. With a file of MNIST (npz, with X_train and y_train) canaries are also put
-beside ten thousand of its records.
+with ten thousand of its records.
 """
 
 from __future__ import annotations

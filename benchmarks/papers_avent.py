@@ -18,7 +18,7 @@ are kept in the results' file, one line each, and not run again; without a file 
 Searches are of the paper's domains (Tables 1, 3 and 4), with batches of a fixed size, z a
 multiplier of the noise in [0.1, 16], delta 1e-5 and the tight epsilon. They are scaled down:
 10,000 records of Adult (the authors had 30,956: `--train 30956`), with as many as theirs, 1,605,
-for the utility; 64 evaluations in place of 256, beside random searches of 256; networks with 32
+for the utility; 64 evaluations in place of 256, against random searches of 256; networks with 32
 on 500 images, at most 10 epochs. Hypervolumes are below (10, 1), over epsilon or its natural
 logarithm, either of which the authors' program can measure.
 """
@@ -66,7 +66,7 @@ PAPER_GAINS = {
     "logreg-adam": "+0.439 (0.272, 0.607)",
     "svm-sgd": "+0.282 (0.161, 0.402)",
 }
-# A random search serves as so many of the length of the others, as in the paper.
+# A random search is cut into searches of the length of the others, as in the paper.
 PARTS = 4
 LOOKS: dict[str, tuple[str, str, Any]] = {
     "logreg-sgd": (BLACK, "o", "-"),
@@ -147,7 +147,7 @@ def gain_of(best: np.ndarray, random: np.ndarray) -> str:
 
 
 def table_2(options: argparse.Namespace) -> None:
-    """Print gains over random sampling on both axes, beside the paper's."""
+    """Print gains over random sampling on both axes, and the paper's."""
     searches, few = Searches(options), options.evaluations
     many = few * PARTS
     print("Hypervolume, mean ± half of the 95 % interval (of how many); gain of auto over random")
@@ -232,7 +232,7 @@ def draw_clouds(
 
 
 def figure_6(options: argparse.Namespace) -> None:
-    """Print and draw the hypervolume of a grid beside the others."""
+    """Print and draw the hypervolume of a grid and of the others."""
     searches, sampler = Searches(options), f"grid{options.grid}"
     figure, grid = panels(2, "evaluations", "hypervolume")
     name = "logreg-sgd"

@@ -82,7 +82,7 @@ def problem_of(name: str, train: int | None, epochs: int | None) -> Problem:
 def search_of(
     name: str, problem: Problem, sampler: str, axis: str, seed: int, evaluations: int, refits: int
 ) -> Found:
-    """Run one search; with refits, fit the front's parameters so many times more."""
+    """Run one search; with refits, fit the front's parameters this many additional times."""
     number = int(sampler[-1]) ** 5 if sampler.startswith("grid") else evaluations
     search = DParetoSearchCV(
         problem.estimator,

@@ -28,13 +28,13 @@ N_CANDIDATES = 100
 # Above every noise; 1 is where our search ends.
 PAPERS_CEILING, OUR_CEILING = 1000.0, 1.0
 STRENGTHS = (0.5, 5.0, 10.0)
-# Where the papers' noise is small beside the differences between good candidates.
+# Where the papers' noise is small compared with the differences between good candidates.
 STRONG = 100.0
 # Enough rounds for any search; each would cost the same.
 MANY_ROUNDS = 60
 GRANULARITY = 0.01
 PARTITIONS, DELTA = 100, 1e-5
-# The revision's k = 10 and 0.1 per round; ten times that, and hardly any noise.
+# The revision's k = 10 and 0.1 per round; ten times that, and almost no noise.
 FIGURE_1_STRENGTHS = (1.0, 10.0, 100.0)
 LOOKS = dict(
     zip(
@@ -57,7 +57,7 @@ def named(strength: float) -> str:
 
 
 def cost_of(strength: float, rounds: int) -> float:
-    """Return the true epsilon of so many rounds, bounded beforehand."""
+    """Return the true epsilon of this number of rounds, bounded beforehand."""
     return doubling_threshold(strength / PARTITIONS, max_rounds=rounds).epsilon(DELTA)
 
 
@@ -73,7 +73,7 @@ def run_search(
 ) -> tuple[tuple[ThresholdRound, ...], list[int | None]]:
     """Return a search with noise for ``k * epsilon = strength``, and what each round found.
 
-    Ours ends where it has reached a utility of 1. The papers' continues, on noise alone; so all
+    Ours ends where it has reached a utility of 1. The papers' continues, only on noise; so all
     lengths are divided by a ceiling that is out of reach. The mechanism takes the whole budget,
     from which a round's cost follows.
     """
@@ -180,7 +180,7 @@ def draw_paths(axes: Any, strength: float, paths: list[np.ndarray], best: float)
     """Draw searches in the plane of step and utility, the first one marked."""
     rng = np.random.default_rng(0)
     for path in paths:
-        # Moved a little, or the searches would hide behind each other; a step of 0 is no point.
+        # Moved a little, or the searches would hide behind each other; a step of 0 is not a point.
         path = path[path[:, 0] > 0]
         steps = path[:, 0] * np.exp(0.08 * rng.normal(size=len(path)))
         heights = path[:, 1] + 0.01 * rng.normal(size=len(path))

@@ -50,7 +50,7 @@ def series(name: str) -> dict[str, Any]:
 def panels(
     count: int, xlabel: str, ylabel: str, rows: int = 1, width: float = WIDTH
 ) -> tuple[Any, list[Any]]:
-    """Return a figure with panels beside one another, in equally long rows."""
+    """Return a figure with panels next to each other, in equally long rows."""
     columns = count // rows
     size = (width * max(columns, 1.4), HEIGHT * rows)
     figure, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)

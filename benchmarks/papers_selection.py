@@ -352,7 +352,7 @@ def figure_5(options: argparse.Namespace) -> None:
 
 
 def figure_8(options: argparse.Namespace) -> None:
-    """Draw one bound for candidates of three noises, beside those of each alone."""
+    """Draw one bound for candidates of three noises, and the separate bound of each."""
     delta, reference = 1e-6, gaussian_at(1.5, 1e-6)
     means = [10.0, 100.0] if options.quick else [2, 5, 10, 20, 50, 100, 200, 500, 1000]
     distributions = [Geometric.from_mean(mean) for mean in means]
@@ -377,8 +377,8 @@ def figure_8(options: argparse.Namespace) -> None:
             rows.setdefault(name, []).append(value)
     labels = {
         "two thresholds": "two thresholds (Corollary 6.2)",
-        "profile": "Koskela et al. 2024, Theorem 5.2, worst candidate alone",
-        "third": "Koskela et al. 2024, Theorem 5.2, best candidate alone",
+        "profile": "Koskela et al. 2024, Theorem 5.2, only the worst candidate",
+        "third": "Koskela et al. 2024, Theorem 5.2, only the best candidate",
         "rdp": "Rényi, largest of all candidates",
         "envelope": "ours, envelope of all candidates",
     }

@@ -106,7 +106,7 @@ def learned(
             alone = summary(found["baseline, Rényi"], alone=True)
             axes.plot(*alone[:2], label="baseline's model alone", **series("alone"))
             costs = ", ".join(f"{epsilon:.3f}" for epsilon in alone[0])
-            print(f"  baseline's best model alone, without its search: epsilon {costs}")
+            print(f"  baseline's best model, without its search: epsilon {costs}")
         log_ticks(axes.xaxis, [0.2, 0.5, *options.epsilons])
         axes.set_title(experiment.title, fontsize=9)
     save(figure, grid, options.output / f"kk-{options.figure}.png")

@@ -200,7 +200,7 @@ def print_overhead(arguments: argparse.Namespace) -> None:
 
 
 def print_batches(repetitions: int) -> None:
-    """Print the time of batches beside that of one evaluation after the other."""
+    """Print the time of batches, and that of one evaluation at a time."""
     print(f"16 + 48 evaluations of {SLEEP:g} s each, {repetitions} repetitions")
     # Workers start once in a session.
     timed(0, {"n_initial": 4, "n_iter": 0, "batch_size": 4, "n_jobs": 2})

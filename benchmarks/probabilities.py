@@ -5,8 +5,8 @@
 
 Log loss, Brier score, calibration error (of the largest chance, 15 bins of as many records),
 slope (by what margins would have to be multiplied; two classes), area under the curve and
-accuracy on rows that were held out, beside scikit-learn's logistic regression on the same encoded
-columns without privacy, and beside the base rate. Peers are left out where they are not installed,
+accuracy on held-out rows, compared with scikit-learn's logistic regression on the same encoded
+columns without privacy, and with the base rate. Peers that are not installed are left out,
 and see the same public ranges. `people.py` says where the tables come from, and on which of them a
 rule was made.
 """

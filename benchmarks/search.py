@@ -1,10 +1,10 @@
 """What tuning costs, what it buys, and how fast the searches are.
 
-    python benchmarks/search.py noise      noise of the final fit beside one untuned fit
+    python benchmarks/search.py noise      noise of the final fit over that of one untuned fit
     python benchmarks/search.py utility    test accuracy of ways to tune at the same total budget
     python benchmarks/search.py nets       the same of nets, by fewer ways
     python benchmarks/search.py metrics    noise of fits and of scores by one metric and by several
-    python benchmarks/search.py overhead   time beside scikit-learn's GridSearchCV
+    python benchmarks/search.py overhead   time, and that of scikit-learn's GridSearchCV
 
 Digits come with scikit-learn; Adult (a9a) is read from SKDPTUNE_DATA, or ../shared/data.
 """
@@ -46,7 +46,7 @@ SPACE = {"learning_rate": loguniform(0.05, 50.0), "max_grad_norm": loguniform(0.
 
 
 def noise_ways(model: DPLogisticRegression, count: int, epsilon: float) -> dict[str, object]:
-    """Return the searches of so many candidates whose noise is compared."""
+    """Return the searches of this many candidates whose noise is compared."""
     total = {"epsilon": epsilon, "delta": DELTA}
     grid = {"learning_rate": np.geomspace(0.05, 50.0, count).tolist()}
     drawn = {"n_iter": count, **total}
@@ -78,7 +78,7 @@ def noise_ways(model: DPLogisticRegression, count: int, epsilon: float) -> dict[
 
 
 def print_noise(n_samples: int, epsilons: list[float], counts: list[int]) -> None:
-    """Print the noise of tuned fits beside their records, over that of an untuned one."""
+    """Print the noise of tuned fits relative to their records, over that of an untuned one."""
     print(f"{n_samples} records, delta {DELTA:g}, rate .05, 400 steps, private scores")
     model = DPLogisticRegression(solver="sgd", batch_size=0.05, epochs=20)
     for count in counts:
@@ -301,7 +301,7 @@ METRICS = {
 
 
 def print_metrics(sizes: list[int], epsilons: list[float], n_candidates: int = 10) -> None:
-    """Print the noise of the final fit beside one without tuning, and that of an accuracy."""
+    """Print the noise of the final fit over that without tuning, and that of an accuracy."""
     grid = {"learning_rate": np.geomspace(0.05, 50.0, n_candidates).tolist()}
     for n_samples in sizes:
         for epsilon in epsilons:
@@ -320,7 +320,7 @@ def print_metrics(sizes: list[int], epsilons: list[float], n_candidates: int = 1
 
 
 def print_overhead() -> None:
-    """Print times beside GridSearchCV's on the same candidates, and of planning a large grid."""
+    """Print times, GridSearchCV's on the same candidates, and that of planning a large grid."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 10)), rng.integers(2, size=2000)
     grid = {"constant": list(range(200))}

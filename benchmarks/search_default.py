@@ -5,7 +5,7 @@
 
 Points of test accuracy, of log loss and of R^2 that `DPRandomSearchCV`, `DPGridSearchCV` and
 `DPAdaptiveSearchCV` gain over the untuned estimator with the same budget, on the same splits with
-noise of their own, with standard errors. Where others fit once, their gain is 0 by construction
+their own noise, with standard errors. If others fit once, their gain is 0 by construction
 and is counted so; in brackets is how many searches were made, and how many of those chose another
 candidate than the default. "worst" is the least that the candidate of a single search is better
 than the default, by fits of all candidates on all seeds; "free" is that of the best candidate.

@@ -167,7 +167,7 @@ def numbers_of(found: dict[str, list[tuple[str, float]]]) -> str:
 
 
 def draw(found: dict[str, list[tuple[str, float]]], picture: Path) -> None:
-    """Draw each figure in a panel of its own."""
+    """Draw each figure in its own panel."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,6 +1,6 @@
 """Tables encoded by a public schema, with several numbers of knots, at several budgets.
 
-    python benchmarks/table_encoder.py adult    raw columns of Adult, beside scikit-learn
+    python benchmarks/table_encoder.py adult    raw columns of Adult, compared with scikit-learn
     python benchmarks/table_encoder.py numbers  data sets of numbers: classifiers and regressions
 
 Adult (adult.csv.gz) and the UCI regressions are read from SKDPTUNE_DATA, or ../shared/data. The

@@ -1,16 +1,16 @@
-"""Methods of the literature that the package lacks, beside what it has instead.
+"""Methods of the literature that the package lacks, and its alternatives.
 
     python benchmarks/tried.py newton  [--data NAME ...] [--seeds 5] [--epsilons .5 1 4]
     python benchmarks/tried.py mixing  [--data NAME ...]
     python benchmarks/tried.py scaling [--data NAME ...]
     python benchmarks/tried.py steps   [--data NAME ...]
 
-"newton": private Newton steps (Ganesh, Haghifam, Steinke and Thakurta 2023) beside the default of
-`DPLogisticRegression`. "mixing": iterative Hessian mixing (Lev and others 2026) beside
+"newton": private Newton steps (Ganesh, Haghifam, Steinke and Thakurta 2023) and the default of
+`DPLogisticRegression`. "mixing": iterative Hessian mixing (Lev and others 2026) and
 `DPRidge`, its one solution of the sums, and AdaSSP. "scaling": the linear scaling
-rule (Panda and others 2022) beside the default search, for "sgd". Ours are as they come; theirs
+rule (Panda and others 2022) and the default search, for "sgd". Ours are as they come; theirs
 are at their best of many settings, chosen on the test rows, which nobody could choose without
-paying. "steps": those of `DPRidge` beside its one
+paying. "steps": those of `DPRidge` and its one
 solution of the sums.
 """
 

@@ -97,7 +97,7 @@ def mixing_weights(
     if setting.eigenvalue:
         scale = noise / math.sqrt(setting.eigenvalue)
         noisy = np.linalg.eigvalsh(gram)[0] + scale * rng.normal()
-        # Below the true one, with and without any record, but for the failure.
+        # Below the true one, with and without any record, except for the failure.
         needed = max(needed - max(noisy - scale * stats.norm.isf(FAILURE) - 1.0, 0.0), 0.0)
     root = np.linalg.cholesky(gram + (needed + 1e-9) * np.eye(width))
     scale = setting.clip * noise * math.sqrt(setting.steps / setting.share)

@@ -83,7 +83,7 @@ class Results:
     ) -> tuple[str, dict[int, float]]:
         """Return the settings that are best on average over all seeds, and their scores.
 
-        With `words`, of those settings alone that have them.
+        With `words`, only of those settings that have them.
         """
         found: dict[str, dict[int, float]] = defaultdict(dict)
         for (name, column, settings, budget, seed), score in self.scores.items():

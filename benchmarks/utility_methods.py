@@ -69,7 +69,7 @@ class Task:
 
 
 def own_model(task: Task, epsilon: float | None, **settings: Any) -> Any:
-    """Return the model that the library recommends, as it comes but for some settings."""
+    """Return the model that the library recommends, with its defaults except for some settings."""
     common = {"data_norm": task.fold.norm, "random_state": task.seed} | settings
     if task.regression:
         return DPRidge(epsilon, task.delta, target_bound=TARGET_BOUND, **common)
@@ -95,7 +95,7 @@ def default_search(task: Task) -> float:
 
 
 def own_setting(task: Task, **settings: Any) -> float:
-    """Score the default model with another setting of its own."""
+    """Score the default model with another setting."""
     return task.score(own_model(task, task.epsilon, **settings))
 
 
@@ -283,7 +283,7 @@ class Method:
     """A column of the table.
 
     `cells` is the largest number of rows x columns x classes at which all seeds are run; beyond it
-    they become fewer in proportion, and none beyond `most` times as many.
+    they become fewer in proportion, and none beyond `most` times the usual number.
     """
 
     name: str
