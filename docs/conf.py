@@ -41,7 +41,7 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 
-# Of each public name a page of its own, with all that it inherits.
+# Each public name has its own page, with all inherited members.
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
@@ -65,8 +65,8 @@ html_theme_options = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# All examples are run, and one that fails fails the build. Those that take what is not installed
-# are shown as they are.
+# All examples are run, and a failing one fails the build. Examples whose packages are missing are
+# shown without output.
 gallery.remove_stale()
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

@@ -1,4 +1,4 @@
-"""What the gallery of examples takes beside its configuration in conf.py."""
+"""Helpers for the gallery of examples, in addition to its configuration in conf.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 GALLERY = Path(__file__).parent / "auto_examples"
 NEEDS = re.compile(r"^Needs\s+(.*?)\.$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"``(\w+)``")
-# What an extra brings that nothing else does.
+# A module that only this extra installs.
 MODULES_OF_EXTRAS = {
     "dask": "distributed",
     "ebm": "interpret",
@@ -26,14 +26,14 @@ MODULES_OF_EXTRAS = {
 
 
 def needed_modules(source: str) -> list[str]:
-    """Return the modules that an example takes, by the sentence "Needs ..." of its docstring."""
+    """Return the modules that an example needs, from the sentence "Needs ..." of its docstring."""
     sentence = NEEDS.search(source.split('"""')[1])
     names = QUOTED.findall(sentence[1]) if sentence else []
     return [MODULES_OF_EXTRAS.get(name, name) for name in names]
 
 
 def missing_modules(path: Path) -> list[str]:
-    """Return the modules that an example takes and that are not installed."""
+    """Return the modules that an example needs and that are not installed."""
     needed = needed_modules(path.read_text(encoding="utf-8"))
     return [name for name in needed if find_spec(name) is None]
 
@@ -46,12 +46,12 @@ def runnable() -> Iterator[str]:
 
 
 def remove_stale() -> None:
-    """Remove the gallery if an example is gone whose page is still there."""
+    """Remove the gallery if it has a page of an example that no longer exists."""
     pages = {path.stem for path in GALLERY.glob("*.py")}
     if pages - {path.stem for path in EXAMPLES.glob("*.py")}:
         shutil.rmtree(GALLERY)
 
 
 def reset(gallery_conf: dict[str, Any], name: str) -> None:
-    """Before each example: it must not use what will soon be gone."""
+    """Prepare each example: it must not use features that will soon be removed."""
     warnings.filterwarnings("error", category=FutureWarning)

@@ -1,8 +1,8 @@
-"""Writes llms.txt and llms-full.txt beside the pages, for readers that are programs.
+"""Writes llms.txt and llms-full.txt next to the pages, for readers that are programs.
 
 llms.txt names each page with its first sentence and its address (https://llmstxt.org);
-llms-full.txt has the pages that are written by hand in full. The reference in it would be what
-``help()`` shows, so that it is left to llms.txt.
+llms-full.txt contains the handwritten pages in full. It omits the reference, which ``help()``
+shows and llms.txt lists.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def documents_below(environment: Any, document: str) -> Iterator[str]:
 
 def is_aside(node: nodes.Node | None) -> bool:
     """Return whether a node is in a table, a note or the like."""
-    # Docutils count what describes a name as an admonition.
+    # Docutils treats the description of a name as an admonition.
     while node is not None and (
         isinstance(node, addnodes.desc) or not isinstance(node, nodes.table | nodes.Admonition)
     ):
@@ -43,7 +43,7 @@ def is_aside(node: nodes.Node | None) -> bool:
 
 
 def first_sentence(tree: nodes.document) -> str:
-    """Return the first sentence of a page's text, of which tables, notes and bases are no part."""
+    """Return the first sentence of a page's text, without tables, notes and bases."""
     for paragraph in tree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
         if not is_aside(paragraph) and not text.startswith("Bases: "):

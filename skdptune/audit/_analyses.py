@@ -507,7 +507,7 @@ def _sequential(
             break
         is_early = last < _LEAST_SEEN * n_pairs or last == n_pairs
         if not is_early and test.is_hopeless(*past, n_pairs - last):
-            stopped = "the rest would hardly refute the claim"
+            stopped = "the remaining fits are unlikely to refute the claim"
             break
     made = len(trials)
     sides = trials.projected(*_past(trials, made))

@@ -169,7 +169,7 @@ class Setting:
         try:
             cost = profile_of(part, self.n_samples, self.n_features)
         except ValueError:
-            # A model inside another one may be told by it what it leaves open.
+            # An outer model may set values that the model inside it leaves open.
             return True
         return cost != PrivacyProfile.pure(0.0)
 

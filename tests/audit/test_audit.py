@@ -126,7 +126,7 @@ def test_fits_are_made_in_batches_until_it_is_clear() -> None:
     assert found.stopped == "the claim is refuted"
     assert found.n_trials == 2 * found.capital[-1][0] < 600
     hopeless = audited("sequential", 2000, factor=3.0)
-    assert hopeless.stopped == "the rest would hardly refute the claim"
+    assert hopeless.stopped == "the remaining fits are unlikely to refute the claim"
     assert hopeless.n_trials < 1000
 
 
