@@ -1,29 +1,35 @@
 """Run candidates on the data: the only code that fits and scores, and hides failures."""
 
-from skdptune.model_selection._running._data import Data, Door, Records
-from skdptune.model_selection._running._domain import (
+from skdptune.model_selection._running._data import (
+    Data,
+    Door,
+    RandomSplit,
+    Records,
+    disjoint_folds,
+    disjoint_partitions,
+    expected_size,
+    random_split,
+)
+from skdptune.model_selection._running._engine import (
+    N_TRIED,
+    Outcome,
+    Values,
+    check_fits,
+    check_fits_of_nothing,
+    data_independent_model,
+    fit_and_score,
+    is_failure,
+)
+from skdptune.model_selection._running._made_up import (
     PUBLIC_RULE,
     PUBLIC_VALIDATION,
     check_form,
     check_targets,
     is_search,
+    made_up_like,
     public_labels,
 )
-from skdptune.model_selection._running._engine import Outcome, Values, fit_and_score, is_failure
-from skdptune.model_selection._running._made_up import made_up_like
-from skdptune.model_selection._running._made_up_fits import (
-    N_TRIED,
-    check_fits,
-    check_fits_of_nothing,
-    data_independent_model,
-)
 from skdptune.model_selection._running._parallel import perform_all
-from skdptune.model_selection._running._partition_utilities import (
-    auto_partitions,
-    choice_noise,
-    partition_utilities,
-    permute_and_flip_cost,
-)
 from skdptune.model_selection._running._quiet import (
     Quiet,
     Streams,
@@ -31,13 +37,6 @@ from skdptune.model_selection._running._quiet import (
     generator_of,
     noise_random,
     spawned,
-)
-from skdptune.model_selection._running._random_split import (
-    RandomSplit,
-    disjoint_folds,
-    disjoint_partitions,
-    expected_size,
-    random_split,
 )
 from skdptune.model_selection._running._record_by_record import check_steps
 from skdptune.model_selection._running._run_file import RunFile
@@ -49,7 +48,11 @@ from skdptune.model_selection._running._runs import (
     Result,
     Run,
     Scoring,
+    auto_partitions,
+    choice_noise,
+    partition_utilities,
     perform_runs,
+    permute_and_flip_cost,
     results_by_metric,
 )
 from skdptune.model_selection._running._winner import WinnerMethods
