@@ -15,7 +15,6 @@ from skdptune.model_selection._cost._cost import (
     own_delta,
     untuned_model,
 )
-from skdptune.model_selection._cost._expected_gain import FEW_COLUMNS, ExpectedGain, expected_loss
 from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
     CostedCandidates,
@@ -34,6 +33,9 @@ from skdptune.model_selection._cost._fit_costs import (
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
 from skdptune.model_selection._cost._table_noise import (
+    FEW_COLUMNS,
+    ExpectedGain,
+    expected_loss,
     noise_limit,
     table_noise,
     tuning_fraction_of_table,

@@ -13,9 +13,8 @@ from skdptune.model_selection._pareto._families import (
     warn_of_one_cost,
 )
 from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
-from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan
 from skdptune.model_selection._pareto._result import ParetoResult
-from skdptune.model_selection._pareto._run import ParetoRun
+from skdptune.model_selection._pareto._run import ParetoPlan, ParetoRun, make_pareto_plan
 
 __all__ = [
     "Evaluation",
