@@ -14,14 +14,3 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     SufficientStatistics,
     squared_radius,
 )
-
-__all__ = [
-    "AdaOPSLinearRegression",
-    "AdaSSPLinearRegression",
-    "DPRidge",
-    "OPSLinearRegression",
-    "OutputPerturbationLinearRegression",
-    "PTRLinearRegression",
-    "SufficientStatistics",
-    "squared_radius",
-]

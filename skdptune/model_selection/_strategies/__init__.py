@@ -17,21 +17,3 @@ from skdptune.model_selection._strategies._threshold_rounds import (
     DoublingThresholdSession,
     ThresholdRounds,
 )
-
-__all__ = [
-    "AdaptiveSearchSession",
-    "AdaptiveTrials",
-    "BaseStrategy",
-    "Choice",
-    "Composition",
-    "DoublingThresholdSession",
-    "FullTable",
-    "NoisyMaximum",
-    "Plan",
-    "PlanRequest",
-    "RandomRuns",
-    "RunningSearch",
-    "Strategy",
-    "ThresholdRounds",
-    "run_file",
-]

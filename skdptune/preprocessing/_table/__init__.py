@@ -26,28 +26,3 @@ from skdptune.preprocessing._table._frames import (
     parse_target,
     sample_cells,
 )
-
-__all__ = [
-    "CLIPPED",
-    "FITS",
-    "MISSING",
-    "UNMATCHED",
-    "CategoryColumn",
-    "Column",
-    "DroppedColumn",
-    "NumberColumn",
-    "Outcomes",
-    "Problems",
-    "cells_of",
-    "cells_of_column",
-    "check_form",
-    "check_types",
-    "compare",
-    "describe",
-    "has_names",
-    "is_missing",
-    "misfit",
-    "parse_columns",
-    "parse_target",
-    "sample_cells",
-]
