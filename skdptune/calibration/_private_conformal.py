@@ -37,7 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._compat import number_of_features, number_of_samples, safe_indexing
 from skdptune._formatting import shown
 from skdptune._secure_random import secure_generator
-from skdptune._validation import check_integer, check_real
+from skdptune._validation import check_integer, check_share
 from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
@@ -328,18 +328,9 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """Validate the parameters, before any data are read."""
         self._checked_budget()
-        check_real(
-            self.coverage, name="coverage", lower=0.0, upper=1.0, lower_open=True, upper_open=True
-        )
+        check_share(self.coverage, name="coverage")
         if self.calibration_fraction is not None:
-            check_real(
-                self.calibration_fraction,
-                name="calibration_fraction",
-                lower=0.0,
-                upper=1.0,
-                lower_open=True,
-                upper_open=True,
-            )
+            check_share(self.calibration_fraction, name="calibration_fraction")
         self._public_size(1)
         check_seed(self.random_state)
         self._check_estimator()
