@@ -52,6 +52,13 @@ def check_real(
     return number
 
 
+def check_share(value: Any, *, name: str, hint: str = "") -> float:
+    """Return ``value`` as a float, or raise if it is not a number between 0 and 1."""
+    return check_real(
+        value, name=name, lower=0.0, upper=1.0, lower_open=True, upper_open=True, hint=hint
+    )
+
+
 def check_integer(
     value: Any,
     *,

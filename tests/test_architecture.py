@@ -15,7 +15,7 @@ import pytest
 
 from skdptune import model_selection
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients
+from skdptune.linear_model._solvers._noisy_gradient import ClippedGradients
 from skdptune.mechanisms import _noisy_gradient_plan
 from tests.structure import PACKAGE
 

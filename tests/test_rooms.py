@@ -45,10 +45,24 @@ def test_what_is_shared_has_a_user_in_another_folder() -> None:
         for imported in module.imports
         if module.package.split(".")[:2] != imported.name.split(".")[:2]
     }
-    for shared in sorted(PACKAGE.glob("*/_shared.py")):
-        name = f"skdptune.{shared.parent.name}._shared"
-        found = set(importlib.import_module(name).__all__)
-        assert not {one for one in found if f"{name}.{one}" not in used}
+    for name, module in modules.items():
+        if name.endswith("._shared"):
+            found = {imported.name.rpartition(".")[2] for imported in module.imports}
+            assert not {one for one in found if f"{name}.{one}" not in used}
+
+
+def test_what_a_room_shows_has_a_user_outside() -> None:
+    modules = our_modules()
+    for name, room in modules.items():
+        if room.is_init and name.rpartition(".")[2][0] == "_":
+            used = {
+                imported.name
+                for module in modules.values()
+                for imported in module.imports
+                if not is_within(module.package, name)
+            }
+            found = {imported.name.rpartition(".")[2] for imported in room.imports}
+            assert not {one for one in found if f"{name}.{one}" not in used}, name
 
 
 def test_modules_import_in_no_circle() -> None:

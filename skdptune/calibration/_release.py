@@ -31,7 +31,7 @@ from skdptune._compat import (
     safe_indexing,
 )
 from skdptune._formatting import shown
-from skdptune._validation import check_integer, check_real
+from skdptune._validation import check_integer, check_share
 from skdptune.accounting import PrivacyProfile, PrivacyReport, calibrate
 from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
@@ -201,9 +201,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
                 "delta must be positive, since normal noise is never pure; got 0. None stands for "
                 "that of the estimator: give another one here."
             )
-        check_real(
-            self.share, name="share", lower=0.0, upper=1.0, lower_open=True, upper_open=True
-        )
+        check_share(self.share, name="share")
 
     def _is_precise(self, scale: float, n_samples: int) -> bool:
         """Return whether there are enough records for the noise; may raise an error if not."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number
-from skdptune._validation import check_kind, check_option, check_real, check_vector
+from skdptune._validation import check_kind, check_option, check_real, check_share, check_vector
 from skdptune.accounting import (
     BoundNotApplicableError,
     PrivacyProfile,
@@ -455,14 +455,7 @@ class TuningCostDisplay:
         checked_profile(profile)
         distributions = _checked_distributions(distribution)
         if tuning_fraction is not None:
-            check_real(
-                tuning_fraction,
-                name="tuning_fraction",
-                lower=0.0,
-                upper=1.0,
-                lower_open=True,
-                upper_open=True,
-            )
+            check_share(tuning_fraction, name="tuning_fraction")
         tables = [_ways(profile, each, delta, profile, tuning_fraction) for each in distributions]
         means = [each.mean for each in distributions]
         return cls(_by_name(tables), means, delta=delta).plot(ax=ax)

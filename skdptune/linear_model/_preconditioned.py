@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from skdptune._validation import check_real
+from skdptune._validation import check_real, check_share
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._regression import SufficientStatistics, squared_radius
 from skdptune.linear_model._solvers import Design, Residuals, fit_noisy_gradient
@@ -169,9 +169,7 @@ def plan_preconditioned(
     of_step = (1.0 - _MOMENT_SHARE) / steps
     if noise_multiplier is None:
         hint = "Use solver='objective' for delta=0."
-        delta = check_real(
-            delta, name="delta", lower=0.0, lower_open=True, upper=1.0, upper_open=True, hint=hint
-        )
+        delta = check_share(delta, name="delta", hint=hint)
         epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
         noise, profile = noise_for_budget(epsilon, delta)
         step_noise = noise / math.sqrt(of_step)

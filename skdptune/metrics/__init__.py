@@ -5,11 +5,12 @@ change them by 1 if a class has few records, or by any amount. Therefore they ar
 error suggests an alternative.
 """
 
-from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer
 from skdptune.metrics._scorers import (
+    BoundedScorer,
     accuracy,
     balanced_accuracy,
     get_bounded_scorer,
+    make_bounded_scorer,
     neg_absolute_error,
     neg_brier_score,
     neg_log_loss,

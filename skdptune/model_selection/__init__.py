@@ -4,7 +4,7 @@ from skdptune.model_selection._adaptive import AdaptiveTrial
 from skdptune.model_selection._adaptive_search import DPAdaptiveSearchCV
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._doubling_threshold_search import DoublingThresholdSearchCV
-from skdptune.model_selection._dpareto_search import DParetoSearchCV
+from skdptune.model_selection._dpareto_search import DParetoSearchCV, ParetoFront
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._hold_out import HoldOut
 from skdptune.model_selection._pareto import ParetoResult
@@ -17,7 +17,6 @@ from skdptune.model_selection._strategies import (
     DoublingThresholdSession,
     FullTable,
     NoisyMaximum,
-    ParetoFront,
     RandomRuns,
     ThresholdRounds,
 )

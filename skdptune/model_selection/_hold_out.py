@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown, shown_names
-from skdptune._validation import check_kind, check_option, check_real
+from skdptune._validation import check_kind, check_option, check_share
 from skdptune.base._shared import as_table, table_shape
 from skdptune.model_selection._running import Quiet, made_up_like
 from skdptune.preprocessing._shared import (
@@ -91,9 +91,7 @@ class HoldOut:
 
     def __post_init__(self) -> None:
         """Validate the rule."""
-        check_real(
-            self.share, name="share", lower=0.0, upper=1.0, lower_open=True, upper_open=True
-        )
+        check_share(self.share, name="share")
         if not callable(self.column):
             domain = "the name or the position of a column, or a function of a table"
             check_kind(self.column, name="column", kind=str | int, domain=domain)

@@ -5,11 +5,10 @@ given as bounds or as a public schema of the whole table, or released with noise
 has `privacy_profile`, and `privacy_` after ``fit``.
 """
 
-from skdptune.preprocessing._min_max_scaler import DPMinMaxScaler
 from skdptune.preprocessing._private_pipeline import make_private_pipeline
+from skdptune.preprocessing._private_scalers import DPMinMaxScaler, DPStandardScaler
 from skdptune.preprocessing._schema import Schema
 from skdptune.preprocessing._schema_quality import SchemaQuality
-from skdptune.preprocessing._standard_scaler import DPStandardScaler
 from skdptune.preprocessing._stateless import BoundedScaler, RowNormClipper
 from skdptune.preprocessing._table_encoder import TableEncoder
 

@@ -13,18 +13,3 @@ from skdptune.preprocessing._table import (
     check_types,
     misfit,
 )
-
-__all__ = [
-    "CategoryColumn",
-    "FITS",
-    "NumberColumn",
-    "PUBLIC_SCHEMA",
-    "as_schema",
-    "bounds_per_feature",
-    "cells_of",
-    "cells_of_column",
-    "check_bounds",
-    "check_form",
-    "check_types",
-    "misfit",
-]

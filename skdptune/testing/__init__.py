@@ -1,6 +1,6 @@
 """Checks for authors of private estimators."""
 
-from skdptune.testing._check_private_estimator import check_private_estimator
+from skdptune.testing._fit_checks import check_private_estimator
 from skdptune.testing._replay_neighbours import replay_neighbours
 from skdptune.testing._replay_result import NeighbourReplay
 

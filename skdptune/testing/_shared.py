@@ -1,9 +1,3 @@
 """Names of this folder that other folders use, in addition to its public ones."""
 
 from skdptune.testing._published import global_generators, published, with_public_size
-
-__all__ = [
-    "global_generators",
-    "published",
-    "with_public_size",
-]

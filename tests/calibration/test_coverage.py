@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from scipy.special import lambertw
 
-from skdptune.calibration._coverage import (
+from skdptune.calibration._private_conformal import (
     expected_loss,
     grid_steps,
     held_out_fraction,

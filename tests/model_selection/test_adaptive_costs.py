@@ -22,9 +22,12 @@ from sklearn.pipeline import make_pipeline
 from skdptune.accounting import BudgetExceededError, PrivacyProfile, search_on_split, with_failure
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
-from skdptune.model_selection._adaptive._allowance import MOST_TIMES, RUNGS, WHOLE, Allowance
-from skdptune.model_selection._adaptive._races import (
+from skdptune.model_selection._adaptive import (
+    MOST_TIMES,
+    RUNGS,
     STARTS,
+    WHOLE,
+    Allowance,
     Bracket,
     Race,
     Races,

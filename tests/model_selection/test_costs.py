@@ -24,7 +24,7 @@ from skdptune.model_selection._cost._table_noise import (
     table_noise,
     tuning_fraction_of_table,
 )
-from skdptune.model_selection._running._random_split import (
+from skdptune.model_selection._running._data import (
     disjoint_folds,
     disjoint_partitions,
     expected_size,

@@ -34,7 +34,7 @@ from skdptune.model_selection import (
     RandomRuns,
 )
 from skdptune.model_selection._cost._layout import make_layout
-from skdptune.model_selection._running._random_split import random_split
+from skdptune.model_selection._running._data import random_split
 from skdptune.preprocessing import make_private_pipeline
 from skdptune.testing import replay_neighbours
 from tests.model_selection.learners import Scripted, table

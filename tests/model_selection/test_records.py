@@ -30,9 +30,8 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running._data import Data, Door
-from skdptune.model_selection._running._domain import check_targets, public_labels
-from skdptune.model_selection._running._made_up import made_up_like
-from skdptune.model_selection._running._made_up_fits import check_fits, data_independent_model
+from skdptune.model_selection._running._engine import check_fits, data_independent_model
+from skdptune.model_selection._running._made_up import check_targets, made_up_like, public_labels
 from skdptune.model_selection._running._record_by_record import (
     ProperRecords,
     RecordByRecord,

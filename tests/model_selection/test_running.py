@@ -23,11 +23,6 @@ from skdptune.model_selection._running._engine import (
     fit_and_score,
     is_failure,
 )
-from skdptune.model_selection._running._partition_utilities import (
-    auto_partitions,
-    choice_noise,
-    partition_utilities,
-)
 from skdptune.model_selection._running._quiet import Quiet, Streams, generator_of, spawned
 from skdptune.model_selection._running._runs import (
     ONE_FIT,
@@ -35,6 +30,9 @@ from skdptune.model_selection._running._runs import (
     Result,
     Run,
     Scoring,
+    auto_partitions,
+    choice_noise,
+    partition_utilities,
     perform,
     perform_runs,
     results_of,

@@ -29,10 +29,10 @@ from skdptune.model_selection import (
     DPAdaptiveSearchCV,
     DParetoSearchCV,
     ParetoFront,
+    _adaptive,
     _study,
 )
-from skdptune.model_selection._adaptive import _studies
-from skdptune.model_selection._adaptive._studies import (
+from skdptune.model_selection._adaptive import (
     PRUNERS,
     SAMPLERS,
     check_pruner,
@@ -573,7 +573,7 @@ def test_names_are_samplers_and_pruners() -> None:
 @pytest.mark.parametrize("has_torch", [False, True])
 def test_default_needs_no_torch(has_torch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     found = "torch" if has_torch else None
-    monkeypatch.setattr(_studies, "find_spec", lambda name: found)
+    monkeypatch.setattr(_adaptive, "find_spec", lambda name: found)
     expected = optuna.samplers.GPSampler if has_torch else optuna.samplers.TPESampler
     assert type(make_sampler("auto", 20, 0, 1)) is expected
     # A process passes over trials that were pruned.

@@ -10,7 +10,7 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.preprocessing import DPMinMaxScaler
-from skdptune.preprocessing import _min_max_scaler as module
+from skdptune.preprocessing import _private_scalers as module
 from tests.preprocessing import conventions
 
 BOUNDS = (-3.0, 3.0)

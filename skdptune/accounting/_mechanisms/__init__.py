@@ -9,7 +9,6 @@ from skdptune.accounting._mechanisms._posterior_sample import (
     covered_squared_residual,
     largest_squared_residual,
     posterior_sample,
-    posterior_sample_deltas,
     printed_posterior_epsilon,
 )
 from skdptune.accounting._mechanisms._random_allocation import random_allocation
@@ -28,7 +27,6 @@ __all__ = [
     "largest_squared_residual",
     "permute_and_flip",
     "posterior_sample",
-    "posterior_sample_deltas",
     "printed_posterior_epsilon",
     "random_allocation",
     "report_noisy_max",

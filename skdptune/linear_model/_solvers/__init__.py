@@ -1,18 +1,21 @@
 """Solvers of private linear classification: their minimisation or descent, and their noise."""
 
-from skdptune.linear_model._solvers._clipped_gradients import (
-    Residuals,
-    margin_residuals,
-    softmax_residuals,
+from skdptune.linear_model._solvers._design import (
+    Design,
+    add_noise,
+    additive_noise,
+    noise_generator,
+    row_norm,
 )
-from skdptune.linear_model._solvers._design import Design, row_norm
-from skdptune.linear_model._solvers._noise import add_noise, additive_noise, noise_generator
 from skdptune.linear_model._solvers._noisy_gradient import (
     OPTIMIZERS,
     SGD_LEARNING_RATE,
+    Residuals,
     default_learning_rate,
     fit_noisy_gradient,
     initial_weights,
+    margin_residuals,
+    softmax_residuals,
 )
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective
 from skdptune.linear_model._solvers._output import (
@@ -29,31 +32,3 @@ from skdptune.linear_model._solvers._public_problem import (
     huber_hinge,
     largest_subset_size,
 )
-
-__all__ = [
-    "Design",
-    "LOGISTIC",
-    "MarginLoss",
-    "OPTIMIZERS",
-    "PERMUTATION_ASSUMPTION",
-    "PublicProblem",
-    "Residuals",
-    "SGD_LEARNING_RATE",
-    "add_noise",
-    "additive_noise",
-    "default_learning_rate",
-    "fit_noisy_gradient",
-    "fit_objective",
-    "fit_output",
-    "fit_permutation",
-    "huber_hinge",
-    "initial_weights",
-    "largest_subset_size",
-    "margin_residuals",
-    "noise_generator",
-    "plan_objective",
-    "plan_output",
-    "plan_permutation",
-    "row_norm",
-    "softmax_residuals",
-]

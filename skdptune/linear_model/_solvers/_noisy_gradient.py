@@ -3,20 +3,340 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdptune._progress import Progress
 from skdptune._validation import check_option, check_real
-from skdptune.linear_model._solvers._clipped_gradients import (
-    ClippedGradients,
-    Coordinates,
-    Residuals,
-)
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms._shared import NoisyGradientPlan, NormalNoise
+from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
+
+# Sums of clipped per-record gradients of linear models, without the per-record gradients --------
+# `Coordinates` are the coordinates of a descent: a public linear map takes them to the weights.
+
+# Rows are gathered into a buffer that stays in a processor's cache between its two products.
+_BUFFER_BYTES = 1 << 20
+_LEAST_ROWS = 64
+
+Residuals = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def margin_residuals(derivative: Callable[[np.ndarray], np.ndarray]) -> Residuals:
+    """Return the residuals of a loss of the margin, from the loss's derivative.
+
+    The targets are signs, of shape (n,) for one output and (n, k) for one output against the rest
+    each: ``d loss(sign * decision) / d decision = sign * loss'(sign * decision)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hinge = margin_residuals(lambda margins: np.where(margins < 1, -1.0, 0.0))
+    >>> hinge(np.array([[0.5], [2.0], [0.5]]), np.array([1, 1, -1])).ravel().tolist()
+    [-1.0, 0.0, 1.0]
+    """
+
+    def residuals(decision: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        signs = signs.reshape(decision.shape)
+        return signs * derivative(signs * decision)
+
+    return residuals
+
+
+def softmax_residuals(decision: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the residuals of multinomial logistic loss, for labels 0, ..., k - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> softmax_residuals(np.zeros((1, 2)), np.array([1])).tolist()
+    [[0.5, -0.5]]
+    """
+    result = np.exp(decision - decision.max(axis=1, keepdims=True))
+    result /= result.sum(axis=1, keepdims=True)
+    result[np.arange(labels.size), labels] -= 1.0
+    return result
+
+
+class ClippedGradients:
+    """Sums of a batch's gradients, each of which is clipped to a norm.
+
+    Parameters
+    ----------
+    design : Design
+        The rows ``z``. Their weights, if there are any, multiply clipped gradients. If gradients
+        were weighted before clipping, weights would have no effect when most gradients are longer
+        than the norm.
+    targets : ndarray of shape (n_samples, ...)
+        Second argument of `residuals_of`.
+    residuals_of : callable
+        From decisions (b, k) and targets of a batch to residuals ``r`` (b, k), the derivatives of
+        each record's loss by its decisions.
+    max_grad_norm : float
+        The norm to which the gradient of each record is clipped.
+    squared_norms : ndarray of shape (n_samples,), optional
+        Squared norm of each row in the coordinates in which gradients are measured; by default
+        that of the row itself.
+
+    Notes
+    -----
+    Theorem M5.
+
+    The gradient of a record is the outer product of its row and its residuals, whose norm is
+    ``|z| |r|``: the clipping factor is known before any gradient is formed (Goodfellow 2015,
+    arXiv:1510.01799), and the sum is one matrix product with the residuals scaled.
+
+    A record whose residuals are NaN, or several and not all finite, counts as a gradient of
+    zero: the bound on its influence must not depend on the absence of overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> design = Design.clipped(np.array([[3.0, 4.0], [0.0, 1.0]]), norm=5.0, intercept=False)
+    >>> sums = ClippedGradients(design, np.zeros(2), lambda m, t: m - t[:, None] - 1.0, 1.0)
+    >>> sums(np.zeros((2, 1)), slice(None)).ravel().round(12).tolist()
+    [-0.6, -1.8]
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        targets: np.ndarray,
+        residuals_of: Residuals,
+        max_grad_norm: float,
+        squared_norms: np.ndarray | None = None,
+    ) -> None:
+        self._design = design
+        self._squared_norms = design.squared_norms if squared_norms is None else squared_norms
+        self._targets = np.asarray(targets)
+        self._residuals_of = residuals_of
+        # The products have the precision of the rows: a mixed product would copy the rows.
+        dtype = design.rows.dtype
+        self._precision = np.finfo(dtype if dtype.kind == "f" else np.float64)
+        # The residuals' norm beyond which a record's gradient is clipped.
+        self._longest = self._longest_residuals(max_grad_norm)[:, None]
+        self._has_huge_rows = self._largest_denormal() > 1e-9 * max_grad_norm
+        self._weights = None if design.weights is None else design.weights[:, None]
+        # Multiplying by ones would change nothing, and takes a tenth of a step.
+        self._scale = None if (design.scale == 1.0).all() else design.scale[:, None]
+        self._n_features = design.rows.shape[1]
+        self._is_sparse = sparse.issparse(design.rows)
+        row_bytes = max(1, design.rows.shape[1] * design.rows.dtype.itemsize)
+        self._rows_at_once = max(_LEAST_ROWS, _BUFFER_BYTES // row_bytes)
+        self._buffer = self._make_buffer()
+
+    def _longest_residuals(self, max_grad_norm: float) -> np.ndarray:
+        """Return for each record the norm of residuals beyond which its gradient is clipped."""
+        norms = np.sqrt(np.maximum(self._squared_norms, 1e-300))
+        # It must also be finite for rows near zero, in the precision of the products.
+        return np.minimum(max_grad_norm / norms, 0.25 * float(self._precision.max))
+
+    def _largest_denormal(self) -> float:
+        """Return the norm of the longest row's gradient at the smallest normal residual."""
+        design = self._design
+        squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
+        lengths = np.sqrt(squares) / design.scale
+        return float(self._precision.tiny) * float(np.max(lengths, initial=0.0))
+
+    def _make_buffer(self) -> np.ndarray | None:
+        """Return space for a gathered chunk; None if ``take`` would copy all the data first."""
+        rows = self._design.rows
+        if self._is_sparse or not rows.flags.c_contiguous:
+            return None
+        # Only indices are gathered, never slices, and their number is at most that of the rows.
+        size = min(self._rows_at_once, rows.shape[0])
+        return np.empty((size, rows.shape[1]), dtype=rows.dtype)
+
+    def __call__(self, weights: np.ndarray, batch: Batch) -> np.ndarray:
+        """Return the sum over a batch, float64 of the shape of the weights (width, n_outputs)."""
+        total = np.zeros(weights.shape)
+        features = weights[: self._n_features].astype(self._precision.dtype)
+        for chunk in self._chunks(batch):
+            rows = self._gather(chunk)
+            decision = (rows @ features).astype(np.float64, copy=False)
+            if self._scale is not None:
+                scale = _selected(self._scale, chunk)
+                decision *= scale
+            if self._design.intercept:
+                decision += weights[-1]
+            residuals, sums = self._clipped(decision, chunk)
+            if self._design.intercept:
+                total[-1] += sums
+            if self._scale is not None:
+                residuals *= scale
+            if self._has_huge_rows:
+                # Denormal numbers have few digits: after rounding they could exceed the bound.
+                residuals[np.abs(residuals) < self._precision.tiny] = 0.0
+            total[: self._n_features] += rows.T @ residuals.astype(features.dtype, copy=False)
+        return total
+
+    def _clipped(self, decision: np.ndarray, chunk: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Return a chunk's residuals, scaled so that gradients respect the norm, and their sum."""
+        residuals = self._residuals_of(decision, _selected(self._targets, chunk))
+        residuals = np.array(residuals, dtype=np.float64).reshape(decision.shape)
+        longest = _selected(self._longest, chunk)
+        if decision.shape[1] == 1:
+            np.minimum(residuals, longest, out=residuals)
+            np.maximum(residuals, -longest, out=residuals)
+        else:
+            norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))[:, None]
+            residuals *= np.minimum(1.0, longest / np.maximum(norms, 1e-300))
+        if self._weights is not None:
+            residuals *= _selected(self._weights, chunk)
+        sums = np.add.reduce(residuals, axis=0)
+        if not math.isfinite(sums[0] if sums.size == 1 else np.add.reduce(sums)):
+            residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
+            sums = np.add.reduce(residuals, axis=0)
+        return residuals, sums
+
+    def _chunks(self, batch: Batch) -> list[Batch]:
+        size = self._rows_at_once
+        if isinstance(batch, slice):
+            n_samples = self._design.n_samples
+            starts = range(0, n_samples, size)
+            return [slice(start, min(start + size, n_samples)) for start in starts]
+        if batch.size <= size:
+            return [batch]
+        return [batch[start : start + size] for start in range(0, batch.size, size)]
+
+    def _gather(self, chunk: Batch) -> np.ndarray:
+        rows = self._design.rows
+        if self._buffer is None or isinstance(chunk, slice):
+            return rows[chunk]
+        # All indices are in range; mode="clip" avoids the copy that checking them would make.
+        return rows.take(chunk, axis=0, out=self._buffer[: chunk.size], mode="clip")
+
+
+def _selected(values: np.ndarray, chunk: Batch) -> np.ndarray:
+    """Return some of the values; ``take`` has half the overhead of an index."""
+    return values[chunk] if isinstance(chunk, slice) else values.take(chunk, axis=0)
+
+
+# More than the change of a norm by rounding.
+_ROUNDING = 1.0 + 1e-9
+# Numbers of dense rows that are in memory at once.
+_NUMBERS_AT_ONCE = 1 << 21
+
+
+class Coordinates:
+    """The map from a descent's coordinates to weights, and its effect on gradients and norms.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (width,) or (width, width), or None
+        Matrix ``A``, or its diagonal: ``weights = A coordinates``. None means the identity.
+    design : Design
+        Rows ``z``.
+    shrinkage : ndarray of shape (width, 1)
+        Weights ``s`` of ``sum(s * weights**2) / 2``, times the length of a step.
+
+    Attributes
+    ----------
+    squared_norms : ndarray of shape (n_samples,) or None
+        Squared norms of the rows ``A' z``, slightly more rather than less; infinite if they
+        overflow. None means those of the design.
+
+    Notes
+    -----
+    Theorem M5, Theorem M7.
+
+    The loss of a record depends on ``z . A v``. Its gradient by ``v`` is therefore ``A'`` times
+    the one by the weights, and has norm ``|A' z| |r|`` for residuals ``r``.
+
+    Examples
+    --------
+    >>> design = Design.clipped(np.array([[3.0, 4.0]]), norm=9.0, intercept=False)
+    >>> coordinates = Coordinates(np.array([2.0, 1.0]), design, np.zeros((2, 1)))
+    >>> coordinates.squared_norms.round(6).tolist()
+    [52.0]
+    >>> coordinates.weights(np.ones((2, 1))).tolist()
+    [[2.0], [1.0]]
+    """
+
+    def __init__(self, basis: np.ndarray | None, design: Design, shrinkage: np.ndarray) -> None:
+        self._basis = None if basis is None else _checked_basis(basis, design.width)
+        self._shrinkage = shrinkage
+        self.squared_norms = None
+        if self._basis is not None:
+            pieces = _pieces(design, self._basis.ndim == 2)
+            squares = [np.zeros(0), *(self._squares(*piece) for piece in pieces)]
+            found = np.concatenate(squares) * _ROUNDING
+            # Infinite in place of NaN: a row whose norm overflows changes nothing.
+            self.squared_norms = np.where(np.isnan(found), np.inf, found)
+
+    def weights(self, point: np.ndarray) -> np.ndarray:
+        """Return the weights of coordinates of shape (width, n_outputs)."""
+        if self._basis is None:
+            return point
+        if self._basis.ndim == 1:
+            return self._basis[:, None] * point
+        return self._basis @ point
+
+    def of(self, weights: np.ndarray) -> np.ndarray:
+        """Return the coordinates of weights."""
+        if self._basis is None or not weights.any():
+            return weights
+        if self._basis.ndim == 1:
+            return weights / self._basis[:, None]
+        return np.linalg.solve(self._basis, weights)
+
+    def gradient(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient by coordinates, given that by weights."""
+        if self._basis is None:
+            return gradient
+        if self._basis.ndim == 1:
+            return self._basis[:, None] * gradient
+        return self._basis.T @ gradient
+
+    def shrunk(self, point: np.ndarray) -> np.ndarray:
+        """Return the coordinates that minimise half the squared distance plus the shrinkage."""
+        return self._shrinker * point if self._shrinker.shape[1] == 1 else self._shrinker @ point
+
+    @cached_property
+    def _shrinker(self) -> np.ndarray:
+        assert self._basis is not None
+        if self._basis.ndim == 1:
+            return 1.0 / (1.0 + self._shrinkage * self._basis[:, None] ** 2)
+        squares = self._basis.T @ (self._shrinkage * self._basis)
+        return np.linalg.inv(np.eye(len(squares)) + squares)
+
+    def _squares(self, rows: Any, scale: np.ndarray, last: float) -> np.ndarray:
+        """Return the squared norms of rows that will be scaled and end with a constant."""
+        basis, width = self._basis, rows.shape[1]
+        assert basis is not None
+        with np.errstate(all="ignore"):
+            if basis.ndim == 1:
+                squares = rows.multiply(rows) if sparse.issparse(rows) else rows * rows
+                squares = np.asarray(squares @ basis[:width] ** 2) * scale**2
+                return squares + last * float((basis[width:] ** 2).sum())
+            moved = (rows @ basis[:width]) * scale[:, None] + last * basis[width:].sum(axis=0)
+            return np.einsum("ij,ij->i", moved, moved)
+
+
+def _pieces(design: Design, dense: bool) -> Iterator[tuple[Any, np.ndarray, float]]:
+    """Iterate over pieces of the rows as float64, their scales, and the constant that follows."""
+    size = max(1, _NUMBERS_AT_ONCE // design.width)
+    if not dense and sparse.issparse(design.rows):
+        size = max(1, design.n_samples)
+    for start in range(0, design.n_samples, size):
+        part = slice(start, start + size)
+        rows = design.rows[part]
+        if dense and sparse.issparse(rows):
+            rows = rows.toarray()
+        yield rows.astype(np.float64, copy=False), design.scale[part], float(design.intercept)
+
+
+def _checked_basis(basis: np.ndarray, width: int) -> np.ndarray:
+    basis = np.asarray(basis, dtype=np.float64)
+    if basis.shape not in ((width,), (width, width)):
+        raise ValueError(
+            f"basis must be of shape ({width},) or ({width}, {width}); got shape {basis.shape}."
+        )
+    return basis
+
 
 OPTIMIZERS = ("sgd", "adam")
 SGD_LEARNING_RATE = 2.0

@@ -36,10 +36,10 @@ from scipy import special
 
 from skdptune.accounting import PrivacyProfile, calibrate
 from skdptune.accounting._shared import gaussian_delta
-from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._noise import (
+from skdptune.linear_model._solvers._design import (
     LARGEST_NOISE_MULTIPLIER,
     LEAST_NOISE_MULTIPLIER,
+    Design,
     add_noise,
     check_budget,
     draw_linear_term,

@@ -34,8 +34,8 @@ import numpy as np
 
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._noise import (
+from skdptune.linear_model._solvers._design import (
+    Design,
     add_noise,
     additive_noise,
     check_budget,

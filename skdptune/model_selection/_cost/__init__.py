@@ -15,7 +15,6 @@ from skdptune.model_selection._cost._cost import (
     own_delta,
     untuned_model,
 )
-from skdptune.model_selection._cost._expected_gain import FEW_COLUMNS, ExpectedGain, expected_loss
 from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
     CostedCandidates,
@@ -34,45 +33,10 @@ from skdptune.model_selection._cost._fit_costs import (
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
 from skdptune.model_selection._cost._table_noise import (
+    FEW_COLUMNS,
+    ExpectedGain,
+    expected_loss,
     noise_limit,
     table_noise,
     tuning_fraction_of_table,
 )
-
-__all__ = [
-    "BudgetSetting",
-    "NoiseSetting",
-    "CurveSetting",
-    "DEFAULT_SHARE",
-    "FEW_COLUMNS",
-    "NO_NOISE",
-    "Candidates",
-    "Cost",
-    "CostModel",
-    "CostedCandidates",
-    "ExpectedGain",
-    "FitCosts",
-    "FitSetting",
-    "FitSize",
-    "Layout",
-    "PlanRow",
-    "ScoreNoise",
-    "SearchPlan",
-    "as_budget",
-    "copied",
-    "expected_loss",
-    "holds_step",
-    "is_finite",
-    "labels_set_the_cost",
-    "make_layout",
-    "make_pure",
-    "neighbours_replace",
-    "noise_limit",
-    "own_delta",
-    "plan_cache",
-    "plan_key",
-    "split_of",
-    "table_noise",
-    "tuning_fraction_of_table",
-    "untuned_model",
-]

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 )
 
 from skdptune._formatting import shown
-from skdptune._validation import check_integer, check_option, check_real
+from skdptune._validation import check_integer, check_option, check_real, check_share
 from skdptune.accounting._shared import VARIANTS
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._hold_out import HoldOut
@@ -274,9 +274,7 @@ def split_of(cv: Any) -> tuple[float, int]:
         )
     if isinstance(cv, int) or cv >= 2.0:
         return 0.0, check_integer(cv, name="cv", lower=2, hint=hint)
-    return check_real(
-        cv, name="cv", lower=0.0, upper=1.0, lower_open=True, upper_open=True, hint=hint
-    ), 0
+    return check_share(cv, name="cv", hint=hint), 0
 
 
 def _split_of_splitter(cv: Any, hint: str) -> tuple[float, int]:

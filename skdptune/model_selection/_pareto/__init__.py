@@ -13,26 +13,5 @@ from skdptune.model_selection._pareto._families import (
     warn_of_one_cost,
 )
 from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
-from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan
 from skdptune.model_selection._pareto._result import ParetoResult
-from skdptune.model_selection._pareto._run import ParetoRun
-
-__all__ = [
-    "Evaluation",
-    "Families",
-    "ParetoOptimizer",
-    "ParetoPlan",
-    "ParetoResult",
-    "ParetoRun",
-    "Record",
-    "ThirdObjective",
-    "check_pareto_parameters",
-    "check_picklable",
-    "check_target",
-    "check_third_objective",
-    "make_pareto_plan",
-    "third_objective_of",
-    "warn_of_failures",
-    "warn_of_few",
-    "warn_of_one_cost",
-]
+from skdptune.model_selection._pareto._run import ParetoPlan, ParetoRun, make_pareto_plan

@@ -34,8 +34,7 @@ from skdptune.model_selection._space import SearchSpace
 from skdptune.model_selection._study import check_sampler
 
 if TYPE_CHECKING:
-    from skdptune.model_selection._dpareto_search import DParetoSearchCV
-    from skdptune.model_selection._strategies import ParetoFront
+    from skdptune.model_selection._dpareto_search import DParetoSearchCV, ParetoFront
 
 
 # Name of the parameter that selects the family.

@@ -41,8 +41,11 @@ from skdptune.base._shared import (
     zeroed,
 )
 from skdptune.ledger import LedgerError
-from skdptune.model_selection._running._domain import check_not_pairwise
-from skdptune.model_selection._running._made_up import made_up_like, made_up_sizes
+from skdptune.model_selection._running._made_up import (
+    check_not_pairwise,
+    made_up_like,
+    made_up_sizes,
+)
 from skdptune.model_selection._running._quiet import Quiet
 
 _KEYWORDS = (None, "passthrough", "drop")

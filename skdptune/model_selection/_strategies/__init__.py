@@ -3,7 +3,6 @@
 from skdptune.model_selection._strategies._adaptive_session import AdaptiveSearchSession
 from skdptune.model_selection._strategies._adaptive_trials import AdaptiveTrials
 from skdptune.model_selection._strategies._full_table import Composition, FullTable
-from skdptune.model_selection._strategies._pareto_front import ParetoFront
 from skdptune.model_selection._strategies._partitions import NoisyMaximum
 from skdptune.model_selection._strategies._random_runs import RandomRuns
 from skdptune.model_selection._strategies._running_search import RunningSearch, run_file
@@ -18,22 +17,3 @@ from skdptune.model_selection._strategies._threshold_rounds import (
     DoublingThresholdSession,
     ThresholdRounds,
 )
-
-__all__ = [
-    "AdaptiveSearchSession",
-    "AdaptiveTrials",
-    "BaseStrategy",
-    "Choice",
-    "Composition",
-    "DoublingThresholdSession",
-    "FullTable",
-    "NoisyMaximum",
-    "ParetoFront",
-    "Plan",
-    "PlanRequest",
-    "RandomRuns",
-    "RunningSearch",
-    "Strategy",
-    "ThresholdRounds",
-    "run_file",
-]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
-from skdptune._validation import check_flag, check_option, check_real
+from skdptune._validation import check_flag, check_option, check_real, check_share
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
 from skdptune.model_selection._choosing import (
     TableChoice,
@@ -349,14 +349,7 @@ class FullTable(ScoreTable):
         if isinstance(self.tuning_fraction, str):
             check_option(self.tuning_fraction, name="tuning_fraction", options=("auto",))
         elif self.tuning_fraction is not None:
-            check_real(
-                self.tuning_fraction,
-                name="tuning_fraction",
-                lower=0.0,
-                upper=1.0,
-                lower_open=True,
-                upper_open=True,
-            )
+            check_share(self.tuning_fraction, name="tuning_fraction")
 
     # Candidates -------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
-from skdptune._validation import check_flag, check_integer, check_option, check_real
+from skdptune._validation import check_flag, check_integer, check_option, check_real, check_share
 from skdptune.accounting import (
     Binomial,
     Geometric,
@@ -440,9 +440,7 @@ def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
             f"at_least must be (number of runs, probability); got {shown(at_least)}."
         ) from None
     check_integer(count, name="at_least[0]", lower=1)
-    return count, check_real(
-        chance, name="at_least[1]", lower=0.0, upper=1.0, lower_open=True, upper_open=True
-    )
+    return count, check_share(chance, name="at_least[1]")
 
 
 def _distribution_of_chance(

@@ -13,6 +13,7 @@ from skdptune.preprocessing._table._columns import (
     is_missing,
 )
 from skdptune.preprocessing._table._frames import (
+    Problems,
     cells_of,
     cells_of_column,
     check_form,
@@ -21,31 +22,7 @@ from skdptune.preprocessing._table._frames import (
     describe,
     has_names,
     misfit,
+    parse_columns,
+    parse_target,
     sample_cells,
 )
-from skdptune.preprocessing._table._parsing import Problems, parse_columns, parse_target
-
-__all__ = [
-    "CLIPPED",
-    "FITS",
-    "MISSING",
-    "UNMATCHED",
-    "CategoryColumn",
-    "Column",
-    "DroppedColumn",
-    "NumberColumn",
-    "Outcomes",
-    "Problems",
-    "cells_of",
-    "cells_of_column",
-    "check_form",
-    "check_types",
-    "compare",
-    "describe",
-    "has_names",
-    "is_missing",
-    "misfit",
-    "parse_columns",
-    "parse_target",
-    "sample_cells",
-]

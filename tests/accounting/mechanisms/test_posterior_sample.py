@@ -12,10 +12,10 @@ from skdptune.accounting import (
     posterior_sample,
     printed_posterior_epsilon,
 )
-from skdptune.accounting._mechanisms import posterior_sample_deltas
 from skdptune.accounting._mechanisms._posterior_sample import (
     _inverse_of_ratio,
     hockey_stick,
+    posterior_sample_deltas,
     turning_slope,
 )
 

@@ -13,7 +13,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.audit import one_run_audit
 from skdptune.base import register_profile
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
-from skdptune.linear_model._solvers import _clipped_gradients
+from skdptune.linear_model._solvers import _noisy_gradient
 from tests.testing.public_estimators import HAS_NETS
 
 SVC = DPLinearSVC(solver="sgd", epsilon=4.0, classes=[0, 1], epochs=5)
@@ -61,7 +61,7 @@ def test_gradients_that_are_clipped_too_late_are_found(monkeypatch):
     settings = {"canaries": far, "delta": 1e-5, "random_state": 0}
     honest = one_run_audit(model, X, np.arange(300) % 2, **settings)
     assert not honest.is_refuted
-    right = _clipped_gradients.ClippedGradients._clipped
+    right = _noisy_gradient.ClippedGradients._clipped
 
     def late(self, decision, chunk):
         longest = self._longest
@@ -71,7 +71,7 @@ def test_gradients_that_are_clipped_too_late_are_found(monkeypatch):
         finally:
             self._longest = longest
 
-    monkeypatch.setattr(_clipped_gradients.ClippedGradients, "_clipped", late)
+    monkeypatch.setattr(_noisy_gradient.ClippedGradients, "_clipped", late)
     assert one_run_audit(model, X, np.arange(300) % 2, **settings).is_refuted
 
 

@@ -10,17 +10,15 @@ from scipy import sparse, stats
 from scipy.special import expit
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._solvers import _clipped_gradients
-from skdptune.linear_model._solvers._clipped_gradients import (
-    ClippedGradients,
-    Coordinates,
-    margin_residuals,
-    softmax_residuals,
-)
+from skdptune.linear_model._solvers import _noisy_gradient
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noisy_gradient import (
+    ClippedGradients,
+    Coordinates,
     default_learning_rate,
     fit_noisy_gradient,
+    margin_residuals,
+    softmax_residuals,
 )
 from skdptune.mechanisms._shared import grid_of, plan_noisy_gradient
 
@@ -73,8 +71,8 @@ def test_sum_equals_a_loop_over_records(n_outputs, kind, intercept):
 def test_chunks_add_up(monkeypatch, kind):
     rows, design, targets, weights = problem(4, kind)
     whole = ClippedGradients(design, targets, logistic, LIMIT)
-    monkeypatch.setattr(_clipped_gradients, "_LEAST_ROWS", 7)
-    monkeypatch.setattr(_clipped_gradients, "_BUFFER_BYTES", 1)
+    monkeypatch.setattr(_noisy_gradient, "_LEAST_ROWS", 7)
+    monkeypatch.setattr(_noisy_gradient, "_BUFFER_BYTES", 1)
     chunked = ClippedGradients(design, targets, logistic, LIMIT)
     for batch in (np.arange(0, 50, 2), np.arange(7), slice(None)):
         np.testing.assert_allclose(chunked(weights, batch), whole(weights, batch), atol=1e-13)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._noise import draw_linear_term
+from skdptune.linear_model._solvers._design import Design, draw_linear_term
 from skdptune.linear_model._solvers._objective import (
     fit_objective,
     objective_curves,

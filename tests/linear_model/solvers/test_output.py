@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from skdptune.linear_model._solvers import _noise, _output
-from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._noise import (
+from skdptune.linear_model._solvers import _design, _output
+from skdptune.linear_model._solvers._design import (
+    Design,
     add_noise,
     additive_noise,
     draw_linear_term,
@@ -335,7 +335,7 @@ def test_noise_is_on_the_grid_that_its_plan_states(is_pure):
 def test_linear_terms_are_near_noise_in_real_numbers(is_pure, width, monkeypatch):
     # Theorem M2: the same draws on a finer grid are the same real numbers, rounded less.
     rough = draw_linear_term(width, 2.0, is_pure, np.random.default_rng(2))
-    monkeypatch.setattr(_noise, "_FINE_BITS", 60)
+    monkeypatch.setattr(_design, "_FINE_BITS", 60)
     fine = draw_linear_term(width, 2.0, is_pure, np.random.default_rng(2))
     least = linear_term_error(width, 2.0, is_pure)
     monkeypatch.undo()

@@ -12,10 +12,10 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.metrics import accuracy, neg_brier_score
 from skdptune.model_selection._cost import ScoreNoise, make_layout
 from skdptune.model_selection._pareto._families import Families, ThirdObjective
-from skdptune.model_selection._pareto._plan import ParameterCosts
 from skdptune.model_selection._pareto._run import (
     ExactEvaluator,
     NoisyEvaluator,
+    ParameterCosts,
     score_of_all,
     unit_utility,
 )

@@ -17,7 +17,7 @@ from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection import DParetoSearchCV
 from skdptune.model_selection._cost import make_layout
 from skdptune.model_selection._pareto._families import FAMILY, Families
-from skdptune.model_selection._pareto._plan import ParameterCosts, ProposalFilter, moments_epsilon
+from skdptune.model_selection._pareto._run import ParameterCosts, ProposalFilter, moments_epsilon
 from tests.flat import flat
 from tests.model_selection.learners import Centroids, Scripted
 
