@@ -24,6 +24,7 @@ from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoos
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPRandomSearchCV
+from skdptune.preprocessing import Schema, make_private_pipeline
 
 Settings = dict[str, Any]
 OPACUS_EPOCHS, OPACUS_BATCHES, HIDDEN = 10, 10, 32
@@ -79,6 +80,24 @@ def own_model(task: Task, epsilon: float | None, **settings: Any) -> Any:
 def default(task: Task) -> float:
     """Score the untuned default."""
     return task.score(own_model(task, task.epsilon))
+
+
+def one_call(task: Task, family: str = "auto") -> float:
+    """Score the model that `make_private_pipeline` makes of a schema alone."""
+    fold, rows = task.fold, (task.fold.X, task.fold.X_test)
+    rows, schema = (rows, fold.schema(task.regression)) if fold.tables is None else (
+        fold.tables,
+        Schema.from_dict({**SCHEMA.to_dict(), "target": {"categories": task.labels.tolist()}}),
+    )
+    model = make_private_pipeline(
+        "auto",
+        schema,
+        epsilon=task.epsilon,
+        delta=task.delta,
+        family=family,
+        random_state=task.seed,
+    )
+    return task.score_of(model.fit(rows[0], fold.y).predict(rows[1]))
 
 
 def default_search(task: Task) -> float:
@@ -309,6 +328,7 @@ class Method:
 METHODS = (
     Method("default", default),
     Method("search", default_search),
+    Method("one call", one_call),
     Method("own settings", own_setting, own_settings),
     Method("other solvers", other_solver, other_solvers, cells=1e6, most=500.0),
     Method("DP-EBM", boosting, cells=2e5, most=40.0),
