@@ -202,7 +202,9 @@ def print_table(records: list[dict[str, Any]], names: list[str], epsilons: list[
         for method in METHODS:
             shown = [means.get((name, each), {}).get(method) for each in epsilons]
             cells.append(" ".join("" if one is None else f"{one:.1f}" for one in shown))
-        behind = [regret(means[name, each], "one call") for each in epsilons if (name, each) in means]
+        behind = [
+            regret(means[name, each], "one call") for each in epsilons if (name, each) in means
+        ]
         cells.append(" ".join(f"{one:.1f}" for one in behind))
         label = ("*judges:* " if LOADS[name][1] else "") + name
         label += ", R²" if LOADS[name][2] else ""
@@ -211,7 +213,9 @@ def print_table(records: list[dict[str, Any]], names: list[str], epsilons: list[
     for judges in (True, False):
         for epsilon in epsilons:
             chosen = [name for name in names if LOADS[name][1] is judges]
-            found = [regret(means[n, epsilon], "one call") for n in chosen if (n, epsilon) in means]
+            found = [
+                regret(means[n, epsilon], "one call") for n in chosen if (n, epsilon) in means
+            ]
             if found:
                 print(
                     f"{'judges' if judges else 'makers'}, epsilon {epsilon:g}: within 1 point on "
@@ -235,7 +239,9 @@ def print_rule(records: list[dict[str, Any]]) -> None:
     rows = {one["data"]: one["rows"] for one in records}
     for regression in (False, True):
         for first in FAMILIES:
-            print(f"\n{'regressions' if regression else 'classes'}, {first} below, mean (largest):")
+            print(
+                f"\n{'regressions' if regression else 'classes'}, {first} below, mean (largest):"
+            )
             for strength in STRENGTHS:
                 found = []
                 for (name, epsilon), scores in means.items():

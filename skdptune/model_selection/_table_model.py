@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdptune._compat import number_of_features, number_of_samples
+from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option
 from skdptune.accounting import PrivacyProfile, PrivacyReport
@@ -73,8 +73,8 @@ class FamilyRule(NamedTuple):
 
 
 RULES = {
-    "classifier": FamilyRule("linear", ("boosting",), 10_000.0, 0),
-    "regressor": FamilyRule("net", ("boosting", "linear"), 1_500.0, 500),
+    "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
+    "regressor": FamilyRule("net", ("boosting", "linear"), 3_000.0, 500),
 }
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
 _TARGETS = {"classifier": 'labels, such as target=["no", "yes"]', "regressor": "a range"}
@@ -318,7 +318,6 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         size = self._public_size(number_of_samples(X))
         self._warn_of_large_delta(size)
         model = self._unfitted(size)
-        profile = cost_of(model, size, number_of_features(X))
         own, seed = own_seeds(model), check_seed(self.random_state)
         if seed is not None:
             set_seeds(model, np.random.SeedSequence(seed))
@@ -329,17 +328,17 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         # Theorem F9: models forget the seeds of their fits.
         self.model_ = model if seed is None else forget_seeds(model, own)
         self.family_ = _family_of(model)
-        self.privacy_ = self._around(inner, profile)
+        self.privacy_ = self._around(inner)
         return self
 
-    def _around(self, inner: PrivacyReport, profile: PrivacyProfile) -> PrivacyReport:
+    def _around(self, inner: PrivacyReport) -> PrivacyReport:
         """Return the report of the whole, with that of the model or search as its part."""
-        whole = self._make_report(profile)
+        whole = self._make_report(inner.profile)
         seeded = (one for one in whole.assumptions if one not in inner.assumptions)
         return PrivacyReport(
-            profile,
+            inner.profile,
             whole.delta,
-            epsilon=self.epsilon if profile.epsilon(whole.delta) <= (self.epsilon or 0.0) else None,
+            epsilon=self.epsilon if whole.epsilon_spent <= (self.epsilon or 0.0) else None,
             name=type(self).__name__,
             note=f"family: {self.family_}",
             parts=(inner,),
@@ -575,7 +574,9 @@ def table_model(word: str, schema: Any, **settings: Any) -> PrivateTableModel:
         word = "regressor" if given.target_bounds is not None else "classifier"
     if word not in _MODELS:
         raise NoProfileError(
-            Refusal(shown(word), "it has no fit", _BAD_WORD, demand="estimator must be an estimator")
+            Refusal(
+                shown(word), "it has no fit", _BAD_WORD, demand="estimator must be an estimator"
+            )
         )
     model = _MODELS[word](given, **settings)
     model.check_parameters()

@@ -49,9 +49,7 @@ def make_private_pipeline(estimator: str, schema: Any, **settings: Any) -> Any: 
 
 
 @overload
-def make_private_pipeline(
-    estimator: Any, schema: Any, *, n_knots: int | None = 5
-) -> Pipeline: ...
+def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 5) -> Pipeline: ...
 
 
 def make_private_pipeline(
@@ -127,7 +125,7 @@ def make_private_pipeline(
     if settings:
         raise TypeError(
             f"make_private_pipeline must be given {shown_names(settings)} as parameters of the "
-            "estimator; only a word, such as \"classifier\", takes them here."
+            'estimator; only a word, such as "classifier", takes them here.'
         )
     # Report all problems at once, with the names of the steps.
     problems: list[tuple[str, Exception]] = []
