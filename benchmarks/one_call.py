@@ -6,7 +6,7 @@
 
 `make_private_pipeline("auto", schema)` chooses among linear models, boosting and nets. Each family
 is fitted as well, and the best of them in hindsight is the best mean over the seeds. Scores are
-R2 of regressions, areas under the ROC curve of two classes, and accuracies of more, all in %. "--rule"
+R2 of regressions, areas under the ROC curve of two classes, and accuracies of more, in %. "--rule"
 runs nothing: for other strengths of a signal from which families are compared, it shows the mean
 and the largest regret that the saved scores imply, on the tables that made the rule. Each fit is
 written to FILE.json, and is not run again.
@@ -44,7 +44,6 @@ METHODS = ("one call", *FAMILIES)
 # Fits of nets to images take minutes, and say nothing of tables.
 IMAGES = ("digits", "fashion 10k", "mnist 56k")
 QUICK = ("diabetes", "wine")
-MOST_ROWS = 40_000
 STRENGTHS = (500, 1000, 1500, 3000, 5000, 10_000, 20_000, 50_000, 1e9)
 
 
@@ -255,7 +254,7 @@ def print_rule(records: list[dict[str, Any]]) -> None:
 
 
 def print_times() -> None:
-    """Print the times of one call beside those of HistGradientBoosting, at 50 columns."""
+    """Print the times of one call and of HistGradientBoosting, at 50 columns."""
     rng = np.random.default_rng(0)
     columns = [f"c{place}" for place in range(50)]
     schema = Schema({name: (-4, 4) for name in columns}, target={"categories": [0, 1]})

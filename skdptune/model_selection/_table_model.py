@@ -1,6 +1,6 @@
 """Private models of a table whose family follows from public numbers, or from paid scores.
 
-`make_private_pipeline` makes them of the words "classifier", "regressor" and "auto".
+`make_private_pipeline` returns them for "classifier", "regressor" and "auto".
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ RULES = {
     "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
     "regressor": FamilyRule("net", ("boosting", "linear"), 3_000.0, 500),
 }
+# Ranges of a regression are cut at five knots from this number of records on.
+_KNOTS_FROM = 2500
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
 _TARGETS = {"classifier": 'labels, such as target=["no", "yes"]', "regressor": "a range"}
 _TORCH = ("torch", "skorch", "opacus")
@@ -88,7 +90,7 @@ _NO_TORCH = (
 def families_for(
     task: str, n_samples: int, shift: float, *, has_nets: bool
 ) -> tuple[tuple[str, ...], str]:
-    """Return the families to compare, the preferred one first, and the reasons in words.
+    """Return the families to compare, the preferred one first, and the reasons as a sentence.
 
     Parameters
     ----------
@@ -275,7 +277,7 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         """Return the model of one family, or the search that compares several."""
         families, _ = self._families(size)
         epsilon, delta = self._checked_budget()
-        several = [self._of_family(family, epsilon, delta) for family in families]
+        several = [self._of_family(family, epsilon, delta, size) for family in families]
         if len(several) == 1:
             model = several[0]
         else:
@@ -290,7 +292,7 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
             set_public_size(model, size)
         return model
 
-    def _of_family(self, family: str, epsilon: float, delta: float) -> Any:
+    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
         raise NotImplementedError
 
     def _scorer(self) -> BoundedScorer | None:
@@ -485,7 +487,7 @@ class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
         """
         return np.asarray(self.model_.decision_function(X))
 
-    def _of_family(self, family: str, epsilon: float, delta: float) -> Any:
+    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
         schema = as_schema(self.schema)
         if family == "boosting":
             return DPExplainableBoostingClassifier(epsilon, delta, schema=schema)
@@ -548,7 +550,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
         low, high = as_schema(self.schema).target_bounds or (-1.0, 1.0)
         return neg_squared_error(bound=(0.5 * (high - low)) ** 2)
 
-    def _of_family(self, family: str, epsilon: float, delta: float) -> Any:
+    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
         schema = as_schema(self.schema)
         if family == "boosting":
             bound = schema.target_bounds
@@ -556,7 +558,8 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
                 epsilon, delta, schema=schema, target_bound=bound
             )
         if family == "linear":
-            return make_private_pipeline(DPRidge(epsilon, delta), schema, n_knots=None)
+            n_knots = 5 if size >= _KNOTS_FROM else None
+            return make_private_pipeline(DPRidge(epsilon, delta), schema, n_knots=n_knots)
         from skdptune.neural_network import DPNeuralNetRegressor
 
         net = DPNeuralNetRegressor(epsilon=epsilon, delta=delta)

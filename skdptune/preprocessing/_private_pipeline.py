@@ -84,8 +84,8 @@ def make_private_pipeline(
     Pipeline or estimator
         With a word, an estimator with ``fit``, ``predict``, ``plan``, and ``privacy_`` and
         ``family_`` after the fit. Its ``plan(n_samples)`` says which families are tried, and why.
-        Otherwise a pipeline with the steps "tableencoder" and the estimator's class name in lower case, as in
-        scikit-learn's ``make_pipeline``. A search over `C` is then one over
+        Otherwise a pipeline with the steps "tableencoder" and the estimator's class name in lower
+        case, as in scikit-learn's ``make_pipeline``. A search over `C` is then one over
         ``"dplogisticregression__C"``.
 
     Raises
@@ -94,8 +94,8 @@ def make_private_pipeline(
         If the estimator, or one of its steps, is not private. The message names its private
         counterpart.
     ValueError
-        If the schema is wrong, if the target of a regression has no range (a net needs none), or
-        if the target of a classifier without ``classes`` is a range.
+        If the schema is wrong or, with a word, lacks the target. If the target of a regression has
+        no range (a net needs none), or that of a classifier without ``classes`` is a range.
 
     Examples
     --------
