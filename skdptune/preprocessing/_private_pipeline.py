@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import Any, overload
 
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
+from skdptune._formatting import shown_names
 from skdptune.base import NoProfileError
 from skdptune.base._shared import (
     declared_labels,
@@ -38,8 +40,25 @@ _OTHER_LABELS = (
 )
 
 
-def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 5) -> Pipeline:
-    """Make a pipeline that encodes a table by its public schema and fits a private estimator.
+# Above this folder, since it chooses among all families of models.
+_TABLE_MODELS = "skdptune.model_selection._table_model"
+
+
+@overload
+def make_private_pipeline(estimator: str, schema: Any, **settings: Any) -> Any: ...
+
+
+@overload
+def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 5) -> Pipeline: ...
+
+
+def make_private_pipeline(
+    estimator: Any, schema: Any, *, n_knots: int | None = 5, **settings: Any
+) -> Any:
+    """Make a private model of a table from its public schema, or a pipeline with an estimator.
+
+    With the word "classifier", "regressor" or "auto", the model chooses its own family: linear,
+    boosting, or a neural net. Otherwise the pipeline encodes the table and fits the estimator.
 
     Parameters of the estimator that are not set are taken from the schema. They are the bound on
     the norm of a row (``data_norm``), the labels (``classes``), and the range of the targets of a
@@ -49,18 +68,24 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator; it is copied. For a search, make the pipeline its estimator.
+    estimator : estimator, "classifier", "regressor" or "auto"
+        A private estimator; it is copied. For a search, make the pipeline its estimator. With
+        "auto" the schema's target decides: labels mean a classifier, a range a regressor.
     schema : Schema, dict or str
-        See `TableEncoder`.
+        See `TableEncoder`. With a word, it must describe the target.
     n_knots : int or None, default=5
-        See `TableEncoder`.
+        See `TableEncoder`; not used with a word.
+    **settings
+        With a word: ``epsilon``, which must be given, ``delta`` (default 1e-5), and optionally
+        ``family`` ("linear", "boosting" or "net"), ``random_state``, ``n_public`` and ``ledger``.
 
     Returns
     -------
-    Pipeline
-        With the steps "tableencoder" and the estimator's class name in lower case, as in
-        scikit-learn's ``make_pipeline``. A search over `C` is then one over
+    Pipeline or estimator
+        With a word, an estimator with ``fit``, ``predict``, ``plan``, and ``privacy_`` and
+        ``family_`` after the fit. Its ``plan(n_samples)`` says which families are tried, and why.
+        Otherwise a pipeline with the steps "tableencoder" and the estimator's class name in lower
+        case, as in scikit-learn's ``make_pipeline``. A search over `C` is then one over
         ``"dplogisticregression__C"``.
 
     Raises
@@ -69,8 +94,8 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
         If the estimator, or one of its steps, is not private. The message names its private
         counterpart.
     ValueError
-        If the schema is wrong, if the target of a regression has no range (a net needs none), or
-        if the target of a classifier without ``classes`` is a range.
+        If the schema is wrong or, with a word, lacks the target. If the target of a regression has
+        no range (a net needs none), or that of a classifier without ``classes`` is a range.
 
     Examples
     --------
@@ -94,6 +119,14 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
     >>> round(privacy_of(pipeline).epsilon, 1)
     2.0
     """
+    if isinstance(estimator, str):
+        settings = {"epsilon": None, **settings}
+        return importlib.import_module(_TABLE_MODELS).table_model(estimator, schema, **settings)
+    if settings:
+        raise TypeError(
+            f"make_private_pipeline must be given {shown_names(settings)} as parameters of the "
+            'estimator; only a word, such as "classifier", takes them here.'
+        )
     # Report all problems at once, with the names of the steps.
     problems: list[tuple[str, Exception]] = []
     known: dict[str, Any] | None = None

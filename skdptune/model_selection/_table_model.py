@@ -1,0 +1,601 @@
+"""Private models of a table whose family follows from public numbers, or from paid scores.
+
+`make_private_pipeline` returns them for "classifier", "regressor" and "auto".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune._compat import number_of_samples
+from skdptune._formatting import shown
+from skdptune._validation import check_integer, check_option
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base import NoProfileError, PrivateEstimatorMixin
+from skdptune.base._shared import (
+    Refusal,
+    assumptions_of,
+    cost_of,
+    forget_seeds,
+    once,
+    own_seeds,
+    paid_for,
+    report_of,
+    set_public_size,
+    set_seeds,
+)
+from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+from skdptune.ledger import PrivacyLedger
+from skdptune.linear_model import DPLogisticRegression, DPRidge
+from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms._shared import check_seed
+from skdptune.metrics import BoundedScorer, neg_squared_error
+from skdptune.model_selection._cost import PlanRow, SearchPlan
+from skdptune.model_selection._grid_search import DPGridSearchCV
+from skdptune.preprocessing import make_private_pipeline
+from skdptune.preprocessing._shared import as_schema
+
+# The rule -----------------------------------------------------------------------------------
+#
+# `benchmarks/one_call.py` judges these figures; docs/choosing.md explains them. The strength of a
+# signal is the number of records divided by the noise of one Gaussian release of the budget.
+
+
+class FamilyRule(NamedTuple):
+    """The rule by which a family is chosen.
+
+    Attributes
+    ----------
+    first : str
+        The family that is fitted where scores would cost more than they gain.
+    others : tuple of str
+        The families that are compared with it if the signal is strong.
+    strength : float
+        The least strength of a signal at which families are compared.
+    few_rows : int
+        With fewer records, the linear family is fitted.
+    """
+
+    first: str
+    others: tuple[str, ...]
+    strength: float
+    few_rows: int
+
+
+RULES = {
+    "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
+    "regressor": FamilyRule("net", ("boosting", "linear"), 3_000.0, 500),
+}
+# Ranges of a regression are cut at five knots from this number of records on.
+_KNOTS_FROM = 2500
+_WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
+_TARGETS = {"classifier": 'labels, such as target=["no", "yes"]', "regressor": "a range"}
+_TORCH = ("torch", "skorch", "opacus")
+_NO_TORCH = (
+    "A neural net was left out, since the extra 'nn' is not installed: on curved targets a linear "
+    "model explains up to 40 % less of the variance."
+)
+
+
+def families_for(
+    task: str, n_samples: int, shift: float, *, has_nets: bool
+) -> tuple[tuple[str, ...], str]:
+    """Return the families to compare, the preferred one first, and the reasons as a sentence.
+
+    Parameters
+    ----------
+    task : {"classifier", "regressor"}
+    n_samples : int
+        Public number of records.
+    shift : float
+        Inverse noise of one Gaussian release of the budget.
+    has_nets : bool
+        Whether the packages of the nets are installed.
+    """
+    rule, strength = RULES[task], n_samples * shift
+    found = [rule.first, *rule.others]
+    left_out = "" if has_nets or "net" not in found else f" {_NO_TORCH}"
+    found = [family for family in found if has_nets or family != "net"]
+    signal = f"{strength:,.0f} (records divided by the noise of the budget)"
+    if n_samples < rule.few_rows:
+        why = f"with fewer than {rule.few_rows} records, a linear model is fitted"
+        return ("linear",), f"Family: {why}.{left_out}"
+    if strength < rule.strength:
+        first = "linear" if "net" in left_out else found[0]
+        why = f"the signal is {signal}, and families are compared from {rule.strength:,.0f} on"
+        return (first,), f"Family: {_WORDS[first]} is fitted; {why}.{left_out}"
+    names = ", ".join(_WORDS[family] for family in found)
+    why = f"the signal is {signal}, so that noisy scores cost little"
+    return tuple(found), f"Families: {names} are compared by noisy scores; {why}.{left_out}"
+
+
+# The models ---------------------------------------------------------------------------------
+
+
+class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
+    """Base class of private models of a table that choose their own family.
+
+    Neighbours differ by adding or removing one record.
+
+    Notes
+    -----
+    Theorem F12: only public numbers decide which families are compared. Theorem T8 is the cost of
+    a comparison. A single family costs what its fit costs.
+    """
+
+    _task: ClassVar[str]
+
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        family: str = "auto",
+        random_state: int | None = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.family = family
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
+
+    # The choice, before data ----------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """Validate all parameters; errors say what to write."""
+        schema, is_classifier = as_schema(self.schema), self._task == "classifier"
+        if schema.target is None:
+            raise ValueError(
+                f"schema must describe the target of a {self._task} by {_TARGETS[self._task]}, "
+                "or target=(0, 100) for a regression; got no target."
+            )
+        if self.epsilon is None:
+            raise ValueError(
+                "epsilon must be given, such as epsilon=1.0; got None. It is the total cost of "
+                "the model, and a search replaces it by its own total."
+            )
+        _, delta = self._checked_budget()
+        if delta == 0.0:
+            raise ValueError(
+                "delta must be positive for a model that chooses its family; got 0. Use "
+                "DPLogisticRegression or OutputPerturbationLinearRegression for delta=0."
+            )
+        check_option(self.family, name="family", options=("auto", *_WORDS))
+        # The pipeline explains which target suits the task.
+        make_private_pipeline(DPLogisticRegression() if is_classifier else DPRidge(), schema)
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return the cost of a fit, including the comparison of families if there is one.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it if it is given.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        PrivacyProfile
+        """
+        size = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
+        return cost_of(self._unfitted(size), size, n_features)
+
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        tuple of str
+        """
+        size = self._public_size(n_samples)
+        return once(assumptions_of(self._unfitted(size), size, n_features))
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[Any]]:
+        """Return the families of the task, with the current value of `family` first.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        dict of lists
+        """
+        rule = RULES[self._task]
+        found = ["linear", rule.first, *rule.others]
+        usable = [each for each in found if each != "net" or _has_nets()]
+        return {"family": list(dict.fromkeys([self.family, *usable]))}
+
+    def plan(self, n_samples: int, n_features: int | None = None) -> SearchPlan:
+        """Return which families are tried, why, and what that costs, before any data are seen.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        SearchPlan
+            Prints as a table; its last sentences are about the families.
+        """
+        size = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
+        families, why = self._families(size)
+        model = self._unfitted(size)
+        if len(families) > 1:
+            return replace(model.plan(size, n_features, compare=False), advice=why)
+        profile = cost_of(model, size, n_features)
+        report = self._make_report(profile, self.privacy_assumptions(size, n_features))
+        cost = report.epsilon_spent
+        row = PlanRow(f"one fit: {_WORDS[families[0]]}", cost, cost, None, None, 1.0, 1.0, 1.0)
+        uses = {"final fit": (0.0, 1.0)}
+        return SearchPlan(report, row, (), None, "", 0.0, advice=why, uses=uses)
+
+    def _families(self, size: int) -> tuple[tuple[str, ...], str]:
+        """Return the families to compare, and why."""
+        self.check_parameters()
+        if self.family != "auto":
+            return (self.family,), f"Family: {_WORDS[self.family]}, as given."
+        epsilon, delta = self._checked_budget()
+        noise = 0.0 if math.isinf(epsilon) else noise_for_budget(epsilon, delta)[0]
+        shift = 1.0 / noise if noise else math.inf
+        return families_for(self._task, size, shift, has_nets=_has_nets())
+
+    def _unfitted(self, size: int) -> Any:
+        """Return the model of one family, or the search that compares several."""
+        families, _ = self._families(size)
+        epsilon, delta = self._checked_budget()
+        several = [self._of_family(family, epsilon, delta, size) for family in families]
+        if len(several) == 1:
+            model = several[0]
+        else:
+            model = DPGridSearchCV(
+                Pipeline([("family", several[0])]),
+                {"family": several},
+                epsilon=epsilon,
+                delta=delta,
+                scoring=self._scorer(),
+            )
+        if self.n_public is not None:
+            set_public_size(model, size)
+        return model
+
+    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
+        raise NotImplementedError
+
+    def _scorer(self) -> BoundedScorer | None:
+        return None
+
+    # Fitting and using ----------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the family and fit it privately.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or list of rows
+            A table with the columns of the schema.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+        """
+        # An interrupted fit leaves no model, nor that of an earlier fit.
+        for name in ("privacy_", "model_", "family_"):
+            self.__dict__.pop(name, None)
+        size = self._public_size(number_of_samples(X))
+        self._warn_of_large_delta(size)
+        model = self._unfitted(size)
+        own, seed = own_seeds(model), check_seed(self.random_state)
+        if seed is not None:
+            set_seeds(model, np.random.SeedSequence(seed))
+        # Theorem H4: the ledger records the whole fit.
+        with paid_for(model):
+            model.fit(X, y)
+        inner = report_of(model, size)
+        # Theorem F9: models forget the seeds of their fits.
+        self.model_ = model if seed is None else forget_seeds(model, own)
+        self.family_ = _family_of(model)
+        self.privacy_ = self._around(inner)
+        return self
+
+    def _around(self, inner: PrivacyReport) -> PrivacyReport:
+        """Return the report of the whole, with that of the model or search as its part."""
+        whole = self._make_report(inner.profile)
+        seeded = (one for one in whole.assumptions if one not in inner.assumptions)
+        return PrivacyReport(
+            inner.profile,
+            whole.delta,
+            epsilon=self.epsilon if whole.epsilon_spent <= (self.epsilon or 0.0) else None,
+            name=type(self).__name__,
+            note=f"family: {self.family_}",
+            parts=(inner,),
+            assumptions=tuple(seeded),
+            neighbouring=inner.neighbouring,
+            bound=inner.bound,
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted targets.
+
+        Parameters
+        ----------
+        X : table
+            With the columns of the schema.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.model_.predict(X))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return int(self._fitted("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, if they had any."""
+        names: NDArray[Any] = self._fitted("feature_names_in_")
+        return names
+
+    def _fitted(self, name: str) -> Any:
+        if "model_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name} before its fit.")
+        return getattr(self.model_, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return "privacy_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that any cell is accepted, and that fits are noisy."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
+    """Private classifier of a table that chooses its own family.
+
+    Create it by ``make_private_pipeline("classifier", schema, epsilon=..., delta=...)``.
+
+    Parameters
+    ----------
+    schema : Schema
+        Description of the columns, and of the labels as the target.
+    epsilon, delta : float
+        Total budget of the fit and of the comparison of families.
+    family : {"auto", "linear", "boosting", "net"}, default="auto"
+        "auto" follows a rule of public numbers. Where the signal is strong, it compares families
+        by noisy scores, which are paid for.
+    random_state : int, optional
+        Seed of all noise, for research only.
+    n_public : int, optional
+        Public constant in place of the number of records.
+    ledger : PrivacyLedger, optional
+        Ledger that records the fit.
+
+    Attributes
+    ----------
+    family_ : str
+        The chosen family.
+    model_ : estimator
+        The fitted model: a pipeline, boosting, or the search that compared families.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    privacy_ : PrivacyReport
+        The cost of all.
+
+    Notes
+    -----
+    Neighbours differ by adding or removing one record. Theorem F12, Theorem T8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdptune.preprocessing import Schema, make_private_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"age": rng.integers(18, 80, 2000)})
+    >>> y = np.where(people.age > 50, "yes", "no")
+    >>> schema = Schema({"age": (18, 80)}, target=["no", "yes"])
+    >>> model = make_private_pipeline("classifier", schema, epsilon=2.0, random_state=0)
+    >>> model.fit(people, y).family_, model.score(people, y) > 0.9
+    ('linear', True)
+    """
+
+    _task = "classifier"
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The labels of the schema."""
+        return as_schema(self.schema).target_labels
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels."""
+        labels: NDArray[Any] = self._fitted("classes_")
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the labels.
+
+        Parameters
+        ----------
+        X : table
+            With the columns of the schema.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.model_.predict_proba(X))
+
+    @available_if(lambda self: hasattr(getattr(self, "model_", None), "decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of the labels.
+
+        Parameters
+        ----------
+        X : table
+            With the columns of the schema.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return np.asarray(self.model_.decision_function(X))
+
+    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
+        schema = as_schema(self.schema)
+        if family == "boosting":
+            return DPExplainableBoostingClassifier(epsilon, delta, schema=schema)
+        if family == "linear":
+            return make_private_pipeline(DPLogisticRegression(epsilon, delta), schema)
+        from skdptune.neural_network import DPNeuralNetClassifier
+
+        net = DPNeuralNetClassifier(epsilon=epsilon, delta=delta)
+        return make_private_pipeline(net, schema, n_knots=None)
+
+
+class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
+    """Private regression of a table that chooses its own family.
+
+    Create it by ``make_private_pipeline("regressor", schema, epsilon=..., delta=...)``.
+
+    Parameters
+    ----------
+    schema : Schema
+        Description of the columns, and of the range of the target.
+    epsilon, delta : float
+        Total budget of the fit and of the comparison of families.
+    family : {"auto", "linear", "boosting", "net"}, default="auto"
+        "auto" follows a rule of public numbers. Where the signal is strong, it compares families
+        by noisy scores, which are paid for. Nets need the extra ``nn``.
+    random_state : int, optional
+        Seed of all noise, for research only.
+    n_public : int, optional
+        Public constant in place of the number of records.
+    ledger : PrivacyLedger, optional
+        Ledger that records the fit.
+
+    Attributes
+    ----------
+    family_ : str
+        The chosen family.
+    model_ : estimator
+        The fitted model: a pipeline, boosting, or the search that compared families.
+    privacy_ : PrivacyReport
+        The cost of all.
+
+    Notes
+    -----
+    Neighbours differ by adding or removing one record. Theorem F12, Theorem T8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.preprocessing import Schema, make_private_pipeline
+    >>> X = np.random.default_rng(0).uniform(0.0, 1.0, size=(400, 2))
+    >>> schema = Schema({"a": (0, 1), "b": (0, 1)}, target=(0, 2))
+    >>> model = make_private_pipeline("regressor", schema, epsilon=8.0, random_state=0)
+    >>> model.fit(X, X.sum(axis=1)).family_, model.score(X, X.sum(axis=1)) > 0.8
+    ('linear', True)
+    """
+
+    _task = "regressor"
+
+    def _scorer(self) -> BoundedScorer:
+        low, high = as_schema(self.schema).target_bounds or (-1.0, 1.0)
+        return neg_squared_error(bound=(0.5 * (high - low)) ** 2)
+
+    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
+        schema = as_schema(self.schema)
+        if family == "boosting":
+            bound = schema.target_bounds
+            return DPExplainableBoostingRegressor(
+                epsilon, delta, schema=schema, target_bound=bound
+            )
+        if family == "linear":
+            n_knots = 5 if size >= _KNOTS_FROM else None
+            return make_private_pipeline(DPRidge(epsilon, delta), schema, n_knots=n_knots)
+        from skdptune.neural_network import DPNeuralNetRegressor
+
+        net = DPNeuralNetRegressor(epsilon=epsilon, delta=delta)
+        return make_private_pipeline(net, schema, n_knots=None)
+
+
+_MODELS = {"classifier": PrivateTableClassifier, "regressor": PrivateTableRegressor}
+_BAD_WORD = 'Use "classifier", "regressor", "auto" for the task of the schema, or an estimator.'
+
+
+def table_model(word: str, schema: Any, **settings: Any) -> PrivateTableModel:
+    """Return the model of a word that `make_private_pipeline` was given, after all checks."""
+    given = as_schema(schema)
+    if word == "auto":
+        word = "regressor" if given.target_bounds is not None else "classifier"
+    if word not in _MODELS:
+        raise NoProfileError(
+            Refusal(
+                shown(word), "it has no fit", _BAD_WORD, demand="estimator must be an estimator"
+            )
+        )
+    model = _MODELS[word](given, **settings)
+    model.check_parameters()
+    return model
+
+
+def _has_nets() -> bool:
+    return all(find_spec(name) is not None for name in _TORCH)
+
+
+def _family_of(model: Any) -> str:
+    """Return the family of a fitted model."""
+    model = getattr(model, "best_estimator_", model)
+    last = model
+    while isinstance(last, Pipeline):
+        last = last[-1]
+    kinds = (DPExplainableBoostingClassifier, DPExplainableBoostingRegressor)
+    is_linear = isinstance(last, DPLogisticRegression | DPRidge)
+    return "boosting" if isinstance(last, kinds) else "linear" if is_linear else "net"

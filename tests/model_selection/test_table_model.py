@@ -1,0 +1,286 @@
+"""A model of a table from one word: its choice, its cost, its report, and searches over it."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone, is_classifier, is_regressor
+
+from skdptune import DPGridSearchCV, DPRandomSearchCV, PrivacyLedger
+from skdptune.base import NoProfileError, privacy_of, profile_of
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import _table_model
+from skdptune.model_selection._table_model import RULES, families_for
+from skdptune.preprocessing import Schema, make_private_pipeline
+from skdptune.testing import check_private_estimator, replay_neighbours
+from tests.base.nasty_records import CELLS, as_column
+
+N = 400
+COLUMNS = {
+    "age": {"range": (18, 80), "missing": True},
+    "pay": {"range": (0, 1e6), "scale": "log"},
+    "since": ("2000-01-01", "2030-01-01"),
+    "sector": {"categories": ["farm", "office", "school"], "missing": True},
+    "paid": "boolean",
+    "name": "drop",
+}
+LABELS = Schema(COLUMNS, target=["no", "yes"])
+NUMBERS = Schema(COLUMNS, target=(-50, 100))
+BUDGET = {"epsilon": 2.0, "delta": 1e-5}
+
+
+def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.choice([20.0, 45.0, 70.0, np.nan], n),
+            "pay": rng.lognormal(8, 2, n),
+            "since": pd.Timestamp("2001-02-03") + pd.to_timedelta(rng.integers(0, 9999, n), "D"),
+            "sector": rng.choice(["farm", "office", "school", None], n),
+            "paid": rng.random(n) < 0.5,
+            "name": [f"person {i}" for i in range(n)],
+        }
+    )
+    score = (table.age.fillna(45) - 45) + 20 * (table.sector == "farm")
+    return table, np.where(score > 10, "yes", "no"), score.to_numpy(float)
+
+
+X, LABEL, NUMBER = people()
+
+
+def model(word: str = "classifier", **settings: Any) -> Any:
+    schema = NUMBERS if word == "regressor" else LABELS
+    return make_private_pipeline(word, schema, **{**BUDGET, **settings})
+
+
+@pytest.fixture
+def compares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two quick families be compared at any size."""
+    for task in RULES:
+        rule = RULES[task]._replace(first="linear", others=("boosting",), strength=0.0, few_rows=0)
+        monkeypatch.setitem(RULES, task, rule)
+
+
+# The rule --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", RULES)
+@pytest.mark.parametrize("has_nets", [True, False])
+def test_rule_compares_families_where_the_signal_is_strong(task, has_nets) -> None:
+    rule = RULES[task]
+    weak, why = families_for(task, 2000, 0.9 * rule.strength / 2000, has_nets=has_nets)
+    strong, _ = families_for(task, 2000, rule.strength / 2000, has_nets=has_nets)
+    assert len(weak) == 1
+    assert set(strong) == {rule.first, *rule.others} - (set() if has_nets else {"net"})
+    assert weak[0] == (rule.first if has_nets or rule.first != "net" else "linear")
+    assert why.startswith("Family: ")
+    # The plan says what is missing.
+    assert ("extra 'nn'" in why) is (not has_nets and "net" in (rule.first, *rule.others))
+
+
+def test_few_records_have_a_linear_model() -> None:
+    few = RULES["regressor"].few_rows
+    families, why = families_for("regressor", few - 1, 1e9, has_nets=True)
+    assert families == ("linear",)
+    assert f"fewer than {few} records" in why
+    assert "net" in families_for("regressor", few, 1e9, has_nets=True)[0]
+
+
+def test_no_private_number_decides() -> None:
+    """The plan follows from the schema, the budget and the number of records (Theorem F12)."""
+    plan = model("regressor").plan(N)
+    other = people(2 * N)[0][N:]
+    fitted = model("regressor").fit(other, NUMBER[::-1])
+    assert fitted.privacy_.profile == plan.report.profile
+    assert "fewer than 500 records" in str(plan)
+    # A public constant takes the place of the number of records.
+    hidden = model("regressor", n_public=N - 1)
+    assert str(hidden.plan(10**6).report.profile) == str(hidden.plan(1).report.profile)
+
+
+# What it is, and what it costs -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["classifier", "regressor", "auto"])
+def test_one_word_gives_a_model_of_a_messy_table(word) -> None:
+    made, target = model(word, random_state=0), NUMBER if word == "regressor" else LABEL
+    assert (is_regressor if word == "regressor" else is_classifier)(made)
+    fitted = made.fit(X, target)
+    assert fitted.family_ == "linear"
+    assert fitted.score(X, target) > 0.6
+    assert privacy_of(fitted).epsilon == 2.0
+    assert fitted.privacy_.profile == profile_of(made, N)
+    assert set(fitted.privacy_.parts[0].assumptions) <= {
+        *made.privacy_assumptions(N),
+        *(each for each in fitted.privacy_.parts[0].assumptions if "seed" in each),
+    }
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.predict(X), fitted.predict(X))
+    assert_array_equal(clone(made).fit(X, target).predict(X), fitted.predict(X))
+    assert list(fitted.feature_names_in_) == list(COLUMNS)
+    if word != "regressor":
+        assert fitted.predict_proba(X).shape == (N, 2)
+        assert fitted.classes_.tolist() == ["no", "yes"]
+        assert fitted.decision_function(X).shape == (N,)
+
+
+def test_auto_reads_the_task_off_the_target() -> None:
+    made = make_private_pipeline("auto", NUMBERS, **BUDGET)
+    assert is_regressor(made)
+    assert is_classifier(make_private_pipeline("auto", LABELS, **BUDGET))
+
+
+@pytest.mark.parametrize("word", ["classifier", "regressor"])
+def test_comparison_is_paid_for_within_the_total(word, compares) -> None:
+    """The cost is that of the search that compares families (Theorem T8)."""
+    made, target = model(word, random_state=0), NUMBER if word == "regressor" else LABEL
+    plan = made.plan(*X.shape)
+    assert "a linear model, boosting are compared" in str(plan)
+    assert 0.98 * 2.0 < plan.epsilon <= 2.0
+    fitted = made.fit(X, target)
+    assert fitted.family_ in ("linear", "boosting")
+    assert fitted.privacy_.profile == plan.report.profile
+    [part] = fitted.privacy_.parts
+    assert [each.name.split(" (")[0] for each in part.parts] == ["selection", "final fit"]
+    assert_array_equal(clone(made).fit(X, target).predict(X), fitted.predict(X))
+    assert fitted.model_.random_state is None
+
+
+@pytest.mark.parametrize("family", ["linear", "boosting", "net"])
+@pytest.mark.parametrize("word", ["classifier", "regressor"])
+def test_every_family_can_be_asked_for(word, family) -> None:
+    if family == "net":
+        for name in ("torch", "skorch", "opacus"):
+            pytest.importorskip(name)
+    made = model(word, family=family, random_state=0)
+    assert "as given" in str(made.plan(N))
+    fitted = made.fit(X, NUMBER if word == "regressor" else LABEL)
+    assert fitted.family_ == family
+    assert len(set(fitted.predict(X))) > 1
+
+
+def test_without_torch_a_regression_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_table_model, "_has_nets", lambda: False)
+    made = model("regressor")
+    assert "the extra 'nn' is not installed" in str(made.plan(1000))
+    assert made.suggested_space(1000)["family"] == ["auto", "linear", "boosting"]
+
+
+@pytest.mark.parametrize("comparing", [False, True])
+def test_ledger_records_the_total_once(comparing, request) -> None:
+    if comparing:
+        request.getfixturevalue("compares")
+    ledger = PrivacyLedger(":memory:", "people", epsilon=5.0, delta=1e-4)
+    with ledger:
+        fitted = model().fit(X, LABEL)
+    assert len(ledger.history()) == 1
+    assert ledger.spent(1e-5) == pytest.approx(fitted.privacy_.epsilon_spent, rel=1e-3)
+
+
+# One record ------------------------------------------------------------------------------------
+
+
+NUMERIC = {name: (-1, 1) for name in ("x0", "x1", "x2")}
+ROWS = np.random.default_rng(0).uniform(-1, 1, size=(200, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("record", [[np.nan, np.inf, -1e300], [1.0, 1.0, -1.0]], ids=str)
+def test_record_changes_no_more_than_it_pays_for(record, compares) -> None:
+    """With the same noise, neighbours differ by their share, in the comparison, too."""
+    labels = np.where(ROWS[:, 0] > 0, "yes", "no")
+    made = make_private_pipeline("classifier", Schema(NUMERIC, target=["no", "yes"]), **BUDGET)
+    replay_neighbours(made, ROWS, labels, (record, "no"), n_repeats=6).assert_passes()
+    numbers = make_private_pipeline("regressor", Schema(NUMERIC, target=(-1, 1)), **BUDGET)
+    replay_neighbours(numbers, ROWS, ROWS[:, 0], (record, 1e9), n_repeats=6).assert_passes()
+
+
+@pytest.mark.parametrize("word", ["classifier", "regressor"])
+def test_any_cell_is_fitted(word, compares) -> None:
+    """No record raises, whatever its cells hold (Theorem R7)."""
+    rows = X[:60].astype(object)
+    target = NUMBER[:60] if word == "regressor" else LABEL[:60]
+    for cell in CELLS[:3]:
+        more = pd.DataFrame(
+            {name: as_column([*rows[name].tolist(), cell]) for name in rows}, dtype=object
+        )
+        fitted = model(word, random_state=0).fit(more, np.append(target, target[0]))
+        assert len(fitted.predict(more)) == 61
+
+
+def test_contract_of_private_estimators() -> None:
+    labels = np.where(ROWS[:, 0] > 0, "yes", "no")
+    made = make_private_pipeline("classifier", Schema(NUMERIC, target=["no", "yes"]), **BUDGET)
+    check_private_estimator(made, ROWS, labels)
+    numbers = make_private_pipeline("regressor", Schema(NUMERIC, target=(-1, 1)), **BUDGET)
+    check_private_estimator(numbers, ROWS, ROWS[:, 0])
+
+
+# Searches --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["classifier", "regressor"])
+def test_searches_take_it(word) -> None:
+    target = NUMBER if word == "regressor" else LABEL
+    made = model(word)
+    space = {"family": ["linear", "boosting"]}
+    search = DPGridSearchCV(made, space, epsilon=8.0, delta=1e-5, random_state=0).fit(X, target)
+    assert search.best_params_["family"] in (*space["family"], "auto")
+    assert search.privacy_.epsilon_spent <= 8.0
+    assert len(search.predict(X)) == N
+    plain = DPRandomSearchCV(made, epsilon=2.0, delta=1e-5, random_state=0).fit(X, target)
+    assert plain.best_params_ == {"family": "auto"}
+    assert plain.best_estimator_.family_ == "linear"
+
+
+def test_parameters_are_read_and_set_by_name() -> None:
+    made = model()
+    assert made.get_params()["epsilon"] == 2.0
+    assert made.set_params(family="boosting", epsilon=1.0).plan(N).epsilon == pytest.approx(
+        1.0, rel=1e-3
+    )
+
+
+# Refusals --------------------------------------------------------------------------------------
+
+
+def test_unknown_word_says_what_to_write() -> None:
+    with pytest.raises(NoProfileError, match='Use "classifier", "regressor", "auto"'):
+        make_private_pipeline("forest", LABELS, epsilon=1.0)
+
+
+@pytest.mark.parametrize("word", ["classifier", "regressor", "auto"])
+def test_target_budget_and_family_are_asked_for(word) -> None:
+    with pytest.raises(ValueError, match=r"schema must describe the target of a \w+ by"):
+        make_private_pipeline(word, COLUMNS, epsilon=1.0)
+    schema = NUMBERS if word == "regressor" else LABELS
+    with pytest.raises(ValueError, match=r"epsilon must be given, such as epsilon=1\.0; got None"):
+        make_private_pipeline(word, schema)
+    with pytest.raises(ValueError, match="delta must be positive for a model that chooses"):
+        make_private_pipeline(word, schema, epsilon=1.0, delta=0.0)
+    with pytest.raises(ValueError, match="family must be one of"):
+        make_private_pipeline(word, schema, epsilon=1.0, family="forest")
+
+
+def test_task_and_target_must_agree() -> None:
+    with pytest.raises(ValueError, match=r"got labels\. Take a classifier, or give the target's"):
+        make_private_pipeline("regressor", LABELS, epsilon=1.0)
+    with pytest.raises(ValueError, match="schema must name labels for a classifier"):
+        make_private_pipeline("classifier", NUMBERS, epsilon=1.0)
+
+
+def test_columns_that_no_family_takes_are_listed_at_once() -> None:
+    with pytest.raises(ValueError, match="2 things wrong") as refusal:
+        make_private_pipeline("classifier", {"note": "text", "age": (9, 0)}, epsilon=1.0)
+    assert "- note: free text" in str(refusal.value)
+    assert "- age: range must be" in str(refusal.value)
+
+
+def test_only_words_take_a_budget_here() -> None:
+    with pytest.raises(TypeError, match="only a word"):
+        make_private_pipeline(DPLogisticRegression(), LABELS, epsilon=1.0)
