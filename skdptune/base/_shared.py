@@ -81,7 +81,14 @@ from skdptune.base._records import (
     validate_rows,
     weights_of_classes,
 )
-from skdptune.base._refusals import Refusal, distrusted, no_profile, together
+from skdptune.base._refusals import (
+    Refusal,
+    distrusted,
+    distrusted_name,
+    no_profile,
+    refusal_of_name,
+    together,
+)
 from skdptune.base._scikit_learn import HOLDERS
 from skdptune.base._tuning import (
     BUDGET_PARAMETERS,
@@ -147,6 +154,7 @@ __all__ = [
     "declared_labels",
     "disable_caching",
     "distrusted",
+    "distrusted_name",
     "expected_refits",
     "finite_rows",
     "first_step",
@@ -172,6 +180,7 @@ __all__ = [
     "read_targets",
     "reads_numbers",
     "recorded_together",
+    "refusal_of_name",
     "refusals_of",
     "replaces_records",
     "report_of",
