@@ -49,6 +49,7 @@ __all__ = [
     "config_context",
     "get_config",
     "pareto_search",
+    "report",
     "set_config",
 ]
 
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
         PrivateScoreCurves,
         PrivateThreshold,
     )
-    from skdptune.checks import check
+    from skdptune.checks import check, report
     from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
     from skdptune.ledger import PrivacyLedger, config_context, get_config, set_config
     from skdptune.linear_model import (
@@ -126,7 +127,7 @@ else:
             "PrivateScoreCurves",
             "PrivateThreshold",
         ),
-        "checks": ("check",),
+        "checks": ("check", "report"),
         "ensemble": ("DPExplainableBoostingClassifier", "DPExplainableBoostingRegressor"),
         "inspection": (),
         "ledger": ("PrivacyLedger", "config_context", "get_config", "set_config"),

@@ -24,6 +24,7 @@ RUN = (
     "accounting",
     "audits",
     "clusters",
+    "faq",
     "ledger",
     "migrating",
     "nets",

@@ -54,6 +54,7 @@ LAYERS = (
     "inspection",
     "audit",
     "datasets",
+    "__main__",
 )
 # pandas only where a table is asked for: it is among the optional ones below.
 ACCOUNTING_MAY_IMPORT = {"numpy", "scipy", "dp_accounting", "pandas", "skdptune"}

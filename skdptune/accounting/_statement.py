@@ -185,16 +185,26 @@ class PrivacyStatement:
 
     def _repr_html_(self) -> str:
         """Return the page as HTML for notebooks."""
+        return self.to_html()
+
+    def to_html(self, *, tree: bool = True) -> str:
+        """Return the page as an HTML fragment.
+
+        Parameters
+        ----------
+        tree : bool, default=True
+            Whether the tree of parts follows the answers.
+        """
         rows = "".join(
             f'<dt style="font-weight:600;margin-top:.5em">{escape(question)}</dt>'
             f'<dd style="margin:0 0 0 1.2em">{escape(answer)}</dd>'
             for _, question, answer in self.questions()
         )
         name = escape(self.about["name"] or self.facts.name)
+        parts = f'<pre style="overflow-x:auto">{escape(self.facts.tree)}</pre>' if tree else ""
         return box(
             f"{title(f'Differential privacy statement: {name}')}"
-            f'<dl style="margin:0">{rows}</dl>'
-            f'<pre style="overflow-x:auto">{escape(self.facts.tree)}</pre>',
+            f'<dl style="margin:0">{rows}</dl>{parts}',
             width="46em",
         )
 

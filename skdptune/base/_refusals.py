@@ -265,6 +265,13 @@ def no_profile(estimator: object, settings: Sequence[tuple[str, str]] = ()) -> N
     return NoProfileError(Refusal(name, reason, advice, tuple(settings)))
 
 
+def refusal_of_name(name: str) -> Refusal | None:
+    """Return why a class of this name is refused, if the name is known; no instance is needed."""
+    if name not in _MODELS and name not in _TRANSFORMERS:
+        return None
+    return Refusal(name, *_why(None, name))
+
+
 def together(errors: Sequence[tuple[str, Exception]]) -> Exception:
     """Return one error for everything that is wrong with the steps of a composition.
 
@@ -493,6 +500,11 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
     ),
 )
 _BY_CLASS = {(one.library, one.name): one for one in DISTRUSTED}
+
+
+def distrusted_name(library: str, name: str) -> DistrustedModel | None:
+    """Return the list's entry for the name of a class, or None; no instance is needed."""
+    return _BY_CLASS.get((library, name))
 
 
 def distrusted_class(kind: type) -> DistrustedModel | None:

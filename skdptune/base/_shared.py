@@ -81,7 +81,14 @@ from skdptune.base._records import (
     validate_rows,
     weights_of_classes,
 )
-from skdptune.base._refusals import Refusal, distrusted, no_profile, together
+from skdptune.base._refusals import (
+    Refusal,
+    distrusted,
+    distrusted_name,
+    no_profile,
+    refusal_of_name,
+    together,
+)
 from skdptune.base._scikit_learn import HOLDERS
 from skdptune.base._tuning import (
     BUDGET_PARAMETERS,

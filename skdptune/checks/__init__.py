@@ -1,6 +1,7 @@
-"""Checks that explain what an estimator or a search would leak or lose, before it sees data."""
+"""Checks of what an estimator or a search would leak or lose, and a page about a fitted model."""
 
 from skdptune.checks._check import check
+from skdptune.checks._model_report import ModelReport, report
 from skdptune.checks._report import CheckReport, Finding
 
-__all__ = ["CheckReport", "Finding", "check"]
+__all__ = ["CheckReport", "Finding", "ModelReport", "check", "report"]

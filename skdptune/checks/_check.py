@@ -38,7 +38,7 @@ from skdptune.preprocessing._shared import as_schema
 # The rules: findings about numbers, refused steps and parameters, pipelines, and searches -------
 
 # Larger values give a weak guarantee for any data.
-_LARGE_EPSILON, _LARGE_DELTA = 10.0, 1e-3
+LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
 # If doubling the noise may lose more points of accuracy than this, the budget is called small.
 _MANY_POINTS = 5.0
 _FACTOR = 2.0
@@ -87,7 +87,7 @@ def _of_delta(subject: Subject) -> Iterator[Finding]:
     if n_samples is not None and delta >= 1.0 / n_samples:
         found = f"delta={delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}"
         yield issue("SKP004", _at(subject, "delta"), found, f"delta={advised_delta(n_samples):g}")
-    elif n_samples is None and delta >= _LARGE_DELTA:
+    elif n_samples is None and delta >= LARGE_DELTA:
         found = (
             f"delta={delta:g} is at least 1/n_samples for {math.ceil(1.0 / delta)} or more records"
         )
@@ -126,7 +126,7 @@ def _of_epsilon(subject: Subject) -> Iterator[Finding]:
     if math.isinf(epsilon):
         found = f"no finite epsilon holds {at}: the fit is not private"
         yield issue("SKP007", subject.name, found, "epsilon=1.0")
-    elif epsilon > _LARGE_EPSILON:
+    elif epsilon > LARGE_EPSILON:
         odds = f"{math.exp(epsilon):.0e}" if epsilon < 500.0 else "more than 1e+200"
         found = f"epsilon={epsilon:.4g} in total: one record may change odds by a factor of {odds}"
         yield issue("SKP016", _at(subject, "epsilon"), found, "epsilon=1.0")
@@ -206,6 +206,11 @@ def findings_of_refusals(subject: Subject) -> Iterator[Finding]:
             yield issue("SKP020", part.place, f"{fault.name}: {fault.reason}", fix)
 
 
+def is_of_scores(name: str) -> bool:
+    """Return whether a class of this name fits its estimator several times."""
+    return name.endswith("CV") or name in _SEARCHES
+
+
 def code_of_refusal(refusal: Refusal) -> str:
     """Return the code for the reason why an estimator has no cost."""
     if refusal.is_of_distrusted:
@@ -217,7 +222,7 @@ def code_of_refusal(refusal: Refusal) -> str:
         return "SKP002"
     if name in _LEARNT:
         return "SKP009"
-    if name.endswith("CV") or name in _SEARCHES:
+    if is_of_scores(name):
         return "SKP006"
     return "SKP001" if refusal.learns_features else "SKP007"
 

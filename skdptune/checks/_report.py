@@ -165,16 +165,18 @@ def _page_of(code: str) -> str:
     return f"{PAGE}#{code.lower()}"
 
 
-def check_codes(codes: Any) -> frozenset[str]:
-    """Return the codes to be left out, or raise if one is unknown."""
+def check_codes(codes: Any, *, name: str = "mute") -> frozenset[str]:
+    """Return a set of codes, or raise if one is unknown."""
     listed = [codes] if isinstance(codes, str) else codes
     if not isinstance(listed, Collection):
-        raise TypeError(f"mute must be a list of codes; got {type(codes).__name__}.")
+        raise TypeError(f"{name} must be a list of codes; got {type(codes).__name__}.")
     for code in listed:
         if not isinstance(code, str) or code not in CODES:
             looks_right = isinstance(code, str) and code.startswith("SKP")
             got = shown(code) if looks_right else type(code).__name__
-            raise ValueError(f"mute must hold codes from {min(CODES)} to {max(CODES)}; got {got}.")
+            raise ValueError(
+                f"{name} must hold codes from {min(CODES)} to {max(CODES)}; got {got}."
+            )
     return frozenset(listed)
 
 
