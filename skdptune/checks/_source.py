@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from skdptune.base._shared import Refusal, distrusted_name, refusal_of_name
-from skdptune.checks._findings import LARGE_DELTA, LARGE_EPSILON, code_of_refusal, is_of_scores
+from skdptune.checks._check import LARGE_DELTA, LARGE_EPSILON, code_of_refusal, is_of_scores
 
 _PRIVATE = re.compile(r"(DP\w+|Private\w+|\w+LinearRegression|\w+SearchCV|make_private_pipeline)$")
 _NOT_MODELS = ("skdptune.accounting", "skdptune.audit", "skdptune.inspection", "skdptune.testing")
