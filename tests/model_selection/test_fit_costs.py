@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import loguniform, randint, uniform
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -272,6 +273,7 @@ def test_a_search_without_delta_costs_what_its_estimators_do(kind: type, is_a_st
 
 
 TWO_EPOCHS = DPLogisticRegression(solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1])
+OTHER_EPOCHS = [clone(TWO_EPOCHS).set_params(epochs=epochs) for epochs in (1, 3, 4)]
 ALLOCATION = DPLogisticRegression(
     solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1], sampling="allocation"
 )
@@ -310,11 +312,14 @@ def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> No
 @pytest.mark.parametrize(
     ("estimator", "values"),
     [
-        (TWO_EPOCHS, {"epochs": [1, 4]}),
+        (TWO_EPOCHS, {"epochs": [1, 2, 3, 4, 6]}),
         (TWO_EPOCHS, {"epochs": randint(1, 6)}),
-        (TWO_EPOCHS, {"sampling": ["poisson", "allocation"]}),
+        (TWO_EPOCHS, {"sampling": ["poisson", "allocation"], "epochs": [1, 2, 4]}),
         (DPLogisticRegression(solver="objective", classes=[0, 1]), {"C": loguniform(1e-2, 1.0)}),
-        (Pipeline([("clf", TWO_EPOCHS)]), {"clf": [TWO_EPOCHS, Scripted()]}),
+        (
+            Pipeline([("clf", TWO_EPOCHS)]),
+            {"clf": [TWO_EPOCHS, Scripted(), *OTHER_EPOCHS]},
+        ),
     ],
 )
 def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values: object) -> None:
@@ -334,6 +339,31 @@ def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values:
             assert setting.curve.covers(cost)
             # And not by far: two percent less noise would not do.
             assert setting.curve.least_shift(cost) > 0.98 * setting.curve.shift
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_the_costliest_of_many_candidates_loses_nothing_to_the_curve(epsilon: float) -> None:
+    """Theorem T4: its own cost is the shape of the curve, so that it is costed as if alone."""
+    # Theorem F2.
+    noises = []
+    for values in ({"C": [1.0]}, {"epochs": [1, 2, 3, 5, 6]}):
+        estimator = clone(TWO_EPOCHS).set_params(epochs=6)
+        search = DPRandomSearchCV(estimator, values, epsilon=epsilon, delta=DELTA, n_iter=20)
+        changed(search, n_iter_distribution="geometric", tuning_fraction=None)
+        plan = search._make_plan(4000, 3, is_public=True)
+        size = plan.model.train_size
+        made = plan.model.fit_costs.configured({}, plan.cost.setting, size)
+        noises.append(made.noise_level(size.n_samples, 3))
+    assert noises[0] * (1.0 - 5e-3) <= noises[1] <= 1.01 * noises[0]
+
+
+def test_few_candidates_are_costed_exactly() -> None:
+    # Theorem F2.
+    search = DPRandomSearchCV(TWO_EPOCHS, {"epochs": [1, 4]}, epsilon=1.0, delta=DELTA, n_iter=20)
+    changed(search, n_iter_distribution="geometric")
+    plan = search._make_plan(4000, 3)
+    assert "from the exact cost" in plan.calibration_in_words
+    assert 0.99 <= plan.total.epsilon(DELTA) <= 1.0
 
 
 def test_a_search_over_what_sets_the_cost_is_fitted_at_its_plan() -> None:

@@ -32,14 +32,17 @@ _LARGEST_CURVE = 30.0
 
 @dataclass(frozen=True)
 class SharedCurve:
-    """A Gaussian release with a given shift that fails with a small probability.
+    """A curve for candidates that differ in cost: that of a Gaussian release, or any other.
 
     Parameters
     ----------
     shift : float
-        Distance between the two normal distributions, in standard deviations; at most 30.
+        Distance between two normal distributions, in standard deviations; at most 30.
     failure : float
-        Mass at infinity, which allows curves that are not Gaussian to lie below it.
+        Mass at infinity, which allows other kinds of curves to lie below this one.
+    shape : PrivacyProfile, optional
+        The curve, before the failure is added; the default is that of a Gaussian release. With
+        a shape, `shift` states a Gaussian release below the curve; see `of`.
 
     Notes
     -----
@@ -55,20 +58,43 @@ class SharedCurve:
     >>> curve = SharedCurve(shift=0.5, failure=1e-7)
     >>> curve.covers(PrivacyProfile.gaussian(0.5)), curve.covers(PrivacyProfile.gaussian(0.51))
     (True, False)
+    >>> SharedCurve.of(PrivacyProfile.pure(0.1), 1e-7).covers(PrivacyProfile.pure(0.1))
+    True
     """
 
     shift: float
     failure: float
+    shape: PrivacyProfile | None = None
 
     def __post_init__(self) -> None:
         """Validate the parameters."""
         check_real(self.shift, name="shift", lower=0.0, lower_open=True, upper=_LARGEST_CURVE)
         check_real(self.failure, name="failure", lower=0.0, upper=1.0, upper_open=True)
+        if self.shape is not None:
+            check_kind(self.shape, name="shape", kind=PrivacyProfile, domain="a PrivacyProfile")
+
+    @classmethod
+    def of(cls, shape: PrivacyProfile, failure: float) -> SharedCurve:
+        """Return the curve of a profile and a failure.
+
+        Its shift is that of the largest Gaussian release below it which fails half as often.
+        """
+        curve = cls(_LEAST_SHIFT, failure, shape)
+        half = 0.5 * failure
+        low, high = math.log(_LEAST_SHIFT), math.log(_LARGEST_CURVE)
+        while high - low > 1e-5:
+            middle = 0.5 * (low + high)
+            is_below = all(
+                bool(np.all(gaussian_delta(math.exp(middle), points) + half <= values))
+                for points, values in curve._dots.values()
+            )
+            low, high = (middle, high) if is_below else (low, middle)
+        return cls(math.exp(low), failure, shape)
 
     @cached_property
     def profile(self) -> PrivacyProfile:
         """The cost of any release whose curve lies below this one."""
-        return with_failure(PrivacyProfile.gaussian(self.shift), self.failure)
+        return with_failure(self.shape or PrivacyProfile.gaussian(self.shift), self.failure)
 
     @cached_property
     def _dots(self) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -93,13 +119,24 @@ class SharedCurve:
             for direction, (points, values) in self._dots.items()
         )
 
+    def excess(self, profile: PrivacyProfile) -> float:
+        """Return the logarithm of the largest ratio of a profile to the curve, at any epsilon."""
+        ratios = []
+        for direction, (points, values) in self._dots.items():
+            found = profile.delta(points, direction)
+            with np.errstate(divide="ignore"):
+                ratios.append(np.max(np.divide(found, values, where=found > 0.0, out=0.0 * found)))
+        largest = float(max(ratios))
+        return math.log(largest) if largest > 0.0 else -math.inf
+
     def divided(self, share: float, failures: int) -> SharedCurve:
         """Return the curve of a component that has a share of the squared shift.
 
         Gaussian releases compose by the squares of their shifts. So components whose shares sum to
-        1 compose to at most the whole.
+        1 compose to at most the whole. With a shape, the Gaussian release below it is divided.
         """
-        return SharedCurve(self.shift * math.sqrt(share), self.failure / failures)
+        failure = self.failure if self.shape is None else 0.5 * self.failure
+        return SharedCurve(self.shift * math.sqrt(share), failure / failures)
 
     def least_shift(self, profile: PrivacyProfile) -> float:
         """Return roughly the smallest shift whose curve, with this failure, covers a profile.
@@ -166,9 +203,9 @@ def calibrate_to_curve(
     -----
     Theorem T4.
 
-    The smallest shift that covers a profile decreases nearly in proportion to the noise, so
-    secants in logarithms need few profiles. Only a parameter whose profile was verified to be
-    covered is returned (Theorem C1).
+    The smallest Gaussian shift that covers a profile decreases nearly in proportion to the noise,
+    which leads to a bracket. Secants of `SharedCurve.excess` then need few profiles. Only a
+    parameter whose profile was verified to be covered is returned (Theorem C1).
 
     Examples
     --------
@@ -185,22 +222,31 @@ def calibrate_to_curve(
     safest, riskiest = (upper, lower) if sign > 0 else (lower, upper)
     safe: tuple[float, float, PrivacyProfile] | None = None
     risky: tuple[float, float] | None = None
+    wanted = curve.shift if curve.shape is None else curve.least_shift(curve.profile)
     value = min(max(guess, lower), upper)
     for _ in range(_STEPS):
         profile = make_profile(value)
         check_kind(profile, name="make_profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-        shift = curve.least_shift(profile)
+        excess = curve.excess(profile)
         if curve.covers(profile):
-            safe = (value, shift, profile)
-            if shift >= curve.shift * (1.0 - _TOLERANCE) or value == riskiest:
+            safe = (value, excess, profile)
+            if excess >= -_TOLERANCE or value == riskiest:
                 break
         else:
-            risky = (value, shift)
+            risky = (value, excess)
             if value == safest:
                 break
-        if safe is not None and risky is not None and abs(math.log(safe[0] / risky[0])) < 1e-3:
-            break
-        value = _next(value, shift, curve.shift, sign, safe, risky, lower, upper)
+        if safe is not None and risky is not None:
+            if abs(math.log(safe[0] / risky[0])) < 1e-3:
+                break
+            value = _between(safe, risky)
+        else:
+            # The aim is half the tolerance below, so that the result is on the safe side.
+            ratio = curve.least_shift(profile) / (wanted * (1.0 - 0.5 * _TOLERANCE))
+            ratio = min(max(ratio, 0.1), 10.0) if math.isfinite(ratio) else 4.0
+            # A step in the wrong direction would never end.
+            ratio = min(ratio, 0.98) if risky is None else max(ratio, 1.02)
+            value = min(max(value * ratio**sign, lower), upper)
     if safe is None:
         raise UnreachableBudgetError(
             "estimator must stay below the curve that all candidates share if it adds enough "
@@ -210,28 +256,10 @@ def calibrate_to_curve(
     return Calibration(safe[0], safe[2])
 
 
-def _next(
-    value: float,
-    shift: float,
-    wanted: float,
-    sign: float,
-    safe: tuple[float, float, PrivacyProfile] | None,
-    risky: tuple[float, float] | None,
-    lower: float,
-    upper: float,
-) -> float:
-    """Return the next parameter to try, by interpolation or in proportion to the shift."""
-    # The aim is half the tolerance below, so that the result is on the safe side.
-    aim = wanted * (1.0 - 0.5 * _TOLERANCE)
-    ratio = shift / aim if math.isfinite(shift) else 4.0
-    found = value * min(max(ratio, 0.1), 10.0) ** sign
-    if safe is not None and risky is not None:
-        ends = sorted((safe[0], risky[0]))
-        known = math.isfinite(risky[1]) and safe[1] > 0.0 and risky[1] != safe[1]
-        if known:
-            # The secant through both ends.
-            share = math.log(aim / safe[1]) / math.log(risky[1] / safe[1])
-            found = safe[0] * (risky[0] / safe[0]) ** min(max(share, 0.02), 0.98)
-        if not ends[0] < found < ends[1] or not known:
-            found = math.sqrt(ends[0] * ends[1])
-    return min(max(found, lower), upper)
+def _between(safe: tuple[float, float, PrivacyProfile], risky: tuple[float, float]) -> float:
+    """Return a parameter between two, where the secant of the excess is just below zero."""
+    share = 0.5
+    if math.isfinite(safe[1]):
+        # Above the curve, the excess is steep in the tails: a secant alone would hardly move.
+        share = (safe[1] + 0.5 * _TOLERANCE) / (safe[1] - min(risky[1], -safe[1]))
+    return float(safe[0] * (risky[0] / safe[0]) ** min(max(share, 0.02), 0.98))

@@ -257,7 +257,14 @@ class CostModel:
         """Return the setting of the runs' fits, given that of the final fit."""
         if setting is None or self.fit_noise is None:
             return setting
-        return setting.noisier(self.fit_noise, self.n_runs)
+        return self.noisier(setting, self.fit_noise, self.n_runs)
+
+    def noisier(self, setting: FitSetting, factor: float, n_fits: int) -> FitSetting:
+        """Return the setting of each of `n_fits` fits with `factor` times the noise."""
+        if isinstance(setting, CurveSetting) and setting.shape is not None:
+            # Theorem T4: the same candidate's own cost at that noise is a curve as well.
+            return self._shaped(setting.shape.noisier(factor, n_fits), n_fits)
+        return setting.noisier(factor, n_fits)
 
     def run(self, fit: PrivacyProfile, noise: ScoreNoise) -> PrivacyProfile:
         """Return the cost of a whole run: its fits and its score."""
@@ -348,11 +355,16 @@ class CostModel:
             )
         parameter = self.fit_costs.noise_parameter(self.final_size)
         if parameter is not None:
-            return self._solved_noise(epsilon, *parameter)
+            return self._solved_noise(epsilon, NoiseSetting(*parameter, 1.0, epsilon, self.delta))
         if self.delta > 0.0 and self.fit_costs.can_share_a_curve(
             self._curve(self._shift_guess(epsilon)), self.final_size
         ):
-            return self.solved_curve(epsilon)
+            costliest = self.fit_costs.costliest(self._stated_size)
+            if costliest is None:
+                return self.solved_curve(epsilon)
+            return self._solved_noise(
+                epsilon, NoiseSetting(*costliest[1:], 1.0, epsilon, self.delta), costliest[0]
+            )
         return self._solved_budget(epsilon)
 
     def loss(self, cost: Cost) -> float:
@@ -377,19 +389,21 @@ class CostModel:
         most = self.layout.tuning is not None or self.fit_noise is not None
         return BudgetSetting(epsilon * (0.95 if most else 0.4), self.delta)
 
-    def _solved_noise(self, epsilon: float, prefix: str, name: str) -> Cost:
+    def _solved_noise(
+        self, epsilon: float, setting: NoiseSetting, shape: dict[str, Any] | None = None
+    ) -> Cost:
         """Return the cost of the least noise that stays within a total.
 
-        Each evaluation computes one profile of a fit: no estimator solves for anything.
+        Each evaluation computes one profile of a fit: no estimator solves for anything. If a
+        candidate is given as shape, that is its profile, which is the curve of all candidates
+        (Theorem T4). They are calibrated later.
         """
-        setting = NoiseSetting(prefix, name, 1.0, epsilon, self.delta)
 
         def cost_at(noise: float) -> Cost:
-            tried = replace(setting, noise=noise)
-            fit = self.fit_costs.profile(tried, self._stated_size)
-            return self.at(replace(tried, epsilon=fit.epsilon(self.delta)))
+            tried = self._at_noise(setting, noise, shape)
+            return self.at(tried if shape is None else self._shaped(tried, 1))
 
-        guess = self._noise_guess(epsilon, setting)
+        guess = self._noise_guess(epsilon, setting, shape)
         return self._solved(
             epsilon, cost_at, {}, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess
         )
@@ -413,15 +427,36 @@ class CostModel:
         )
         return cost(found.value)
 
-    def _noise_guess(self, epsilon: float, setting: NoiseSetting) -> float:
+    def _at_noise(
+        self, setting: NoiseSetting, noise: float, candidate: dict[str, Any] | None
+    ) -> NoiseSetting:
+        """Return the setting at another noise, with its cost for a candidate or for all."""
+        tried, size = replace(setting, noise=noise), self._stated_size
+        if candidate is None:
+            fit = self.fit_costs.profile(tried, size)
+        else:
+            fit = self.fit_costs.profile_of(candidate, tried, size)
+        return replace(tried, epsilon=fit.epsilon(self.delta))
+
+    def _shaped(self, setting: NoiseSetting, n_fits: int) -> CurveSetting:
+        """Return the setting for the curve of the costliest candidate at a noise."""
+        size = self._stated_size
+        costliest = self.fit_costs.costliest(size) or ({},)
+        shape = self.fit_costs.profile_of(costliest[0], setting, size)
+        curve = SharedCurve.of(shape, self._failure / n_fits)
+        return CurveSetting(curve, self.delta, setting)
+
+    def _noise_guess(
+        self, epsilon: float, setting: NoiseSetting, candidate: dict[str, Any] | None
+    ) -> float:
         """Return roughly the noise with which one fit costs its share of a total."""
         # A share of the smallest doubles is zero.
         wanted = max(self.guess(epsilon).epsilon, sys.float_info.min)
         noise = _USUAL_NOISE
         for _ in range(_GUESSES):
-            fit = self.fit_costs.profile(replace(setting, noise=noise), self._stated_size)
             # For large noise, epsilon falls in proportion to it.
-            ratio = min(max(fit.epsilon(self.delta) / wanted, 0.1), 10.0)
+            cost = self._at_noise(setting, noise, candidate).epsilon
+            ratio = min(max(cost / wanted, 0.1), 10.0)
             noise = min(max(noise * ratio, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
 
@@ -447,8 +482,12 @@ class CostModel:
         return self._curve(self._shift_guess(epsilon))
 
     def _curve(self, shift: float) -> CurveSetting:
-        failure = min(_FAILURE, self.delta / _FAILURES)
-        return CurveSetting(SharedCurve(shift, failure), self.delta)
+        return CurveSetting(SharedCurve(shift, self._failure), self.delta)
+
+    @property
+    def _failure(self) -> float:
+        """Mass at infinity of a curve that candidates share."""
+        return min(_FAILURE, self.delta / _FAILURES)
 
     def _shift_guess(self, epsilon: float) -> float:
         noise, _ = noise_for_budget(self.guess(epsilon).epsilon, self.delta)

@@ -151,6 +151,9 @@ def _named_in(content: Any) -> list[int]:
 
 _LEAST_NOISE, _USUAL_NOISE, _LARGEST_NOISE = 0.05, 2.0, 1e6
 _LARGEST_EPSILON = 500.0
+_USUAL_DELTA = 1e-6
+# Number of draws among which a curve for a space of many costs is chosen.
+_DRAWS = 12
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,8 @@ class CurveSetting:
     curve : SharedCurve
     delta : float
         Delta of the search, at which budgets are stated.
+    shape : NoiseSetting, optional
+        The setting of the candidate whose own cost is the shape of the curve.
 
     Notes
     -----
@@ -230,6 +235,7 @@ class CurveSetting:
 
     curve: SharedCurve
     delta: float
+    shape: NoiseSetting | None = None
 
     @property
     def epsilon(self) -> float:
@@ -240,7 +246,7 @@ class CurveSetting:
         """Set nothing yet: a calibration needs all other parameters, see `calibrate`."""
 
     def noisier(self, factor: float, n_fits: int) -> CurveSetting:
-        """Return the setting for a curve with the shift divided by `factor`.
+        """Return the setting for a Gaussian curve with the shift divided by `factor`.
 
         The total failure probability of `n_fits` fits is that of one fit before.
         """
@@ -293,6 +299,7 @@ class CurveSetting:
         if by_itself is not None:
             return _prefixed(owner, {**delta, **by_itself(curve, *size)})
         noise = _noise_parameter_of(step, owner)
+        usual = _USUAL_NOISE if self.shape is None else self.shape.noise
 
         def profile(value: float) -> PrivacyProfile:
             estimator.set_params(**_prefixed(owner, {noise or "epsilon": value}))
@@ -304,7 +311,7 @@ class CurveSetting:
             parameter="budget" if noise is None else "noise",
             lower=1e-4 if noise is None else _LEAST_NOISE,
             upper=_LARGEST_EPSILON if noise is None else _LARGEST_NOISE,
-            guess=curve.profile.epsilon(self.delta) if noise is None else _USUAL_NOISE,
+            guess=curve.profile.epsilon(self.delta) if noise is None else usual,
         )
         settings = {**delta, noise or "epsilon": found.value}
         if noise is not None:
@@ -459,6 +466,7 @@ class FitCosts:
     classes: Any = None
     is_pure: bool = False
     _combinations: list[list[Combination] | None] = field(default_factory=list, repr=False)
+    _costliest: list[tuple[Combination, str, str] | None] = field(default_factory=list, repr=False)
 
     def configured(
         self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
@@ -562,6 +570,32 @@ class FitCosts:
             return None
         return noise_parameter(self.configured(shared[0], None, size))
 
+    def costliest(self, size: FitSize) -> tuple[Combination, str, str] | None:
+        """Return the candidate that costs most at one noise, and the parameter that sets it.
+
+        None if no candidate's noise is set by one parameter. Spaces with many costs are
+        represented by a few draws, which are the same in every search.
+        """
+        if not self._costliest:
+            found = self._first_combinations()
+            if self.is_held_to_budget:
+                seeds = np.random.SeedSequence(0).spawn(_DRAWS)
+                found = [*found, *self.candidates.draw_each(seeds)]
+            costs = [self._cost_at_usual_noise(candidate, size) for candidate in found]
+            known = [cost for cost in costs if cost is not None]
+            self._costliest.append(max(known, key=lambda cost: cost[0])[1:] if known else None)
+        return self._costliest[0]
+
+    def _cost_at_usual_noise(
+        self, candidate: Combination, size: FitSize
+    ) -> tuple[float, Combination, str, str] | None:
+        parameter = noise_parameter(self.configured(candidate, None, size))
+        if parameter is None:
+            return None
+        setting = NoiseSetting(*parameter, _USUAL_NOISE, 1.0, _USUAL_DELTA)
+        cost = self.profile_of(candidate, setting, size).epsilon(_USUAL_DELTA)
+        return cost, candidate, *parameter
+
     def can_share_a_curve(self, setting: CurveSetting, size: FitSize) -> bool:
         """Return whether candidates differ in cost and noise brings the first below a curve."""
         firsts = self._first_combinations()
@@ -569,10 +603,8 @@ class FitCosts:
         if not all(owners):
             return False
         distinct = len({repr(sorted(first.items())) for first in firsts})
-        # Several private steps lose some accuracy by sharing a curve; few candidates are costed
-        # exactly.
-        few = 1 if max(map(len, owners)) == 1 else _FEW_COMBINATIONS
-        if not self.is_held_to_budget and distinct <= few:
+        # Few candidates are costed exactly: a curve is lower than some of them somewhere.
+        if not self.is_held_to_budget and distinct <= _FEW_COMBINATIONS:
             return False
         try:
             return setting.curve.covers(self.first_profile(setting, size))
@@ -581,8 +613,13 @@ class FitCosts:
 
     def first_profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return the cost of a single fit, of the first candidate."""
-        first = self._first_combinations()[0]
-        return cost_of(self.configured(first, setting, size), size.n_samples, size.n_features)
+        return self.profile_of(self._first_combinations()[0], setting, size)
+
+    def profile_of(
+        self, candidate: Combination, setting: FitSetting | None, size: FitSize
+    ) -> PrivacyProfile:
+        """Return the cost of a single fit of a candidate."""
+        return cost_of(self.configured(candidate, setting, size), size.n_samples, size.n_features)
 
     def variants(self) -> list[Any]:
         """Return the estimator with each combination of listed values that sets its cost."""

@@ -504,7 +504,7 @@ def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostMo
     untuned = untuned_model(model).within(epsilon).setting
     if untuned is None:
         return model, model.within(epsilon)
-    setting = _stated(model, untuned.noisier(limit, 1))
+    setting = _stated(model, model.noisier(untuned, limit, 1))
     try:
         of_score = _least(_total_of_scores(model, setting), model, epsilon, model.score_noise)
         scored = replace(model, score_noise=of_score)

@@ -70,6 +70,55 @@ def test_noise_is_the_least_that_is_covered(rate: float, steps: int) -> None:
     assert not curve.covers(descent(0.99 * found.value, rate, steps))
 
 
+@pytest.mark.parametrize(("rate", "steps"), [(0.02, 250), (0.2, 100)])
+def test_a_curve_of_another_shape_is_nearly_used_up(rate: float, steps: int) -> None:
+    # Theorem T4, Theorem C1.
+    curve = SharedCurve.of(descent(1.0), 1e-7)
+    assert curve.covers(descent(1.0))
+    assert not curve.covers(descent(0.99))
+    found = calibrate_to_curve(lambda noise: descent(noise, rate, steps), curve, guess=2.0)
+    assert curve.covers(found.profile)
+    assert not curve.covers(descent(0.99 * found.value, rate, steps))
+    points = np.random.default_rng(0).uniform(0.0, 30.0, 20_000)
+    for direction in ("remove", "add"):
+        below = found.profile.delta(points, direction)
+        assert np.all(below <= curve.profile.delta(points, direction) * (1 + 1e-12))
+
+
+@settings(max_examples=25)
+@given(epsilon=st.floats(0.01, 5.0), delta=st.floats(0.0, 0.1), more=st.floats(1.001, 1.5))
+def test_shapes_of_closed_form_cover_smaller_ones(
+    epsilon: float, delta: float, more: float
+) -> None:
+    # Theorem T4. The slow oracle: the largest difference of both curves on a fine grid.
+    curve = SharedCurve.of(PrivacyProfile.approximate(epsilon, delta), 1e-9)
+    points = np.linspace(0.0, 8.0, 4001)
+    for other in (
+        PrivacyProfile.approximate(epsilon / more, delta),
+        PrivacyProfile.approximate(epsilon * more, delta),
+        PrivacyProfile.approximate(epsilon, min(more * delta + 1e-8, 1.0)),
+        PrivacyProfile.gaussian(curve.shift),
+    ):
+        is_below = bool(np.all(other.delta(points) <= curve.profile.delta(points)))
+        if curve.covers(other):
+            assert is_below
+            assert curve.excess(other) <= 0.0
+        elif not is_below:
+            assert curve.excess(other) > 0.0
+
+
+def test_components_of_another_shape_compose_to_no_more_than_it() -> None:
+    # Theorem T4.
+    curve = SharedCurve.of(descent(1.0), 1e-7)
+    parts = [curve.divided(share, 2) for share in (0.3, 0.7)]
+    assert curve.covers(parts[0].profile + parts[1].profile)
+
+
+def test_a_shape_must_be_a_profile() -> None:
+    with pytest.raises(TypeError, match="shape must be a PrivacyProfile; got"):
+        SharedCurve(0.5, 1e-7, 3.0)  # type: ignore[arg-type]
+
+
 def test_budget_is_the_largest_that_is_covered() -> None:
     curve = SharedCurve(0.3, 0.0)
     found = calibrate_to_curve(
