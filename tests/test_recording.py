@@ -232,7 +232,7 @@ class TestSearches:
     def test_two_ledgers_are_refused(self, ledger):
         other = PrivacyLedger(":memory:", "others", epsilon=9.0, delta=1e-5)
         search = self.search(ledger=ledger).set_params(estimator__ledger=other)
-        with pytest.raises(ValueError, match="ledger must be one"):
+        with pytest.raises(ValueError, match="ledger must be a single one"):
             search.fit(ROWS, LABELS)
         with other, pytest.raises(ValueError, match="stand for different data sets"):
             self.search(ledger=ledger).fit(ROWS, LABELS)

@@ -290,7 +290,7 @@ class CheckReport(Sequence[Finding]):
     >>> print(report)
     1 issue and 0 tips of DPLogisticRegression
     issue  SKP005  DPLogisticRegression.random_state
-        random_state is 0, from which all noise follows
+        random_state is 0, which determines all noise
         -> random_state=None
         (critical; https://skdptune.readthedocs.io/en/latest/checks.html#skp005)
     """

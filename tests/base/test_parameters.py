@@ -80,7 +80,7 @@ def test_parameters_of_fit_are_known() -> None:
     pipeline = make_pipeline(Normalizer(), Scripted())
     check_fit_parameters(pipeline, ["scripted__sample_weight"])
     for name in ("sample_weight", "typo", "warm"):
-        with pytest.raises(TypeError, match="DPLogisticRegression.fit takes"):
+        with pytest.raises(TypeError, match="DPLogisticRegression.fit does not support"):
             check_fit_parameters(DPLogisticRegression(), [name])
     for name in ("sample_weight", "scripted__weights", "other__sample_weight"):
         with pytest.raises(TypeError, match=f"Pipeline.fit does not support: '{name}'"):

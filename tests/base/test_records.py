@@ -468,5 +468,5 @@ def test_what_is_no_table_is_named(X: Any) -> None:
 
 def test_classes_that_are_not_known_yet_are_looked_at_later() -> None:
     check_class_weight({2: 1.0}, None)
-    with pytest.raises(ValueError, match="none of"):
+    with pytest.raises(ValueError, match="not one of"):
         weights_of_classes({2: 1.0}, np.array([0, 1]))

@@ -165,7 +165,7 @@ def test_what_cannot_be_seen_speaks_against_a_search() -> None:
     assert TableOutlook(**CLEAR, rivals=4).reason_against == ""
     # Of losses, gains are a smaller part of the range.
     loss = TableOutlook(**CLEAR, rivals=4, is_accuracy=False)
-    assert loss.reason_against.endswith("less than 2 % of the range of a score is found")
+    assert loss.reason_against.endswith("less than 2 % of the range of a score cannot be found")
 
 
 @pytest.mark.parametrize("name", ["n_samples", "epsilon", "n_score"])

@@ -417,7 +417,7 @@ def test_labels_are_those_declared_or_found() -> None:
     assert labels_of(DPLogisticRegression(), np.array([2.0, np.nan, 0.0]), 3) == [0.0, 2.0]
     with pytest.raises(ValueError, match="as long as X"):
         labels_of(DPLogisticRegression(), y, 4)
-    with pytest.raises(ValueError, match="classes must be named"):
+    with pytest.raises(ValueError, match="classes must be declared"):
         labels_of(DPLogisticRegression(), y, 3, is_random=True)
 
 

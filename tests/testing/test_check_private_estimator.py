@@ -109,7 +109,7 @@ def test_results_say_why_a_check_does_not_apply() -> None:
             "a larger epsilon must not cost less",
         ),
         (toys.HidesACostParameter, "cost_parameters", "must name 'clip'"),
-        (toys.NamesNoParameters, "cost_parameters", "['noise'] are none"),
+        (toys.NamesNoParameters, "cost_parameters", "['noise'] are not"),
         (toys.HasNegativeNoise, "noise_level", "must be positive"),
         (toys.HasNoiseThatGrows, "noise_level", "must not grow with epsilon"),
         (toys.IgnoresItsNoiseParameter, "noise_parameter", "must determine the profile"),

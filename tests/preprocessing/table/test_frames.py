@@ -343,7 +343,7 @@ GAPS = {"range": NUMBER, "missing": True}
         (
             DATE,
             ["x", 3, "2020-01-01"],
-            ["2 of 3 cells are not dates: 'x', 3", "1 of 3 cells are b"],
+            ["2 of 3 cells are not dates: 'x', 3", "1 of 3 cells are o"],
         ),
         (WORD, ["a", " b"], []),
         (
