@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
@@ -77,6 +76,8 @@ RULES = {
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
+# A search takes no larger one.
+_LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
 _NO_TARGET = (
     'schema must describe the target of a {task}, such as target=["no", "yes"] for a classifier '
@@ -265,8 +266,9 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         if self.family != "auto":
             return (self.family,), f"Family: {_WORDS[self.family]}, as given."
         epsilon, delta = self._checked_budget()
-        noise = 0.0 if math.isinf(epsilon) else noise_for_budget(epsilon, delta)[0]
-        shift = 1.0 / noise if noise else math.inf
+        if epsilon > _LARGEST_EPSILON:
+            return ("linear",), "Family: a linear model is fitted, since ε hides nothing."
+        shift = 1.0 / noise_for_budget(epsilon, delta)[0]
         return families_for(self._task, size, shift, has_nets=_has_nets())
 
     def _unfitted(self, size: int) -> Any:
@@ -276,8 +278,10 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         several = [self._of_family(family, (epsilon, delta), size) for family in families]
         model = several[0]
         if len(several) > 1:
-            whole, budget = Pipeline([("family", model)]), {"epsilon": epsilon, "delta": delta}
-            model = DPGridSearchCV(whole, {"family": several}, scoring=self._scorer(), **budget)
+            whole, scoring = Pipeline([("family", model)]), self._scorer()
+            model = DPGridSearchCV(
+                whole, {"family": several}, epsilon=epsilon, delta=delta, scoring=scoring
+            )
         if self.n_public is not None:
             set_public_size(model, size)
         return model

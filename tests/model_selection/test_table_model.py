@@ -245,6 +245,12 @@ def test_parameters_are_read_and_set_by_name() -> None:
     )
 
 
+def test_without_privacy_a_linear_model_is_fitted() -> None:
+    made = model(epsilon=np.inf, random_state=0)
+    assert "hides nothing" in str(made.plan(10**9))
+    assert made.fit(X, LABEL).score(X, LABEL) > 0.9
+
+
 # Refusals --------------------------------------------------------------------------------------
 
 
