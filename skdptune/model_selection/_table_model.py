@@ -104,6 +104,10 @@ def families_for(
         Inverse noise of one Gaussian release of the budget.
     has_nets : bool
         Whether the packages of the nets are installed.
+
+    Notes
+    -----
+    Theorem F12.
     """
     rule, strength = RULES[task], n_samples * shift
     first = rule.first if has_nets or rule.first != "net" else "linear"
