@@ -268,7 +268,7 @@ class PrivateNet(TrainingLoop):
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)
         share, size = self.batch_size, self._public_size(n_final)
-        if self._takes_default_batch():
+        if isinstance(share, str):
             share = self._batch_for(size) / size
         values: dict[str, Any] = {
             "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)
