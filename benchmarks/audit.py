@@ -146,6 +146,8 @@ def nets() -> dict[str, Subject]:
     """Return nets by name, if there are any."""
     if not all(map(find_spec, ("torch", "skorch", "opacus"))):
         return {}
+    from torch.optim import SGD
+
     from skdptune.neural_network import DPNeuralNetBinaryClassifier, DPNeuralNetRegressor
 
     settings = {"epsilon": 8.0, "max_epochs": 1, "batch_size": 50}
@@ -154,7 +156,10 @@ def nets() -> dict[str, Subject]:
             lambda: DPNeuralNetBinaryClassifier(_layer, classes=[0, 1], **settings),
             0.1,
         ),
-        "DPNeuralNetRegressor": (lambda: DPNeuralNetRegressor(_layer, **settings), 0.1),
+        "DPNeuralNetRegressor": (
+            lambda: DPNeuralNetRegressor(_layer, optimizer=SGD, **settings),
+            0.1,
+        ),
     }
 
 

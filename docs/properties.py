@@ -42,7 +42,7 @@ THEOREMS = {
     "DPExplainableBoostingRegressor": ("B1",),
     "DPNeuralNetBinaryClassifier": ("U1", "U2", "U5"),
     "DPNeuralNetClassifier": ("U1", "U2", "U5"),
-    "DPNeuralNetRegressor": ("U1", "U2", "U4"),
+    "DPNeuralNetRegressor": ("U1", "U2", "U4", "U6"),
     "DPStandardScaler": ("R1",),
     "DPMinMaxScaler": ("R1",),
 }

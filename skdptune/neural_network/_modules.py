@@ -26,6 +26,8 @@ class TemperedSigmoid(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the activations."""
+        if (self.scale, self.temperature, self.offset) == (2.0, 2.0, 1.0):
+            return torch.tanh(inputs)
         return self.scale * torch.sigmoid(self.temperature * inputs) - self.offset
 
 

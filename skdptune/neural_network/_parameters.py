@@ -22,6 +22,7 @@ from skdptune.mechanisms._shared import (
     plan_noisy_gradient,
 )
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
+from skdptune.neural_network._recipe import STEPS, default_batch, rate_of_adam
 
 AUTO = "auto"
 # Default numbers of epochs, by the least number of records: they lose nothing at small budgets,
@@ -56,10 +57,11 @@ def default_epochs(rule: dict[int, int], n_samples: int) -> int:
 # For the rate "auto": the standard deviation by which noise may move a weight, and the limits of
 # the rate. The measurements are in docs/defaults.md.
 _NOISE_OF_WEIGHTS, _RATES = 0.18, (0.5, 2.0)
+_BATCH_OF_SGD = 256
 
 
 def default_rate(plan: NoisyGradientPlan) -> float:
-    """Return the learning rate for "auto", from a plan and therefore from public numbers."""
+    """Return the rate of SGD for "auto", from a plan and therefore from public numbers."""
     noise = plan.noise_multiplier * math.sqrt(plan.steps) / plan.batch_size
     low, high = _RATES
     return min(max(_NOISE_OF_WEIGHTS / max(noise, 1e-9), low), high)
@@ -107,7 +109,7 @@ def _policy_name(callback: Any) -> str:
 
 # Instances, or classes and factories that are called with the arguments of the component.
 ModuleLike: TypeAlias = nn.Module | Callable[..., nn.Module]
-OptimizerFactory = Callable[..., torch.optim.Optimizer]
+OptimizerFactory = Callable[..., torch.optim.Optimizer] | Literal["auto"]
 Callbacks = Sequence[Any] | Literal["disable"] | None
 GradSampleMode = Literal["auto", "hooks", "functorch", "ghost"]
 PredictNonlinearity = Callable[[torch.Tensor], torch.Tensor] | Literal["auto"] | None
@@ -121,12 +123,12 @@ _REFUSED_COMPONENTS = ("compile", "dataset", "iterator_train", "train_split")
 class NetParameters(PrivateEstimatorMixin):
     """Names and domains of a net's parameters; skorch itself accepts any keyword."""
 
-    module: ModuleLike
+    module: ModuleLike | Literal["auto"]
     criterion: ModuleLike
     optimizer: OptimizerFactory
     lr: float | Literal["auto"]
     max_epochs: float | Literal["auto", "max"]
-    batch_size: int | float
+    batch_size: int | float | Literal["auto"]
     max_grad_norm: float
     noise_multiplier: float | None
     grad_sample_mode: str
@@ -138,6 +140,8 @@ class NetParameters(PrivateEstimatorMixin):
     device: str | torch.device
     # Meaning of "auto" epochs, by the number of records.
     _epochs_by_size: dict[int, int]
+    # Learning rate "auto" of SGD; None if it follows from the plan.
+    _rate_of_sgd: float | None = None
     # Parameters of skorch.
     prefixes_: Sequence[str]
     _params_to_validate: set[str]
@@ -146,6 +150,7 @@ class NetParameters(PrivateEstimatorMixin):
     def _own_names(cls) -> list[str]:
         """Return the named parameters of the class and of its base classes."""
         kinds = [kind for kind in cls.__mro__ if issubclass(kind, NetParameters)]
+        kinds = [kind for kind in kinds if "__init__" in vars(kind)]
         return sorted({name for kind in kinds for name, _ in named_parameters(kind.__init__)})
 
     def _get_param_names(self) -> list[str]:
@@ -214,6 +219,22 @@ class NetParameters(PrivateEstimatorMixin):
         """Return whether the learning rate follows from the plan."""
         return isinstance(self.lr, str) and self.lr == AUTO
 
+    def _takes_default_batch(self) -> bool:
+        """Return whether the batch size follows from the public number of records."""
+        return isinstance(self.batch_size, str) and self.batch_size == AUTO
+
+    def _takes_recipe(self) -> bool:
+        """Return whether the optimizer is Adam with a falling learning rate."""
+        return isinstance(self.optimizer, str) and self.optimizer == AUTO
+
+    def _rate_for(self, plan: NoisyGradientPlan) -> float:
+        """Return the learning rate of a fit with a plan."""
+        if not self._takes_default_rate():
+            return float(self.lr)
+        if self._takes_recipe():
+            return rate_of_adam(plan)
+        return default_rate(plan) if self._rate_of_sgd is None else self._rate_of_sgd
+
     def _check_noise(self) -> None:
         if self._takes_most_steps():
             check_noise_and_budget(self.noise_multiplier, self.epsilon, self.delta)
@@ -243,7 +264,13 @@ class NetParameters(PrivateEstimatorMixin):
         # Larger numbers do not fit in single precision.
         if not self._takes_default_rate():
             check_real(self.lr, name="lr", lower=0.0, upper=3e38, hint=f"Or {AUTO!r}.")
-        if isinstance(self.batch_size, float):
+        if isinstance(self.optimizer, str):
+            check_option(self.optimizer, name="optimizer", options=(AUTO,))
+        if isinstance(self.module, str):
+            check_option(self.module, name="module", options=(AUTO,))
+        if isinstance(self.batch_size, str):
+            check_option(self.batch_size, name="batch_size", options=(AUTO,))
+        elif isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
         else:
             check_integer(self.batch_size, name="batch_size", lower=1)
@@ -260,6 +287,8 @@ class NetParameters(PrivateEstimatorMixin):
     def _epochs_for(self, n_samples: int) -> float | Literal["max"]:
         """Return the number of epochs for a number of records; "max" stays unchanged."""
         if self._takes_default_epochs():
+            if self._takes_recipe() and self._takes_default_batch():
+                return STEPS * default_batch(n_samples) / n_samples
             return default_epochs(self._epochs_by_size, n_samples)
         return cast(float | Literal["max"], self.max_epochs)
 
@@ -268,18 +297,25 @@ class NetParameters(PrivateEstimatorMixin):
         epochs = self._epochs_for(plan.n_samples)
         return plan.epochs if isinstance(epochs, str) else float(epochs)
 
+    def _batch_for(self, n_samples: int) -> int:
+        """Return the expected number of records in a batch, at most all of them."""
+        size = self.batch_size
+        if isinstance(size, str):
+            count = default_batch(n_samples) if self._takes_recipe() else _BATCH_OF_SGD
+        else:
+            count = max(1, round(size * n_samples)) if isinstance(size, float) else size
+        return min(count, n_samples)
+
     def _plan_before_data(self, n_samples: int) -> NoisyGradientPlan:
         """Return the plan of a fit to a number of records, from public numbers only."""
         self._check_parameters()
         return self._plan(self._public_size(check_integer(n_samples, name="n_samples", lower=1)))
 
     def _plan(self, n_samples: int) -> NoisyGradientPlan:
-        size = self.batch_size
-        count = max(1, round(size * n_samples)) if isinstance(size, float) else size
         return plan_noisy_gradient(
             n_samples,
             epochs=self._epochs_for(n_samples),
-            batch_size=min(count, n_samples),
+            batch_size=self._batch_for(n_samples),
             epsilon=self.epsilon,
             delta=self.delta,
             noise_multiplier=self.noise_multiplier,

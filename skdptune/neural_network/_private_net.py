@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from skdptune.base._shared import PUBLIC_SIZE, validate_records
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
-from skdptune.neural_network._parameters import ModuleLike, NetParameters, default_rate
+from skdptune.neural_network._parameters import ModuleLike
 from skdptune.neural_network._population import PopulationTrainer
 from skdptune.neural_network._training_loop import TrainingLoop
 
@@ -27,19 +27,25 @@ epsilon : float or None, default=1.0
     Privacy budget of a fit, with the least noise that meets it. Infinite for no noise.
 delta : float, default=1e-5
     The delta of the budget; far below one over the number of records.
-optimizer : class of torch.optim.Optimizer, default=SGD
-    Makes the steps along the noisy gradients.
-lr : float or "auto"
-    Learning rate. "auto", the default of classifiers, is a rule from public numbers: the rate at
-    which noise moves each weight by 0.18 in standard deviation, between 0.5 and 2. It is meant for
-    a `max_grad_norm` of about 1. A regressor's default is 0.5.
+optimizer : class of torch.optim.Optimizer or "auto", default=SGD
+    Makes the steps along the noisy gradients. "auto" is Adam. Its learning rate falls linearly to
+    0, unless `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 /
+    (inputs + 1))`` times that of the others.
+lr : float or "auto", default="auto"
+    Learning rate. "auto" is a rule from public numbers. With Adam by "auto" it is ``0.05 * min(1,
+    sqrt(n * mu / 1000)) * sqrt(300 / steps)``, where mu is the shift of the Gaussian release that
+    all steps are together. With another optimizer it is 0.5 for regressors. For classifiers it is
+    the rate at which noise moves each weight by 0.18 in standard deviation, between 0.5 and 2;
+    this is meant for a `max_grad_norm` of about 1.
 max_epochs : float, "auto" or "max", default="auto"
     Expected number of times that each record is used. "auto" follows from the public number of
-    records. It is 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30
-    from 4,000 on; 10 for `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" takes all steps of
-    noise `noise_multiplier` that `epsilon` and `delta` pay for.
-batch_size : int or float, default=256
+    records. With `optimizer` and `batch_size` of "auto", it gives 300 steps. Otherwise it is 10
+    for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from 4,000 on; 10 for
+    `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" takes all steps of noise
+    `noise_multiplier` that `epsilon` and `delta` pay for.
+batch_size : int, float or "auto", default=256
     Expected number of records in a batch, or their share of all records; at most all of them.
+    "auto" is all records, and at most 30,000, if `optimizer` is "auto"; otherwise it is 256.
 max_grad_norm : float, default=1.0
     Norm to which the gradient of each record is clipped.
 noise_multiplier : float, optional
@@ -47,8 +53,9 @@ noise_multiplier : float, optional
     with "max" epochs both are needed.
 grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
     How Opacus computes gradients of records: layer by layer, by torch.func, or their norms only.
-    "ghost" is faster and takes less memory, and is offered for networks of linear layers on
-    vectors. "auto" is "ghost" for those, and "hooks" for others.
+    "ghost" takes less memory than "hooks", and is offered for networks of linear layers on
+    vectors. "auto" is the closed form of `PopulationTrainer` for the modules that have one, which
+    is faster, and "hooks" for others.
 sampling : {"poisson", "fixed", "allocation"}, default="poisson"
     "poisson" draws each record for each batch independently. "fixed" draws batches of fixed size,
     which needs about twice the noise. "allocation" puts each record into one batch of an epoch, at
@@ -90,7 +97,7 @@ class_weight : mapping of class to float, optional
 module_ : torch.nn.Module
     The trained network, without Opacus.
 lr_ : float
-    The learning rate that was used, also if `lr` is "auto".
+    The learning rate that was used, also if `lr` is "auto"; of the first step, if it falls.
 max_epochs_ : float
     The number of epochs that was used, also if `max_epochs` is "auto" or "max".
 plan_ : NoisyGradientPlan
@@ -100,6 +107,13 @@ privacy_ : PrivacyReport
 n_features_in_ : int
     Length of the second axis of the records.""",
 }
+
+
+SHARED_TEXT["regressor_parameters"] = (
+    SHARED_TEXT["shared_parameters"]
+    .replace("default=SGD", 'default="auto"')
+    .replace("default=256", 'default="auto"')
+)
 
 
 _COST_PARAMETERS = frozenset(
@@ -125,13 +139,13 @@ _REFUSED_WEIGHTS = (
 )
 
 
-class PrivateNet(NetParameters, TrainingLoop):
+class PrivateNet(TrainingLoop):
     """The private part of all nets, in addition to skorch's."""
 
     # Public classes define the defaults, and list skorch's parameters.
     def __init__(
         self,
-        module: ModuleLike,
+        module: ModuleLike | Literal["auto"],
         *,
         epsilon: float | None,
         delta: float,
@@ -187,7 +201,8 @@ class PrivateNet(NetParameters, TrainingLoop):
     @property
     def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
-        return _COST_PARAMETERS
+        # With "auto", the optimizer decides on the size and the number of batches.
+        return _COST_PARAMETERS | ({"optimizer"} if self._takes_default_batch() else set())
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in units of the clipping norm.
@@ -247,7 +262,8 @@ class PrivateNet(NetParameters, TrainingLoop):
         *batch_size* becomes the share of the records that it has for `n_final`. That keeps the
         sampling rate, the number of steps, the noise multiplier and the privacy cost.
 
-        *max_epochs* of "auto" becomes its value for `n_final`, for the same reason.
+        *batch_size* and *max_epochs* of "auto" become their values for `n_final`, for the same
+        reason.
 
         *lr* of plain SGD is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
         arXiv:2301.11989, section 3.2), which keeps the size of the noise that a step adds to the
@@ -256,12 +272,14 @@ class PrivateNet(NetParameters, TrainingLoop):
         self._check_parameters()
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)
-        share = self.batch_size
+        share, size = self.batch_size, self._public_size(n_final)
+        if isinstance(share, str):
+            share = self._batch_for(size) / size
         values: dict[str, Any] = {
             "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)
         }
         if self._takes_default_epochs():
-            values["max_epochs"] = self._epochs_for(self._public_size(n_final))
+            values["max_epochs"] = self._epochs_for(size)
         if self.optimizer is torch.optim.SGD:
             values[self._rate_name] = self._present_rate(n_final) * (n_tune / n_final)
         return values
@@ -299,7 +317,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         """Return the learning rate of a fit to a number of records, also if it is "auto"."""
         rate = getattr(self, self._rate_name)
         if self._rate_name == "lr" and self._takes_default_rate():
-            return default_rate(self._plan_before_data(n_samples))
+            return self._rate_for(self._plan_before_data(n_samples))
         return float(rate)
 
     @property
@@ -328,7 +346,10 @@ class PrivateNet(NetParameters, TrainingLoop):
             raise TypeError(_REFUSED_WEIGHTS)
         if refused:
             raise TypeError(f"arguments of fit must be X and y; got {sorted(refused)} as well.")
-        return self._train_alone(self._training_run(X, y))
+        run = self._training_run(X, y)
+        if self.grad_sample_mode == "auto":
+            return PopulationTrainer().train(self, run)
+        return self._train_alone(run)
 
     def _try_on_made_up(self, X: Any, y: Any) -> None:
         """Check module and criterion on made-up records, before a ledger pays."""

@@ -24,7 +24,7 @@ from skdptune.neural_network._module_check import (
     has_outer_products,
     nothing_shared,
 )
-from skdptune.neural_network._modules import SizedModule
+from skdptune.neural_network._modules import MLP, SizedModule
 from skdptune.neural_network._noisy_steps import (
     NoisySteps,
     NotPrivateError,
@@ -33,7 +33,8 @@ from skdptune.neural_network._noisy_steps import (
     quiet_hooks,
     steps_of_epochs,
 )
-from skdptune.neural_network._parameters import check_callbacks, default_rate, named_parameters
+from skdptune.neural_network._parameters import NetParameters, check_callbacks, named_parameters
+from skdptune.neural_network._recipe import HIDDEN, falling_rate, slow_first_layer
 
 _PREDICTION_BATCH = 1024
 _NOT_OFFERED = (
@@ -47,29 +48,32 @@ def not_offered(name: str) -> AttributeError:
     return AttributeError(_NOT_OFFERED.format(name=name))
 
 
-class NetComponents(NeuralNet):
+class NetComponents(NetParameters, NeuralNet):
     """skorch's hooks, changed so that each fit starts anew and no other method trains."""
 
-    fix_module: bool
-    lr: float | Literal["auto"]
+    # Number of steps of the current fit.
+    _steps = 1
     module_: torch.nn.Module
     criterion_: Any
 
     @property
     def _default_callbacks(self) -> list[Any]:
         # skorch's history would record losses, scores and times.
-        return []
+        if not self._takes_recipe() or self.callbacks:
+            return []
+        return [("falling_rate", falling_rate(self._steps))]
 
     def initialize_module(self) -> Self:
         """Make a new module; one of this package gets the sizes of the data."""
         sizes = getattr(self, "_sizes", {})
         # Layers that are passed as arguments belong to the caller and must not be trained.
         kwargs = copy.deepcopy(self.get_params_for("module"))
-        if isinstance(self.module, torch.nn.Module) and not kwargs:
-            module = copy.deepcopy(self.module)
+        given = MLP(hidden=HIDDEN) if isinstance(self.module, str) else self.module
+        if isinstance(given, torch.nn.Module) and not kwargs:
+            module = copy.deepcopy(given)
         else:
-            kind = type(self.module) if isinstance(self.module, torch.nn.Module) else self.module
-            settings = getattr(self.module, "settings", {}) if kind is not self.module else {}
+            kind = type(given) if isinstance(given, torch.nn.Module) else given
+            settings = getattr(given, "settings", {}) if kind is not given else {}
             accepted = {name for name, _ in named_parameters(kind)}
             found = {name: value for name, value in sizes.items() if name in accepted}
             module = kind(**{**found, **settings, **kwargs})
@@ -101,14 +105,18 @@ class NetComponents(NeuralNet):
         return self
 
     def initialize_optimizer(self, triggered_directly: bool | None = None) -> Self:
-        """Make the optimizer; a learning rate of "auto" is that of the fit."""
-        given = self.lr
+        """Make the optimizer; "auto" is Adam, and a learning rate of "auto" is that of the fit."""
+        given = {"lr": self.lr, "optimizer": self.optimizer}
+        rate = getattr(self, "lr_", 0.5) if isinstance(self.lr, str) else self.lr
+        kind = torch.optim.Adam if self._takes_recipe() else self.optimizer
         # Bypass skorch, which treats a set parameter as a change by the user.
-        self.__dict__["lr"] = getattr(self, "lr_", 0.5) if isinstance(given, str) else given
+        self.__dict__.update(lr=rate, optimizer=kind)
         try:
             super().initialize_optimizer(triggered_directly)
         finally:
-            self.__dict__["lr"] = given
+            self.__dict__.update(given)
+        if self._takes_recipe():
+            slow_first_layer(self.optimizer_, self.module_)
         return self
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
@@ -186,7 +194,7 @@ class TrainingLoop(NetComponents):
         for name in ("max_epochs_", "plan_", "privacy_"):
             self.__dict__.pop(name, None)
         self._sizes = run.sizes
-        self.lr_ = default_rate(run.plan) if isinstance(self.lr, str) else float(self.lr)
+        self.lr_, self._steps = self._rate_for(run.plan), run.plan.steps
         self.initialize()
         self._unused = copy.deepcopy((self.module_, self.criterion_))
         check_callbacks([callback for _, callback in self.callbacks_])

@@ -191,11 +191,13 @@ def few(monkeypatch):
 @pytest.mark.parametrize("kind", NETS)
 def test_cost_and_noise_are_those_of_the_number(kind):
     first = EPOCHS[kind][0]
+    # The default of a regressor is another optimizer, with a number of steps instead.
+    default = kind(optimizer=torch.optim.SGD)
     for size, epochs in zip([1, 300, *SIZES], [first, first, *EPOCHS[kind]], strict=True):
-        assert kind().fixed_epochs(size) == {"max_epochs": epochs}
-        given = kind(max_epochs=epochs)
-        assert profile_of(kind(), size) == profile_of(given, size)
-        assert kind().noise_level(size) == given.noise_level(size)
+        assert default.fixed_epochs(size) == {"max_epochs": epochs}
+        given = kind(optimizer=torch.optim.SGD, max_epochs=epochs)
+        assert profile_of(default, size) == profile_of(given, size)
+        assert default.noise_level(size) == given.noise_level(size)
         assert given.fixed_epochs(size) == {}
 
 
@@ -295,7 +297,9 @@ def test_default_rate_makes_the_fit_of_the_number_it_stands_for(kind):
     assert together[0].lr_ == together[1].lr_ == net.lr_
 
 
-def test_default_rate_of_a_regressor_is_a_number():
-    assert DPNeuralNetRegressor().lr == 0.5
+def test_default_rate_of_sgd_is_a_number_for_a_regressor():
+    X, y = data()
+    net = net_of(DPNeuralNetRegressor, optimizer=torch.optim.SGD, lr="auto").fit(X, y)
+    assert net.lr_ == 0.5
     with pytest.raises(TypeError, match="lr must be"):
         DPNeuralNetClassifier(lr="fast").privacy_profile(100)

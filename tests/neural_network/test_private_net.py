@@ -84,7 +84,8 @@ def test_cost_agrees_with_the_accountant_of_opacus(rate, noise, steps):
 @pytest.mark.parametrize("n_public", [200, 450])
 def test_public_constant_replaces_the_number_of_records(n_public, batches):
     X, y = data()
-    net = net_of(n_public=n_public, epsilon=1.0, classes=[0, 1]).fit(X, y)
+    net = net_of(n_public=n_public, epsilon=1.0, classes=[0, 1], grad_sample_mode="ghost")
+    net.fit(X, y)
     assert net.plan_.n_samples == n_public
     assert net.plan_.rate == 50 / n_public
     assert len(batches) == net.plan_.steps == 2 * n_public // 50
@@ -137,6 +138,7 @@ PUBLISHED = {
     "_optimizers": "names of components",
     "_kwargs": "parameters as given",
     "_params_to_validate": "names of parameters",
+    "_steps": "follows from parameters and the public number of records",
     "_sizes": "shape of a record and number of outputs, which are public",
     "_is_flat": "whether targets have one axis, which is public",
     "_middle": "follows from the public range of targets",

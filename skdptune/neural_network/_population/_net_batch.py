@@ -127,6 +127,10 @@ class NetBatch:
                 replica.begin()
             self._stack_weights()
             self._take_steps()
+        except KeyboardInterrupt:
+            # As in skorch, the weights trained so far are kept; the cost stays the same.
+            if len(self._replicas) > 1:
+                raise
         except NotPrivateError:
             for replica in self._replicas:
                 replica.net._erase_weights()
@@ -160,8 +164,12 @@ class NetBatch:
 
     def _step(self) -> None:
         """Take one noisy step of each active replica, on the batch that it has drawn."""
-        batches = [replica.row_numbers() for replica in self._active]
-        sums = self._clipped_sums(batches)
+        if all(isinstance(replica.rows, slice) for replica in self._active):
+            batches: list[Any] = [range(len(self._X))] * len(self._active)
+            sums = self._clipped_sums_of_all()
+        else:
+            batches = [replica.row_numbers() for replica in self._active]
+            sums = self._clipped_sums(batches)
         for number, replica in enumerate(self._active):
             clipped = [values[number] for values in sums]
             noisy = [replica.gradient_noise.added_to(total) for total in clipped]
@@ -182,6 +190,24 @@ class NetBatch:
                 stacked[number].copy_(parameter.data)
                 parameter.data = stacked[number]
 
+    def _clipped_sums_of_all(self) -> list[torch.Tensor]:
+        """Return the sums over all records, which need no gathering."""
+        length = self._records_at_once(len(self._active))
+        sums = [torch.zeros_like(values) for values in self._stack]
+        for first in range(0, len(self._X), length):
+            chunk = slice(first, first + length)
+            targets = torch.stack([replica.run.targets[chunk] for replica in self._active])
+            inputs = self._X[chunk].to(self._device)
+            shape = len(self._active), len(inputs)
+            found = self._sums(
+                inputs.expand(shape[0], *inputs.shape),
+                targets.to(self._device),
+                torch.ones(shape, dtype=torch.bool, device=self._device),
+            )
+            for total, more in zip(sums, found, strict=True):
+                total += more
+        return sums
+
     def _clipped_sums(self, batches: list[np.ndarray]) -> list[torch.Tensor]:
         longest = max(len(rows) for rows in batches)
         padded = np.zeros((len(batches), longest), dtype=np.int64)
@@ -201,13 +227,21 @@ class NetBatch:
     def _sums_of_chunk(self, rows: np.ndarray, present: np.ndarray) -> list[torch.Tensor]:
         flat = torch.from_numpy(rows.ravel())
         inputs = _rows_of(self._X, flat, self._device)
-        targets = self._targets(rows, flat)
+        return self._sums(
+            inputs.reshape(*rows.shape, *inputs.shape[1:]),
+            self._targets(rows, flat),
+            torch.from_numpy(present).to(self._device),
+        )
+
+    def _sums(
+        self, inputs: torch.Tensor, targets: torch.Tensor, present: torch.Tensor
+    ) -> list[torch.Tensor]:
         norms = [replica.net.max_grad_norm for replica in self._active]
         return self._gradients.clipped_sums(
             self._stack,
-            inputs.reshape(*rows.shape, *inputs.shape[1:]),
+            inputs,
             targets,
-            torch.from_numpy(present).to(self._device),
+            present,
             torch.tensor(norms, dtype=inputs.dtype, device=self._device),
             self._weights(targets),
         )

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from skdptune.neural_network._private_net import PrivateNet
 
 _DEFAULT_MEMORY = 1 << 30
+# On a CPU, passes that need more memory are slower, unless they are over few records.
+_CACHED_MEMORY, _FEW_RECORDS = 1 << 23, 256
 # Criteria that certainly treat records independently.
 _SEPARABLE_CRITERIA = (
     nn.BCEWithLogitsLoss,
@@ -139,8 +141,30 @@ class PopulationTrainer:
                     raise outcome
         return outcomes
 
-    def _train_all(self, jobs: list[_Job]) -> None:
-        with Progress(type(self).__name__):
+    def train(self, net: PrivateNet, run: TrainingRun) -> Any:
+        """Train one net on a run of its own, in closed form if its module has one.
+
+        Parameters
+        ----------
+        net : PrivateNet
+        run : TrainingRun
+
+        Returns
+        -------
+        PrivateNet
+            The net, fitted in place.
+        """
+        job = _Job(net, run)
+        try:
+            self._train_all([job], type(net).__name__)
+        finally:
+            net._publish()
+        if isinstance(job.outcome, BaseException):
+            raise job.outcome
+        return job.outcome
+
+    def _train_all(self, jobs: list[_Job], name: str = "PopulationTrainer") -> None:
+        with Progress(name):
             with quiet_hooks(), exact_arithmetic():
                 for batch in self._batches_of_nets(jobs):
                     self._train(batch)
@@ -307,10 +331,13 @@ def _record_limit(
     bytes_per_record = 4 * _COPIES_OF_VALUES * max(numbers_per_record, 1)
     sizes = [replica.net.max_physical_batch_size for replica in replicas]
     largest = min((size for size in sizes if size is not None), default=None)
+    is_on_cpu = torch.device(replicas[0].net.device).type == "cpu"
 
     def records_at_once(n_nets: int) -> int:
         left = memory - n_nets * bytes_per_net
         size = max(1, left // (n_nets * bytes_per_record))
+        if is_on_cpu:
+            size = min(size, max(_FEW_RECORDS, _CACHED_MEMORY // (n_nets * bytes_per_record)))
         return size if largest is None else min(size, largest)
 
     return records_at_once
