@@ -106,7 +106,7 @@ class MeanOfLast(Callback):
 
 def net_of(fold: Fold, **settings: Any) -> Any:
     """Return a net that suits the targets."""
-    settings = {"lr": 0.5} | settings
+    settings = {"lr": 0.5, "optimizer": torch.optim.SGD} | settings
     if fold.y.dtype.kind == "f":
         return DPNeuralNetRegressor(**settings)
     if len(np.unique(fold.y)) == 2:

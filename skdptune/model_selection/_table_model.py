@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import number_of_samples
@@ -78,8 +76,13 @@ RULES = {
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
+# A search takes no larger one.
+_LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
-_TARGETS = {"classifier": 'labels, such as target=["no", "yes"]', "regressor": "a range"}
+_NO_TARGET = (
+    'schema must describe the target of a {task}, such as target=["no", "yes"] for a classifier '
+    "or target=(0, 100) for a regressor; got no target."
+)
 _TORCH = ("torch", "skorch", "opacus")
 _NO_TORCH = (
     "A neural net was left out, since the extra 'nn' is not installed: on curved targets a linear "
@@ -101,22 +104,25 @@ def families_for(
         Inverse noise of one Gaussian release of the budget.
     has_nets : bool
         Whether the packages of the nets are installed.
+
+    Notes
+    -----
+    Theorem F12.
     """
     rule, strength = RULES[task], n_samples * shift
-    found = [rule.first, *rule.others]
-    left_out = "" if has_nets or "net" not in found else f" {_NO_TORCH}"
-    found = [family for family in found if has_nets or family != "net"]
-    signal = f"{strength:,.0f} (records divided by the noise of the budget)"
+    first = rule.first if has_nets or rule.first != "net" else "linear"
+    lacks_nets = f" {_NO_TORCH}" if first != rule.first else ""
+    signal = f"the signal is {strength:,.0f} (records divided by the noise of the budget)"
     if n_samples < rule.few_rows:
-        why = f"with fewer than {rule.few_rows} records, a linear model is fitted"
-        return ("linear",), f"Family: {why}.{left_out}"
-    if strength < rule.strength:
-        first = "linear" if "net" in left_out else found[0]
-        why = f"the signal is {signal}, and families are compared from {rule.strength:,.0f} on"
-        return (first,), f"Family: {_WORDS[first]} is fitted; {why}.{left_out}"
-    names = ", ".join(_WORDS[family] for family in found)
-    why = f"the signal is {signal}, so that noisy scores cost little"
-    return tuple(found), f"Families: {names} are compared by noisy scores; {why}.{left_out}"
+        first, why = "linear", f"there are fewer than {rule.few_rows} records"
+    elif strength < rule.strength:
+        why = f"{signal}, and families are compared from {rule.strength:,.0f} on"
+    else:
+        found = tuple(dict.fromkeys([first, *rule.others]))
+        names = ", ".join(_WORDS[family] for family in found)
+        why = f"{names} are compared by noisy scores; {signal}, so that they cost little"
+        return found, f"Families: {why}.{lacks_nets}"
+    return (first,), f"Family: {_WORDS[first]} is fitted, since {why}.{lacks_nets}"
 
 
 # The models ---------------------------------------------------------------------------------
@@ -160,10 +166,7 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         """Validate all parameters; errors say what to write."""
         schema, is_classifier = as_schema(self.schema), self._task == "classifier"
         if schema.target is None:
-            raise ValueError(
-                f"schema must describe the target of a {self._task} by {_TARGETS[self._task]}, "
-                "or target=(0, 100) for a regression; got no target."
-            )
+            raise ValueError(_NO_TARGET.format(task=self._task))
         if self.epsilon is None:
             raise ValueError(
                 "epsilon must be given, such as epsilon=1.0; got None. It is the total cost of "
@@ -231,9 +234,7 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         -------
         dict of lists
         """
-        rule = RULES[self._task]
-        found = ["linear", rule.first, *rule.others]
-        usable = [each for each in found if each != "net" or _has_nets()]
+        usable = [each for each in _WORDS if each != "net" or _has_nets()]
         return {"family": list(dict.fromkeys([self.family, *usable]))}
 
     def plan(self, n_samples: int, n_features: int | None = None) -> SearchPlan:
@@ -256,10 +257,10 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         model = self._unfitted(size)
         if len(families) > 1:
             return replace(model.plan(size, n_features, compare=False), advice=why)
-        profile = cost_of(model, size, n_features)
-        report = self._make_report(profile, self.privacy_assumptions(size, n_features))
-        cost = report.epsilon_spent
-        row = PlanRow(f"one fit: {_WORDS[families[0]]}", cost, cost, None, None, 1.0, 1.0, 1.0)
+        assumed = assumptions_of(model, size, n_features)
+        report = self._make_report(cost_of(model, size, n_features), assumed)
+        name, cost = f"one fit: {_WORDS[families[0]]}", report.epsilon_spent
+        row = PlanRow(name, cost, cost, None, None, 1.0, 1.0, 1.0)
         uses = {"final fit": (0.0, 1.0)}
         return SearchPlan(report, row, (), None, "", 0.0, advice=why, uses=uses)
 
@@ -269,30 +270,27 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         if self.family != "auto":
             return (self.family,), f"Family: {_WORDS[self.family]}, as given."
         epsilon, delta = self._checked_budget()
-        noise = 0.0 if math.isinf(epsilon) else noise_for_budget(epsilon, delta)[0]
-        shift = 1.0 / noise if noise else math.inf
+        if epsilon > _LARGEST_EPSILON:
+            return ("linear",), "Family: a linear model is fitted, since ε hides nothing."
+        shift = 1.0 / noise_for_budget(epsilon, delta)[0]
         return families_for(self._task, size, shift, has_nets=_has_nets())
 
     def _unfitted(self, size: int) -> Any:
         """Return the model of one family, or the search that compares several."""
         families, _ = self._families(size)
         epsilon, delta = self._checked_budget()
-        several = [self._of_family(family, epsilon, delta, size) for family in families]
-        if len(several) == 1:
-            model = several[0]
-        else:
+        several = [self._of_family(family, (epsilon, delta), size) for family in families]
+        model = several[0]
+        if len(several) > 1:
+            whole, scoring = Pipeline([("family", model)]), self._scorer()
             model = DPGridSearchCV(
-                Pipeline([("family", several[0])]),
-                {"family": several},
-                epsilon=epsilon,
-                delta=delta,
-                scoring=self._scorer(),
+                whole, {"family": several}, epsilon=epsilon, delta=delta, scoring=scoring
             )
         if self.n_public is not None:
             set_public_size(model, size)
         return model
 
-    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
+    def _of_family(self, family: str, budget: tuple[float, float], size: int) -> Any:
         raise NotImplementedError
 
     def _scorer(self) -> BoundedScorer | None:
@@ -336,15 +334,14 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
     def _around(self, inner: PrivacyReport) -> PrivacyReport:
         """Return the report of the whole, with that of the model or search as its part."""
         whole = self._make_report(inner.profile)
-        seeded = (one for one in whole.assumptions if one not in inner.assumptions)
+        has_spent_all = whole.epsilon_spent <= (self.epsilon or 0.0)
         return PrivacyReport(
             inner.profile,
             whole.delta,
-            epsilon=self.epsilon if whole.epsilon_spent <= (self.epsilon or 0.0) else None,
+            epsilon=self.epsilon if has_spent_all else None,
             name=type(self).__name__,
             note=f"family: {self.family_}",
             parts=(inner,),
-            assumptions=tuple(seeded),
             neighbouring=inner.neighbouring,
             bound=inner.bound,
         )
@@ -472,30 +469,15 @@ class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
         check_is_fitted(self)
         return np.asarray(self.model_.predict_proba(X))
 
-    @available_if(lambda self: hasattr(getattr(self, "model_", None), "decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores of the labels.
-
-        Parameters
-        ----------
-        X : table
-            With the columns of the schema.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        return np.asarray(self.model_.decision_function(X))
-
-    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
+    def _of_family(self, family: str, budget: tuple[float, float], size: int) -> Any:
         schema = as_schema(self.schema)
         if family == "boosting":
-            return DPExplainableBoostingClassifier(epsilon, delta, schema=schema)
+            return DPExplainableBoostingClassifier(*budget, schema=schema)
         if family == "linear":
-            return make_private_pipeline(DPLogisticRegression(epsilon, delta), schema)
-        from skdptune.neural_network import DPNeuralNetClassifier
+            return make_private_pipeline(DPLogisticRegression(*budget), schema)
+        from skdptune.neural_network import DPNeuralNetClassifier as Net
 
-        net = DPNeuralNetClassifier(epsilon=epsilon, delta=delta)
+        net = Net(epsilon=budget[0], delta=budget[1])
         return make_private_pipeline(net, schema, n_knots=None)
 
 
@@ -550,19 +532,16 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
         low, high = as_schema(self.schema).target_bounds or (-1.0, 1.0)
         return neg_squared_error(bound=(0.5 * (high - low)) ** 2)
 
-    def _of_family(self, family: str, epsilon: float, delta: float, size: int) -> Any:
+    def _of_family(self, family: str, budget: tuple[float, float], size: int) -> Any:
         schema = as_schema(self.schema)
         if family == "boosting":
-            bound = schema.target_bounds
-            return DPExplainableBoostingRegressor(
-                epsilon, delta, schema=schema, target_bound=bound
-            )
+            return DPExplainableBoostingRegressor(*budget, schema=schema)
         if family == "linear":
             n_knots = 5 if size >= _KNOTS_FROM else None
-            return make_private_pipeline(DPRidge(epsilon, delta), schema, n_knots=n_knots)
-        from skdptune.neural_network import DPNeuralNetRegressor
+            return make_private_pipeline(DPRidge(*budget), schema, n_knots=n_knots)
+        from skdptune.neural_network import DPNeuralNetRegressor as Net
 
-        net = DPNeuralNetRegressor(epsilon=epsilon, delta=delta)
+        net = Net(epsilon=budget[0], delta=budget[1])
         return make_private_pipeline(net, schema, n_knots=None)
 
 
@@ -592,10 +571,7 @@ def _has_nets() -> bool:
 
 def _family_of(model: Any) -> str:
     """Return the family of a fitted model."""
-    model = getattr(model, "best_estimator_", model)
-    last = model
-    while isinstance(last, Pipeline):
-        last = last[-1]
-    kinds = (DPExplainableBoostingClassifier, DPExplainableBoostingRegressor)
-    is_linear = isinstance(last, DPLogisticRegression | DPRidge)
-    return "boosting" if isinstance(last, kinds) else "linear" if is_linear else "net"
+    while isinstance(model, Pipeline | DPGridSearchCV):
+        model = model[-1] if isinstance(model, Pipeline) else model.best_estimator_
+    kinds = {"Boosting": "boosting", "Net": "net"}
+    return next((kinds[each] for each in kinds if each in type(model).__name__), "linear")

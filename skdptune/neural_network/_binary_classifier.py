@@ -109,7 +109,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         optimizer: OptimizerFactory = torch.optim.SGD,
         lr: float | Literal["auto"] = "auto",
         max_epochs: float | Literal["auto", "max"] = "auto",
-        batch_size: int | float = 256,
+        batch_size: int | float | Literal["auto"] = 256,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,
         grad_sample_mode: GradSampleMode = "auto",

@@ -115,7 +115,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         optimizer: OptimizerFactory = torch.optim.SGD,
         lr: float | Literal["auto"] = "auto",
         max_epochs: float | Literal["auto", "max"] = "auto",
-        batch_size: int | float = 256,
+        batch_size: int | float | Literal["auto"] = 256,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,
         grad_sample_mode: GradSampleMode = "auto",

@@ -301,10 +301,10 @@ class NetParameters(PrivateEstimatorMixin):
         """Return the expected number of records in a batch, at most all of them."""
         size = self.batch_size
         if isinstance(size, str):
-            size = default_batch(n_samples) if self._takes_recipe() else _BATCH_OF_SGD
-        elif isinstance(size, float):
-            size = max(1, round(size * n_samples))
-        return min(size, n_samples)
+            count = default_batch(n_samples) if self._takes_recipe() else _BATCH_OF_SGD
+        else:
+            count = max(1, round(size * n_samples)) if isinstance(size, float) else size
+        return min(count, n_samples)
 
     def _plan_before_data(self, n_samples: int) -> NoisyGradientPlan:
         """Return the plan of a fit to a number of records, from public numbers only."""

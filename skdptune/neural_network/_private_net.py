@@ -27,11 +27,10 @@ epsilon : float or None, default=1.0
     Privacy budget of a fit, with the least noise that meets it. Infinite for no noise.
 delta : float, default=1e-5
     The delta of the budget; far below one over the number of records.
-optimizer : class of torch.optim.Optimizer or "auto"
-    Makes the steps along the noisy gradients. The default of classifiers is SGD. "auto", the
-    default of a regressor, is Adam. Its learning rate falls linearly to 0, unless `callbacks` are
-    given. The rate of the first layer, if it is linear, is ``sqrt(12 / (inputs + 1))`` times that
-    of the others.
+optimizer : class of torch.optim.Optimizer or "auto", default=SGD
+    Makes the steps along the noisy gradients. "auto" is Adam. Its learning rate falls linearly to
+    0, unless `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 /
+    (inputs + 1))`` times that of the others.
 lr : float or "auto", default="auto"
     Learning rate. "auto" is a rule from public numbers. With Adam by "auto" it is ``0.05 * min(1,
     sqrt(n * mu / 1000)) * sqrt(300 / steps)``, where mu is the shift of the Gaussian release that
@@ -44,10 +43,9 @@ max_epochs : float, "auto" or "max", default="auto"
     for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from 4,000 on; 10 for
     `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" takes all steps of noise
     `noise_multiplier` that `epsilon` and `delta` pay for.
-batch_size : int, float or "auto"
-    Expected number of records in a batch, or their share of all records; at most all of them. The
-    default of classifiers is 256. "auto", the default of a regressor, is all records, and at most
-    30,000, if `optimizer` is "auto"; otherwise it is 256.
+batch_size : int, float or "auto", default=256
+    Expected number of records in a batch, or their share of all records; at most all of them.
+    "auto" is all records, and at most 30,000, if `optimizer` is "auto"; otherwise it is 256.
 max_grad_norm : float, default=1.0
     Norm to which the gradient of each record is clipped.
 noise_multiplier : float, optional
@@ -109,6 +107,13 @@ privacy_ : PrivacyReport
 n_features_in_ : int
     Length of the second axis of the records.""",
 }
+
+
+SHARED_TEXT["regressor_parameters"] = (
+    SHARED_TEXT["shared_parameters"]
+    .replace("default=SGD", 'default="auto"')
+    .replace("default=256", 'default="auto"')
+)
 
 
 _COST_PARAMETERS = frozenset(
@@ -268,7 +273,7 @@ class PrivateNet(TrainingLoop):
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)
         share, size = self.batch_size, self._public_size(n_final)
-        if self._takes_default_batch():
+        if isinstance(share, str):
             share = self._batch_for(size) / size
         values: dict[str, Any] = {
             "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)

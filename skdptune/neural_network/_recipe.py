@@ -6,7 +6,7 @@ measured in docs/defaults.md:
 * Adam's step does not depend on the length of the clipped gradients. One rate therefore serves
   many tables, and a larger epsilon gives a better net. With one rate, plain SGD is under-trained.
 * A step on all records is one Gaussian release, and many steps share its noise. Of a large table,
-  batches of `LARGEST_BATCH` records do as well: beside so much noise, drawing them costs little.
+  batches of `LARGEST_BATCH` records do as well: drawing them needs little additional noise.
 * If the steps share the noise, the rate times the root of the number of steps should be constant.
   More steps then cost time only.
 * If there are few records for the noise, large steps follow the noise: the rate falls with the

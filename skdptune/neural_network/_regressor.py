@@ -42,7 +42,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     criterion : class of torch.nn loss, default=MSELoss
         With ``reduction="none"`` it must return losses of the targets' shape; a record's loss is
         the mean over its targets.
-    {shared_parameters}
+    {regressor_parameters}
     target_bound : float or tuple (lower, upper), optional
         Bound on the absolute value of a target, or its public range; values beyond it are clipped.
         The net is trained on targets relative to the middle of the range, in units in which half

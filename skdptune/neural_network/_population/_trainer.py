@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from skdptune.neural_network._private_net import PrivateNet
 
 _DEFAULT_MEMORY = 1 << 30
-# On a CPU, passes over more records at once are slower.
-_CACHED_MEMORY = 1 << 23
+# On a CPU, passes that need more memory are slower, unless they are over few records.
+_CACHED_MEMORY, _FEW_RECORDS = 1 << 23, 256
 # Criteria that certainly treat records independently.
 _SEPARABLE_CRITERIA = (
     nn.BCEWithLogitsLoss,
@@ -332,11 +332,12 @@ def _record_limit(
     sizes = [replica.net.max_physical_batch_size for replica in replicas]
     largest = min((size for size in sizes if size is not None), default=None)
     is_on_cpu = torch.device(replicas[0].net.device).type == "cpu"
-    fast = _CACHED_MEMORY if is_on_cpu else memory
 
     def records_at_once(n_nets: int) -> int:
-        left = min(memory - n_nets * bytes_per_net, fast)
+        left = memory - n_nets * bytes_per_net
         size = max(1, left // (n_nets * bytes_per_record))
+        if is_on_cpu:
+            size = min(size, max(_FEW_RECORDS, _CACHED_MEMORY // (n_nets * bytes_per_record)))
         return size if largest is None else min(size, largest)
 
     return records_at_once
