@@ -368,7 +368,9 @@ class _Reader(ast.NodeVisitor):
         is_model = _PRIVATE.match(name) is not None or origin.startswith("diffprivlib.models")
         given = {key.arg: key.value for key in node.keywords if key.arg}
         marks = set()
-        if is_model and self._constant(given.get("random_state", ast.Constant(None))) is not None:
+        seed = self._resolved(given.get("random_state", ast.Constant(None)))
+        # An unknown name may be None.
+        if is_model and isinstance(seed, ast.Constant | ast.Call) and ast.unparse(seed) != "None":
             found = "random_state is given, from which all noise follows"
             marks.add(self.mark(node, "SKP005", found, "Leave random_state=None."))
         self.open |= marks
@@ -398,7 +400,7 @@ class _Reader(ast.NodeVisitor):
             code, found = "SKP003", f"n_public is {text}, the number of records itself"
             fix = "Give the expected number, from public knowledge."
         elif (name, value) in (("diagnostics", True), ("error_score", "raise")):
-            code, found = "SKP011", f"{text} as {name} keeps or shows what no budget pays for"
+            code, found = "SKP011", f"{name}={text} keeps or shows what no budget pays for"
             fix = "Use it only on public data."
         elif (name, value) == ("warm_start", True) and owner != "RandomRuns":
             code, found = "SKP017", "each fit with warm_start costs its epsilon again"
@@ -441,7 +443,8 @@ class _Reader(ast.NodeVisitor):
         self, node: ast.Call, function: _Value, name: str, *, is_repeated: bool = False
     ) -> None:
         if "fits" in function.kinds and (is_repeated or self._loops) and not self.has_ledger:
-            found = f"{name} is called many times, and fits a private model each time"
+            what = name or "a function"
+            found = f"{what} is called many times, and fits a private model each time"
             self.report(node, "SKP006" if is_repeated else "SKP010", found, _SEARCH_ONCE)
 
     def _without_fits(self, value: _Value) -> _Value:

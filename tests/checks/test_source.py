@@ -40,6 +40,7 @@ LEAKS = [
     ("SKP004", "delta = 1 / len(X)\nDPLogisticRegression(delta=delta)"),
     ("SKP005", "DPLogisticRegression(random_state=42)"),
     ("SKP005", "SEED = 0\nDPRandomSearchCV(DPRidge(), random_state=SEED)"),
+    ("SKP005", "DPRidge(random_state=np.random.RandomState(3))"),
     ("SKP006", "GridSearchCV(DPLogisticRegression(), {'C': [1, 2]})"),
     ("SKP006", "model = make_private_pipeline(DPRidge(), {})\ncross_val_score(model, X, y)"),
     (
@@ -93,6 +94,7 @@ FINE = [
     "with PrivacyLedger('spent.db', 'visits'):\n    for e in (1, 2):\n        DPRidge().fit(X, y)",
     "scaler = StandardScaler()\nX = scaler.fit_transform(X)\n"
     "def fit(X):\n    return DPRidge().fit(X, y)",
+    "def make(random_state=None):\n    return DPRidge(random_state=random_state)",
     "def make():\n    return DPRidge()\n\nfor _ in range(3):\n    make()",
     "DPLogisticRegression(delta=0.1 / len(X), random_state=None, epsilon=1.0)",
     "from diffprivlib.models import LogisticRegression as LR\n"
