@@ -29,6 +29,7 @@ LOOKS: list[tuple[str, str, Any]] = [
     ("#E69F00", "v", (0, (1, 1))),
     ("#7F7F7F", "X", (0, (4, 1, 1, 1, 1, 1))),
 ]
+EPSILONS = [0.5, 1.0, 2.0, 4.0]
 Rows = list[list[str]]
 HVPOI = "hvpoi (the paper's)"
 
@@ -63,6 +64,11 @@ def number(cell: str) -> float:
     if found is None:
         raise ValueError(f"no number in {cell!r}")
     return float(found[0].replace("−", "-").replace(",", ""))
+
+
+def numbers_in(cell: str) -> list[float]:
+    """Return the numbers of a cell before its standard error."""
+    return [float(found) for found in re.findall(r"\d+\.\d+", cell.partition("±")[0])]
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,27 @@ def _finish(ax: Any, title: str) -> None:
 
 
 # What is drawn ------------------------------------------------------------------------------
+
+
+def headline() -> Lines:
+    """Accuracy on a9a: the user's default, no tuning, naive tuning, diffprivlib, no privacy."""
+    header, *rows = table_of("Utility: defaults, searches and peers", "data")
+    (row,) = (row for row in rows if row[0] == "a9a")
+    ways = {
+        "tuned by skdptune": "search",
+        "untuned": "default",
+        "diffprivlib, best of 8": "diffprivlib",
+        "no privacy": "no privacy",
+    }
+    found = {way: numbers_in(row[header.index(name)]) for way, name in ways.items()}
+    found["no privacy"] *= len(EPSILONS)
+    (naive,) = (
+        row
+        for row in table_of("Searches", "Adult (a9a)")
+        if row[0].startswith("naive composition")
+    )
+    found["naive tuning, 20 fits"] = [number(cell) for cell in naive[1:]]
+    return Lines("Adult (a9a), 32,561 records", "ε in all", "test accuracy (%)", EPSILONS, found)
 
 
 def searches() -> Bars:
@@ -270,6 +297,7 @@ def pareto() -> Lines:
 
 
 PICTURES: dict[str, Callable[[], Bars | Lines]] = {
+    "headline": headline,
     "searches": searches,
     "digits": digits,
     "steps": steps,

@@ -29,7 +29,7 @@ h1 {{ font-size: 1.5em; margin-bottom: 0; }}
 h2 {{ font-size: 1.15em; margin: 1.6em 0 .5em; break-after: avoid; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: .2em .8em .2em 0; border-bottom: {GREY_LINE}; text-align: left; }}
-td {{ vertical-align: top; overflow-wrap: anywhere; }}
+th, td {{ vertical-align: top; overflow-wrap: anywhere; }}
 tr, dd, li {{ break-inside: avoid; }}
 pre {{ white-space: pre-wrap; }}
 @media print {{ body {{ max-width: none; margin: 0; font-size: 12px; }} }}

@@ -25,39 +25,14 @@ from skdptune.checks._check import LARGE_DELTA, LARGE_EPSILON, code_of_refusal, 
 _PRIVATE = re.compile(r"(DP\w+|Private\w+|\w+LinearRegression|\w+SearchCV|make_private_pipeline)$")
 _NOT_MODELS = ("skdptune.accounting", "skdptune.audit", "skdptune.inspection", "skdptune.testing")
 # Calls whose result depends on all records, by the code of what it becomes part of.
-_STATISTICS = {
-    **dict.fromkeys(
-        (
-            *("mean", "std", "var", "median", "nanmean", "nanstd", "nanmedian", "cov", "corr"),
-            *("corrcoef", "scale", "fit_resample"),
-        ),
-        "SKP001",
-    ),
-    **dict.fromkeys(
-        (
-            *("min", "max", "amin", "amax", "nanmin", "nanmax", "ptp", "quantile", "percentile"),
-            *("nanquantile", "nanpercentile", "describe", "qcut", "norm", "minmax_scale"),
-        ),
-        "SKP002",
-    ),
-    **dict.fromkeys(
-        ("unique", "value_counts", "get_dummies", "factorize", "mode", "set"), "SKP009"
-    ),
-    **dict.fromkeys(
-        (
-            "rank",
-            "rolling",
-            "expanding",
-            "ewm",
-            "cumsum",
-            "shift",
-            "interpolate",
-            "ffill",
-            "bfill",
-        ),
-        "SKP018",
-    ),
+_NAMES = {
+    "SKP001": "mean std var median nanmean nanstd nanmedian cov corr corrcoef scale fit_resample",
+    "SKP002": "min max amin amax nanmin nanmax ptp quantile percentile nanquantile nanpercentile "
+    "describe qcut norm minmax_scale",
+    "SKP009": "unique value_counts get_dummies factorize mode set",
+    "SKP018": "rank rolling expanding ewm cumsum shift interpolate ffill bfill",
 }
+_STATISTICS = {name: code for code, names in _NAMES.items() for name in names.split()}
 _REMEDIES = {
     "SKP001": ("is a statistic of private rows", "Use TableEncoder(schema) or DPStandardScaler."),
     "SKP002": ("reads a bound off private rows", "Give a range from public knowledge."),
@@ -66,13 +41,20 @@ _REMEDIES = {
 }
 # Steps that learn nothing with this parameter, unless it has one of the values below.
 _DECLARED = {
-    **dict.fromkeys(("OneHotEncoder", "OrdinalEncoder"), "categories"),
-    **dict.fromkeys(("CountVectorizer", "TfidfVectorizer"), "vocabulary"),
-    **dict.fromkeys(("GaussianRandomProjection", "SparseRandomProjection"), "n_components"),
-    **{"SplineTransformer": "knots", "RBFSampler": "gamma"},
-    **{"SimpleImputer": "strategy", "TfidfTransformer": "use_idf"},
+    "OneHotEncoder": "categories",
+    "OrdinalEncoder": "categories",
+    "CountVectorizer": "vocabulary",
+    "TfidfVectorizer": "vocabulary",
+    "TfidfTransformer": "use_idf",
+    "GaussianRandomProjection": "n_components",
+    "SparseRandomProjection": "n_components",
+    "SplineTransformer": "knots",
+    "RBFSampler": "gamma",
+    "SimpleImputer": "strategy",
 }
 _LEARNT = ("auto", "mean", "median", "most_frequent", "uniform", "quantile", "scale", True, None)
+# Functions of scikit-learn that return exact scores, by the beginning of their names.
+_SCORING = ("cross_val", "learning_curve", "validation_curve", "permutation_")
 # Values that an enclosing search of this package replaces.
 _SET_BY_SEARCH = ("SKP005", "SKP015")
 _SEARCH_ONCE = "Use a search of skdptune, which pays for all fits and scores."
@@ -170,6 +152,9 @@ class _Reader(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         outer = self._names, self._loops, self._returned
         self._names, self._loops, self._returned = dict(self._names), 0, _Value()
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                self._assign(ast.Name(argument.arg), _Value())
         for statement in node.body:
             self.visit(statement)
         found = self._returned
@@ -352,14 +337,14 @@ class _Reader(ast.NodeVisitor):
         """Return the value of a call of something imported."""
         root = origin.partition(".")[0]
         is_ours = root == "skdptune" and not origin.startswith(_NOT_MODELS)
-        if is_ours or (root in ("diffprivlib", "interpret") and arguments is not None):
+        if is_ours or root in ("diffprivlib", "interpret"):
             return self._of_private_library(node, origin, name, arguments)
         if ".metrics" in origin and not arguments.is_private:
             self.found |= {m for m in arguments.marks if m.code == "SKP006"}
             return _Value(frozenset({"released"}))
         if arguments.is_private and root != "skdptune":
             self._report_marks(arguments)
-            if is_of_scores(name) or name.startswith(("cross_val", "learning_c", "validation_c")):
+            if is_of_scores(name) or name.startswith(_SCORING):
                 found = f"{name} around a private model: its scores and choices are not paid for"
                 self.report(node, "SKP006", found, _SEARCH_ONCE)
             marks = [m for key in node.keywords if (m := self._cache(key)) is not None]
@@ -383,7 +368,9 @@ class _Reader(ast.NodeVisitor):
         is_model = _PRIVATE.match(name) is not None or origin.startswith("diffprivlib.models")
         given = {key.arg: key.value for key in node.keywords if key.arg}
         marks = set()
-        if is_model and self._constant(given.get("random_state", ast.Constant(None))) is not None:
+        seed = self._resolved(given.get("random_state", ast.Constant(None)))
+        # An unknown name may be None.
+        if is_model and isinstance(seed, ast.Constant | ast.Call) and ast.unparse(seed) != "None":
             found = "random_state is given, from which all noise follows"
             marks.add(self.mark(node, "SKP005", found, "Leave random_state=None."))
         self.open |= marks
@@ -413,7 +400,7 @@ class _Reader(ast.NodeVisitor):
             code, found = "SKP003", f"n_public is {text}, the number of records itself"
             fix = "Give the expected number, from public knowledge."
         elif (name, value) in (("diagnostics", True), ("error_score", "raise")):
-            code, found = "SKP011", f"{text} as {name} keeps or shows what no budget pays for"
+            code, found = "SKP011", f"{name}={text} keeps or shows what no budget pays for"
             fix = "Use it only on public data."
         elif (name, value) == ("warm_start", True) and owner != "RandomRuns":
             code, found = "SKP017", "each fit with warm_start costs its epsilon again"
@@ -456,7 +443,8 @@ class _Reader(ast.NodeVisitor):
         self, node: ast.Call, function: _Value, name: str, *, is_repeated: bool = False
     ) -> None:
         if "fits" in function.kinds and (is_repeated or self._loops) and not self.has_ledger:
-            found = f"{name} is called many times, and fits a private model each time"
+            what = name or "a function"
+            found = f"{what} is called many times, and fits a private model each time"
             self.report(node, "SKP006" if is_repeated else "SKP010", found, _SEARCH_ONCE)
 
     def _without_fits(self, value: _Value) -> _Value:
@@ -485,7 +473,7 @@ def _root(node: ast.AST) -> str | None:
 # Files ----------------------------------------------------------------------------------------
 
 _NOQA = re.compile(r"#\s*noqa(?::\s*(?P<codes>[A-Z0-9, ]+))?", re.IGNORECASE)
-_MAGIC = re.compile(r"^(\s*)([%!?].*|.*=\s*[%!].*|.*\?)$")
+_MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w, ]+=\s*[%!].*|[\w.]+\?{1,2})$")
 
 
 def check_source(path: Path) -> list[SourceFinding]:
@@ -521,7 +509,10 @@ def check_source(path: Path) -> list[SourceFinding]:
 
 def _cells(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the place and the code of a script, or of each cell of a notebook."""
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} must be text in UTF-8; got something else.") from None
     if path.suffix != ".ipynb":
         yield str(path), text
         return
@@ -533,9 +524,16 @@ def _cells(path: Path) -> Iterator[tuple[str, str]]:
         raise ValueError(f"{path} must be a notebook; got something else.") from None
     for number, (kind, code) in enumerate(cells, 1):
         if kind == "code" and not code.startswith("%%"):
-            # Lines that only notebooks understand.
-            plain = [_MAGIC.sub(r"\1pass", line) for line in code.splitlines()]
-            yield f"{path}:cell {number}", "\n".join(plain)
+            yield f"{path}:cell {number}", _without_magic(code)
+
+
+def _without_magic(code: str) -> str:
+    """Return the code of a cell without the lines that only notebooks understand."""
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return "\n".join(_MAGIC.sub(r"\1pass", line) for line in code.splitlines())
+    return code
 
 
 def _is_off(one: SourceFinding, lines: Sequence[str]) -> bool:

@@ -40,8 +40,14 @@ LEAKS = [
     ("SKP004", "delta = 1 / len(X)\nDPLogisticRegression(delta=delta)"),
     ("SKP005", "DPLogisticRegression(random_state=42)"),
     ("SKP005", "SEED = 0\nDPRandomSearchCV(DPRidge(), random_state=SEED)"),
+    ("SKP005", "DPRidge(random_state=np.random.RandomState(3))"),
     ("SKP006", "GridSearchCV(DPLogisticRegression(), {'C': [1, 2]})"),
     ("SKP006", "model = make_private_pipeline(DPRidge(), {})\ncross_val_score(model, X, y)"),
+    (
+        "SKP006",
+        "from sklearn.inspection import permutation_importance\n"
+        "permutation_importance(DPRidge().fit(X, y), X, y)",
+    ),
     ("SKP006", "model = DPRidge().fit(X, y)\nprint(model.score(X, y))"),
     ("SKP006", "m = DPLinearSVC()\nm.fit(X, y)\np = m.predict(X)\nprint(accuracy_score(y, p))"),
     (
@@ -86,6 +92,9 @@ FINE = [
     "best = search.cv_results_['mean_test_score'].max()\nDPRidge(target_bound=best)",
     "DPRandomSearchCV(DPLogisticRegression(random_state=0))",
     "with PrivacyLedger('spent.db', 'visits'):\n    for e in (1, 2):\n        DPRidge().fit(X, y)",
+    "scaler = StandardScaler()\nX = scaler.fit_transform(X)\n"
+    "def fit(X):\n    return DPRidge().fit(X, y)",
+    "def make(random_state=None):\n    return DPRidge(random_state=random_state)",
     "def make():\n    return DPRidge()\n\nfor _ in range(3):\n    make()",
     "DPLogisticRegression(delta=0.1 / len(X), random_state=None, epsilon=1.0)",
     "from diffprivlib.models import LogisticRegression as LR\n"
@@ -179,7 +188,7 @@ def test_notebook_is_read_cell_by_cell(tmp_path, capsys):
         "%matplotlib inline\nfrom sklearn.preprocessing import StandardScaler\n!ls",
         "%%bash\nrm -r *",
         "from skdptune import DPRidge\nX = StandardScaler().fit_transform(X)",
-        "files = !ls\nDPRidge().fit(X, y)",
+        "files = !ls\nDPRidge?\nDPRidge().fit(X, y)",
     )
     status, out, _ = run(capsys, "check", path)
     assert status == 1
@@ -199,6 +208,7 @@ def test_folder_is_searched(script, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
+        ("a.py", "caf\udce9", "must be text in UTF-8"),
         ("a.py", "def", "must be Python; got an error: "),
         ("a.ipynb", "{}", "must be a notebook; got something else."),
     ],
@@ -206,7 +216,7 @@ def test_folder_is_searched(script, tmp_path, capsys):
 def test_unreadable_file_is_an_error_and_others_are_checked(
     script, tmp_path, capsys, name, text, complaint
 ):
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     other = script("DPRidge(epsilon=20.0)")
     status, out, err = run(capsys, "check", tmp_path / name, other, tmp_path / "none.py")
     assert status == 2
