@@ -102,6 +102,20 @@ def test_what_one_leg_alone_tests_cannot_see_scikit_learn() -> None:
                 assert not is_ours or any(is_within(name, each) for each in ours), (folder, name)
 
 
+def test_nightly_runs_slow_tests_of_diffprivlib_where_it_is() -> None:
+    # The first leg alone has diffprivlib.
+    nightly = (ROOT / ".ci" / "nightly").read_text("utf-8")
+    listed = set(re.findall(r"^    (tests/\S+\.py)$", nightly, re.MULTILINE))
+    assert listed
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        text = file.read_text("utf-8")
+        name = file.relative_to(ROOT).as_posix()
+        is_slow = "mark.slow" in text
+        assert is_slow or name not in listed
+        if is_slow and file.name != Path(__file__).name:
+            assert "diffprivlib" not in text or name in listed, name
+
+
 def in_a_fresh_python(script: str, *arguments: str) -> Any:
     """Return what a script prints as JSON in a Python that has loaded nothing before."""
     done = subprocess.run(

@@ -223,8 +223,11 @@ class TestTheFile:
         stopped(random_search(path), *data, 3)
         with pytest.raises(ValueError, match="belongs to another"):
             random_search(path, **changes).fit(*data)
-        # What is parallel, or says more, is the same search.
-        random_search(path, n_jobs=2, verbose=1).fit(*data)
+        random_search(path).fit(*data)
+
+    def test_what_is_parallel_or_says_more_is_the_same_search(self, data, tmp_path):
+        stopped(random_search(tmp_path / "runs"), *data, 3)
+        random_search(tmp_path / "runs", n_jobs=2, verbose=1).fit(*data)
 
     def test_other_data_are_refused(self, data, tmp_path):
         path = tmp_path / "runs"

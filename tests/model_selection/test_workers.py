@@ -282,7 +282,14 @@ def of_ray() -> Iterator[None]:
 
 # Workers that were killed leave sockets and child processes for the collector.
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("backend", [of_joblib, of_ray], ids=["loky", "ray"])
+# Of ray only nightly; of dask, below, one search each time.
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param(of_joblib, id="loky"),
+        pytest.param(of_ray, id="ray", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", ["grid-table", pytest.param("random", marks=pytest.mark.slow)])
 def test_workers_may_die(name: str, backend: Any, tmp_path: Path) -> None:
     # A seeded search gives the same as by itself, and so spends no more.

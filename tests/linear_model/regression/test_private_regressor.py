@@ -203,8 +203,9 @@ def selected_coefficients(model, sums, distribution, n_searches, generator):
     return winners
 
 
-def test_audit_of_a_search_finds_no_violation():
-    generator, distribution, n_searches = np.random.default_rng(0), Geometric(0.3), 1000
+@pytest.mark.parametrize("n_searches", [400, pytest.param(4000, marks=pytest.mark.slow)])
+def test_audit_of_a_search_finds_no_violation(n_searches):
+    generator, distribution = np.random.default_rng(0), Geometric(0.3)
     record = SufficientStatistics(1.0, 1.0, False).update(np.ones((1, 1)), np.ones(1))
     nothing = SufficientStatistics(1.0, 1.0, False).update(np.ones((0, 1)), np.ones(0))
     model = DPRidge(

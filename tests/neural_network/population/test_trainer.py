@@ -198,7 +198,9 @@ def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
     assert abs(rate - 1 / 6) < 4 * np.sqrt(1 / 6 * 5 / 6 / (300 * len(sizes)))
 
 
-def test_distribution_is_that_of_nets_trained_one_by_one():
+# That each net is as if trained by itself, bit for bit nearly, is tested above.
+@pytest.mark.parametrize("count", [50, pytest.param(300, marks=pytest.mark.slow)])
+def test_distribution_is_that_of_nets_trained_one_by_one(count):
     # Theorem U2.
     settings = {"module": LogisticHead, "max_epochs": 1, "batch_size": 20}
     few = slice(0, 60)
@@ -206,7 +208,7 @@ def test_distribution_is_that_of_nets_trained_one_by_one():
     def made(first):
         return [
             net_of(random_state=seed, epsilon=None, noise_multiplier=0.5, **settings)
-            for seed in range(first, first + 150)
+            for seed in range(first, first + count)
         ]
 
     nets = PopulationTrainer().fit(made(0), X[few], Y[few])
