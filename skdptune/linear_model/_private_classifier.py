@@ -157,13 +157,10 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         return self._plan_before_data(n_samples, n_features).profile
 
     def _plan_before_data(self, n_samples: int, n_features: int | None) -> Any:
+        """Return the solver's plan: its noise, its constants and their cost."""
         self._check_parameters()
         n_samples = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
         n_classes = 2 if self.classes is None else len(self.classes)
-        return self._plan(n_samples, n_features, n_classes)
-
-    def _plan(self, n_samples: int, n_features: int | None, n_classes: int) -> Any:
-        """Return the solver's plan: its noise, its constants and their cost."""
         return active_solver(self).plan(self, n_samples, n_features, n_classes)
 
     def _check_parameters(self) -> None:
@@ -473,7 +470,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         class_weights = weights_of_classes(self.class_weight, self.classes_)
         n_samples = self._public_size(X.shape[0])
         self._warn_of_large_delta(n_samples)
-        plan = self._plan(n_samples, X.shape[1], len(self.classes_))
+        plan: Any = active_solver(self).plan(self, n_samples, X.shape[1], len(self.classes_))
         start = self._initial_weights(coef_init, intercept_init, X.shape[1])
         rng = noise_generator(self.random_state)
         # A warning of overflow would reveal something about the data.

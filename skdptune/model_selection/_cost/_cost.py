@@ -383,24 +383,35 @@ class CostModel:
         Each evaluation computes one profile of a fit: no estimator solves for anything.
         """
         setting = NoiseSetting(prefix, name, 1.0, epsilon, self.delta)
-        costs: dict[float, Cost] = {}
 
-        def total(noise: float) -> PrivacyProfile:
+        def cost_at(noise: float) -> Cost:
             tried = replace(setting, noise=noise)
             fit = self.fit_costs.profile(tried, self._stated_size)
-            costs[noise] = self.at(replace(tried, epsilon=fit.epsilon(self.delta)))
-            return costs[noise].total
+            return self.at(replace(tried, epsilon=fit.epsilon(self.delta)))
+
+        guess = self._noise_guess(epsilon, setting)
+        return self._solved(
+            epsilon, cost_at, {}, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess
+        )
+
+    def _solved(
+        self,
+        epsilon: float,
+        cost_at: Callable[[float], Cost],
+        costs: dict[float, Cost],
+        **search: Any,
+    ) -> Cost:
+        """Return the cost of the value that meets a total; `costs` holds those that are known."""
+
+        def cost(value: float) -> Cost:
+            if value not in costs:
+                costs[value] = cost_at(value)
+            return costs[value]
 
         found = calibrate(
-            total,
-            epsilon,
-            self.delta,
-            lower=_LEAST_NOISE,
-            upper=_LARGEST_NOISE,
-            guess=self._noise_guess(epsilon, setting),
-            tolerance=_TOLERANCE,
+            lambda value: cost(value).total, epsilon, self.delta, tolerance=_TOLERANCE, **search
         )
-        return costs[found.value]
+        return cost(found.value)
 
     def _noise_guess(self, epsilon: float, setting: NoiseSetting) -> float:
         """Return roughly the noise with which one fit costs its share of a total."""
@@ -419,23 +430,15 @@ class CostModel:
 
         Theorem T4. No fit is costed here: each candidate is calibrated to the curve separately.
         """
-        costs: dict[float, Cost] = {}
-
-        def total(shift: float) -> PrivacyProfile:
-            costs[shift] = self.at(self._curve(shift))
-            return costs[shift].total
-
-        found = calibrate(
-            total,
+        return self._solved(
             epsilon,
-            self.delta,
+            lambda shift: self.at(self._curve(shift)),
+            {},
             parameter="budget",
             lower=_LEAST_SHIFT,
             upper=_LARGEST_SHIFT,
             guess=self._shift_guess(epsilon),
-            tolerance=_TOLERANCE,
         )
-        return costs[found.value]
 
     def rough_setting(self, epsilon: float) -> FitSetting:
         """Estimate the epsilon of each fit within a total, without using the estimator."""
@@ -465,25 +468,15 @@ class CostModel:
 
     def _largest_budget(self, epsilon: float, delta: float, costs: dict[float, Cost]) -> Cost:
         """Return the cost of the largest budget of a fit at a given delta."""
-
-        def total(budget: float) -> PrivacyProfile:
-            if budget not in costs:
-                costs[budget] = self.at(BudgetSetting(budget, delta))
-            return costs[budget].total
-
-        found = calibrate(
-            total,
+        return self._solved(
             epsilon,
-            self.delta,
+            lambda budget: self.at(BudgetSetting(budget, delta)),
+            costs,
             parameter="budget",
             lower=1e-4 * epsilon,
             upper=_LARGEST_BUDGET,
             guess=self.guess(epsilon).epsilon,
-            tolerance=_TOLERANCE,
         )
-        if found.value not in costs:
-            return self.at(BudgetSetting(found.value, delta))
-        return costs[found.value]
 
     def _delta_of_many(self) -> float:
         """Return a delta for fits whose guarantee is known at one delta only, and adds up.

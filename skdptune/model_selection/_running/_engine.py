@@ -119,17 +119,15 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
             # A failing fit must not make the others fail.
             if raises or not is_failure(problem):
                 raise
-    return [_fitted_alone(model, train, raises) for model in models]
-
-
-def _fitted_alone(model: Any, train: Data, raises: bool) -> BaseException | None:
-    try:
-        train.fit(model)
-    except BaseException as problem:
-        if raises or not is_failure(problem):
-            raise
-        return problem
-    return None
+    problems: list[BaseException | None] = [None] * len(models)
+    for place, model in enumerate(models):
+        try:
+            train.fit(model)
+        except BaseException as problem:
+            if raises or not is_failure(problem):
+                raise
+            problems[place] = problem
+    return problems
 
 
 def _scored(

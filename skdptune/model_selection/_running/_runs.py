@@ -21,7 +21,6 @@ from skdptune.mechanisms import gaussian_release, laplace_release
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running._data import Data, Records
 from skdptune.model_selection._running._engine import (
-    Outcome,
     Seed,
     Values,
     can_be_together,
@@ -301,7 +300,19 @@ def perform(runs: Sequence[Run], material: Material) -> list[Result]:
     errors: list[BaseException | None] = [None] * len(runs)
     for number, fold in enumerate(material.folds):
         going = [place for place, error in enumerate(errors) if error is None]
-        outcomes = _of_fold([runs[place] for place in going], number, fold, material)
+        models = [runs[place].estimator for place in going]
+        if len(material.folds) > 1:
+            # A separate model for each fold: none may start from what another has learned.
+            models = [clone(model) for model in models]
+        outcomes = fit_and_score(
+            models,
+            [child_stream(runs[place].fit_seed, number) for place in going],
+            material.data.take(fold[0]),
+            material.scored(fold),
+            material.scoring.scorer,
+            further=[scorer for scorer, _ in material.scoring.further],
+            raises=material.raises,
+        )
         for place, outcome in zip(going, outcomes, strict=True):
             errors[place] = outcome.error
             if outcome.values is not None:
@@ -311,23 +322,6 @@ def perform(runs: Sequence[Run], material: Material) -> list[Result]:
         _result(run, values[place], errors[place], material, seconds)
         for place, run in enumerate(runs)
     ]
-
-
-def _of_fold(runs: Sequence[Run], number: int, fold: Fold, material: Material) -> list[Outcome]:
-    models = [run.estimator for run in runs]
-    if len(material.folds) > 1:
-        # A separate model for each fold: none may start from what another has learned.
-        models = [clone(model) for model in models]
-    seeds = [child_stream(run.fit_seed, number) for run in runs]
-    return fit_and_score(
-        models,
-        seeds,
-        material.data.take(fold[0]),
-        material.scored(fold),
-        material.scoring.scorer,
-        further=[scorer for scorer, _ in material.scoring.further],
-        raises=material.raises,
-    )
 
 
 def _result(
