@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain, product
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import get_scorer_names
@@ -60,7 +60,7 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.ledger._shared import checked_ledger
 from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer, neg_squared_error
-from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
+from skdptune.model_selection._cost import SearchPlan, plan_cache, plan_key, split_of
 from skdptune.model_selection._hold_out import HoldOut
 from skdptune.model_selection._running import (
     PUBLIC_RULE,
@@ -73,8 +73,11 @@ from skdptune.model_selection._running import (
     check_targets,
     public_labels,
 )
-from skdptune.model_selection._strategies import BaseStrategy
+from skdptune.model_selection._strategies import BaseStrategy, Plan
 from skdptune.preprocessing._shared import as_schema
+
+if TYPE_CHECKING:
+    from skdptune.model_selection._pareto import ParetoPlan
 
 # Parameters that change neither the cost nor which values are covered by it.
 _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
@@ -83,23 +86,7 @@ _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
 _SPACES = ("param_grid", "param_distributions", "param_space")
 
 
-class SolvedPlan(Protocol):
-    """The decisions of a search before it reads the data."""
-
-    @property
-    def layout(self) -> Layout:
-        """How the records are divided."""
-
-    @property
-    def delta(self) -> float:
-        """Delta at which the total is stated."""
-
-    @property
-    def total(self) -> PrivacyProfile:
-        """The cost of everything that the fitted search shows."""
-
-
-PlanT = TypeVar("PlanT", bound=SolvedPlan)
+PlanT = TypeVar("PlanT", bound="Plan | ParetoPlan")
 
 
 @carry_settings

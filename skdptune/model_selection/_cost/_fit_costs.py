@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any
 
 import joblib
 import numpy as np
@@ -151,20 +151,6 @@ def _named_in(content: Any) -> list[int]:
 
 _LEAST_NOISE, _USUAL_NOISE, _LARGEST_NOISE = 0.05, 2.0, 1e6
 _LARGEST_EPSILON = 500.0
-
-
-class FitSetting(Protocol):
-    """The setting of every fit of a search."""
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon of one fit at the search's delta."""
-
-    def apply(self, estimator: Any) -> None:
-        """Set the estimator's parameters."""
-
-    def noisier(self, factor: float, n_fits: int) -> FitSetting:
-        """Return the setting of each of `n_fits` fits with `factor` times the noise."""
 
 
 @dataclass(frozen=True)
@@ -325,6 +311,10 @@ class CurveSetting:
             # Set the cost in addition to the noise, so that the estimator shows it.
             settings["epsilon"] = found.profile.epsilon(self.delta)
         return _prefixed(owner, settings)
+
+
+# The setting of every fit of a search.
+FitSetting = BudgetSetting | NoiseSetting | CurveSetting
 
 
 def _prefixed(owner: BudgetOwner, settings: Mapping[str, Any]) -> dict[str, Any]:
