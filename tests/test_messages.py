@@ -96,7 +96,7 @@ OWN_TEXTS = {"__repr__", "__str__", "__get__", "__getattr__", "__setattr__", "__
 ALLOWED = {
     ("skdptune._formatting", "repr"): "of numbers and short words, which it has checked",
     ("skdptune.accounting._statement", "repr"): "of a number, in a file that is asked for",
-    ("skdptune.inspection._score_table", "repr"): "a key, which is not shown",
+    ("skdptune.inspection._grid_scores", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._adaptive", "repr"): "of settings, in the user's storage",
     ("skdptune.model_selection._choosing", "value"): "a key, which is not shown",
     ("skdptune.model_selection._cost._fit_costs", "repr"): "a key, which is not shown",

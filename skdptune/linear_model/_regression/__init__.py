@@ -1,9 +1,9 @@
 """Private linear regressions, and the sums over the data to which they are fitted."""
 
-from skdptune.linear_model._regression._output_regression import OutputPerturbationLinearRegression
-from skdptune.linear_model._regression._posterior_regressions import (
+from skdptune.linear_model._regression._regressions import (
     AdaOPSLinearRegression,
     OPSLinearRegression,
+    OutputPerturbationLinearRegression,
     PTRLinearRegression,
 )
 from skdptune.linear_model._regression._ridge import (

@@ -24,7 +24,6 @@ from skdptune.linear_model import (
     SufficientStatistics,
 )
 from skdptune.linear_model._regression import _posterior_sampling
-from skdptune.linear_model._regression._posterior_regressions import balanced_plan, residual_bound
 from skdptune.linear_model._regression._posterior_sampling import (
     _SLACK_SHARE,
     adaptive_plan,
@@ -35,6 +34,7 @@ from skdptune.linear_model._regression._posterior_sampling import (
     release_noisy_eigenvalue,
     release_residual_bound,
 )
+from skdptune.linear_model._regression._regressions import balanced_plan, residual_bound
 from skdptune.linear_model._regression._sufficient_statistics import RidgeProblem
 from skdptune.mechanisms import gaussian_release
 
