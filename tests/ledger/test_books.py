@@ -410,9 +410,8 @@ def profile_of_pair(pair):
     """Return the exact profile of a pair of discrete distributions, up to its grid."""
     p, q = map(np.asarray, pair)
     both = (p > 0.0) & (q > 0.0)
-    losses = np.unique(np.abs(np.log(p[both] / q[both])))
-    points = losses[losses > 1e-9]
-    points = np.unique(np.concatenate([[0.0], points, points + 1e-9]))
+    # Between its losses, the curve of a discrete pair is linear in exp(epsilon).
+    points = np.unique(np.append(np.abs(np.log(p[both] / q[both])).round(9), 0.0))
     sides = [curve_of(*each, np.exp(points)) for each in ((p, q), (q, p))]
     return PrivacyProfile.from_curve(points, sides[0], deltas_add=sides[1])
 
