@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 from skdptune import DPLogisticRegression
-from skdptune.accounting import BudgetExceededError, PrivacyProfile
-from skdptune.ledger import LedgerError, PrivacyLedger
+from skdptune.accounting import (
+    BudgetExceededError,
+    Geometric,
+    PrivacyProfile,
+    PrivacyReport,
+)
+from skdptune.ledger import LedgerError, PrivacyLedger, _books
 from skdptune.ledger._books import State, Ways
 from skdptune.ledger._shared import REPLACE, ZERO_OUT
 from tests.accounting.budgets.interactions import LEAKY, Interaction, chosen_by
@@ -141,6 +146,82 @@ def test_a_replaced_record_may_change_its_part(sites):
             ledger.reserve(PURE, name="a fit", neighbouring=REPLACE)
     assert sites.history() == [] and sites.used() == 0.0
     sites.part("north").reserve(PURE, name="a fit", neighbouring=ZERO_OUT)
+
+
+NEW = {"copies", "copied", "tail", "parts", "parts_by", "totals_of"}
+
+
+def as_version_2(content):
+    """Return what version 2 wrote in place of a content: it knew neither parts nor copies."""
+    old = {key: value for key, value in content.items() if key not in NEW}
+    for key in ("charges", "ways"):
+        if old.get(key):
+            old[key] = {name: value for name, value in old[key].items() if name not in NEW}
+    return old | {"totals": old["totals"][:3]} if "totals" in old else old
+
+
+@pytest.fixture
+def of_version_2(place, monkeypatch):
+    text = _books._text
+    with monkeypatch.context() as patch:
+        patch.setattr(_books, "_text", lambda content: text(as_version_2(content)))
+        ledger = PrivacyLedger.create(place, "patients", epsilon=1.0, delta=1e-5)
+        spend(ledger)
+        ledger.reserve(PURE, name="left open")
+    statement = "PRAGMA user_version = 2"
+    if "://" in place:
+        statement = "UPDATE skdptune.ledger SET version = 2"
+    with ledger._storage.transaction(write=True) as transaction:
+        transaction._execute(statement, {})
+    return place
+
+
+def test_a_ledger_of_version_2_opens_and_goes_on(of_version_2):
+    ledger = PrivacyLedger(of_version_2, "patients")
+    assert ledger.used() == pytest.approx(1.0, abs=1e-4)
+    assert ledger.parts == () and [record.parts for record in ledger.history()] == [(), ()]
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve(PURE, name="one more")
+    ledger.reservation(ledger.history()[1].reservation).cancel("forgotten")
+    spend(ledger)
+    assert ledger.plan(PURE).n_more == 0
+    again = PrivacyLedger(of_version_2, "patients")
+    assert [record.status for record in again.history()] == ["confirmed", "cancelled", "confirmed"]
+    # Another data set of the same file may have parts.
+    sites = PrivacyLedger.create(of_version_2, "sites", **TERMS)
+    spend(sites.part("north"), 2)
+    spend(sites.part("south"), 2)
+
+
+def test_plans_record_nothing(sites):
+    plan = sites.part("north").plan(PURE, count=3)
+    assert (plan.n_more, plan.fits) == (2.0, False)
+    assert "2 more of release" in str(plan) and "3 do not. Nothing was recorded" in str(plan)
+    spend(sites.part("north"))
+    report = PrivacyReport(PURE, 0.0, name="mean")
+    assert sites.part("north").plan(report).n_more == sites.plan(report).n_more == 1.0
+    assert sites.part("south").plan(report).n_more == 2.0
+    assert sites.plan(PrivacyProfile.pure(0.0)).fits
+    assert len(sites.history()) == 1
+    with pytest.raises(TypeError, match="release must be a PrivacyReport or a PrivacyProfile"):
+        sites.plan(0.5)
+    with pytest.raises(ValueError, match="count must be"):
+        sites.plan(PURE, count=0)
+
+
+def test_shares_that_are_shown_add_up(ledger):
+    tuned = PrivacyProfile.gaussian(0.1).selected(Geometric(0.05))
+    for _ in range(3):
+        spend(ledger, 1, tuned)
+    lines = str(ledger.report()).splitlines()
+    shares = [float(line.split(", ")[-1].rstrip(" %")) for line in lines[1:4]]
+    assert sum(shares) == pytest.approx(100.0 * ledger.used(), rel=0.02)
+    assert [line[3:5] for line in lines[1:4]] == ["1.", "2.", "3."]
+    more = ledger.plan(tuned).n_more
+    assert f"{more:.0f} more like the last one fit" in lines[4]
+    spend(ledger, int(more), tuned)
+    with pytest.raises(BudgetExceededError):
+        spend(ledger, 1, tuned)
 
 
 class Parts:
