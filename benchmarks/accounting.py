@@ -6,6 +6,7 @@
     python benchmarks/accounting.py rules          noise of searches that validate by a public rule
     python benchmarks/accounting.py poisson-means  epsilon of Poisson numbers of runs
     python benchmarks/accounting.py samplings      noise of a training, by how batches are drawn
+    python benchmarks/accounting.py ledger         number of tuned searches that a ledger admits
 
 Machines are shared and noisy: each figure is the least of several repetitions, and only the ratios
 to the peer in the same run mean something.
@@ -360,6 +361,35 @@ def print_samplings(options: argparse.Namespace) -> None:
         print(f"  {epochs:6d}  {batches:7d}  {epsilon:7g}{cells}", flush=True)
 
 
+def print_ledger(options: argparse.Namespace) -> None:
+    """Print how many tuned searches a lifetime budget admits, by each way of adding up."""
+    from skdptune.ledger import PrivacyLedger
+    from skdptune.ledger._books import Totals, Ways
+
+    print("Budget (3, 1e-5); Gaussian runs, geometric number of mean 20, delta 1e-6 each")
+    print(f"  {'epsilon':>8} {'two ways':>9} {'with copies':>12} {'composed':>9} {'seconds':>8}")
+    for epsilon in options.epsilons:
+        search = calibrate(
+            lambda mu: PrivacyProfile.gaussian(mu).selected(RUN_COUNT),
+            epsilon,
+            1e-6,
+            parameter="budget",
+            upper=25.0,
+        ).profile
+        before = (ways.more(Totals(), ways.charges_of(search)) for ways in Ways.options(3.0, 1e-5))
+        start = time.process_time()
+        ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+        found = ledger.plan(search).n_more
+        seconds = time.process_time() - start
+        composed = int(found)
+        while ((composed + 1) * search).epsilon(1e-5) <= 3.0:
+            composed += 1
+        print(
+            f"  {epsilon:8g} {max(before):9.0f} {found:12.0f} {composed:9d} {seconds:8.1f}",
+            flush=True,
+        )
+
+
 def print_runs(options: argparse.Namespace) -> None:
     """Print the times of profiles, the noise of each way to tune, and a comparison of bounds."""
     print_speed(options.repetitions)
@@ -397,6 +427,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     means = parts.add_parser("poisson-means", help=print_poisson_means.__doc__)
     means.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
     means.add_argument("--means", type=float, nargs="+", default=[10.0, 30.0, 100.0, 300.0])
+    ledger = parts.add_parser("ledger", help=print_ledger.__doc__)
+    ledger.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 0.5, 0.2, 0.1])
     samplings = parts.add_parser("samplings", help=print_samplings.__doc__)
     samplings.add_argument("--epochs", type=int, nargs="+", default=[1, 10])
     samplings.add_argument("--batches", type=int, nargs="+", default=[20, 100, 1000])
@@ -418,6 +450,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "rules": print_rules,
     "poisson-means": print_poisson_means,
     "samplings": print_samplings,
+    "ledger": print_ledger,
 }
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 from skdptune.ledger._context import config_context, get_config, set_config
 from skdptune.ledger._ledger import PrivacyLedger, Reservation
-from skdptune.ledger._report import LedgerRecord, LedgerReport
+from skdptune.ledger._report import LedgerPlan, LedgerRecord, LedgerReport
 from skdptune.ledger._storage import LedgerError
 
 __all__ = [
     "LedgerError",
+    "LedgerPlan",
     "LedgerRecord",
     "LedgerReport",
     "PrivacyLedger",

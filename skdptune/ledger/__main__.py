@@ -50,13 +50,13 @@ def _shown(ledger: PrivacyLedger, asked: argparse.Namespace) -> str:
     if asked.json:
         return json.dumps([record.to_dict() for record in records], allow_nan=False, indent=2)
     lines = [_COLUMNS.format("number", "time", "status", "epsilon", "who", "name: note")]
-    return "\n".join([*lines, *map(_line, records)])
+    return "\n".join([*lines, *(_line(n, record) for n, record in enumerate(records, 1))])
 
 
-def _line(record: LedgerRecord) -> str:
+def _line(number: int, record: LedgerRecord) -> str:
     time = record.time[:23]
     return _COLUMNS.format(
-        record.sequence,
+        number,
         time,
         record.status,
         f"{record.epsilon:.6g}",

@@ -3,7 +3,8 @@
 Events are only ever appended. The digest of each event includes that of the previous one. The
 account has a digest of its terms and its state. So changes from outside are detected.
 
-Costs are added up in two ways: as shares of the budget, and as Gaussian shifts.
+Costs are added up in three ways: as shares of the budget, as Gaussian shifts, and as copies of the
+first release.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from skdptune._formatting import shown, shown_names
-from skdptune.accounting import GaussianFilter, PrivacyProfile, UnreachableBudgetError
+from skdptune.accounting import (
+    GaussianFilter,
+    PrivacyProfile,
+    SharedCurve,
+    UnreachableBudgetError,
+)
 from skdptune.accounting._shared import charge_of, gaussian_delta
 from skdptune.ledger._storage import Account, LedgerError, StoredEvent, Transaction, damaged
 
@@ -55,7 +61,7 @@ def common_relation(relations: Iterable[str]) -> str | None:
     return ZERO_OUT if found == {ADD_OR_REMOVE, ZERO_OUT} else None
 
 
-# Two ways of adding up costs -----------------------------------------------------------------
+# Three ways of adding up costs -----------------------------------------------------------------
 
 # Rounding may make sums exceed their limits: ten times 0.1 counts as 1.
 SLACK = 1e-12
@@ -66,15 +72,21 @@ BEYOND = 2.0**60
 _UNITS_PER_ONE = 1 << 1074
 _LEAST_SHARE, _LARGEST_SHARE = 1e-18, 1e6
 _LARGEST_SHIFT = 30.0
+# More copies of one release are not looked for.
+_MOST_COPIES = 4096
+# Share of the delta of copies that rounding and slightly heavier tails may use up.
+_TAILS = 0.01
 
 
 @dataclass(frozen=True)
 class Charges:
-    """The charges of one release: a share of the budget, and a squared shift with its failure."""
+    """The charges of one release: a share, a squared shift with its failure, and copies."""
 
     share: float
     squared_shift: float
     failure: float
+    # Older ledgers have no copies.
+    copies: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,24 +96,25 @@ class Totals:
     share: int = 0
     squared_shift: int = 0
     failure: int = 0
+    copies: int = 0
 
     def changed(self, charges: Charges, sign: int = 1) -> Totals:
         """Return the totals with charges added, or subtracted if the sign is -1."""
-        share, squared_shift, failure = _in_units(charges)
-        return Totals(
-            self.share + sign * share,
-            self.squared_shift + sign * squared_shift,
-            self.failure + sign * failure,
-        )
+        return self.plus(_in_units(charges), sign)
+
+    def plus(self, other: Totals, sign: int = 1) -> Totals:
+        """Return the sum of both totals, or the difference if the sign is -1."""
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Totals(*(mine + sign * theirs for mine, theirs in both))
 
     def as_floats(self) -> Charges:
         """Return the totals as doubles, rounded up."""
-        return Charges(*map(_rounded_up, (self.share, self.squared_shift, self.failure)))
+        return Charges(*map(_rounded_up, vars(self).values()))
 
 
 @dataclass(frozen=True)
 class Ways:
-    r"""Division of a budget between two ways of adding up costs; a release needs only one.
+    r"""Division of a budget between the ways of adding up costs; a release needs only one.
 
     Parameters
     ----------
@@ -113,16 +126,26 @@ class Ways:
     squared_shift, failure : float
         Budgets of the second way, which is that of a `GaussianFilter`. It is not used if
         `squared_shift` is 0.
+    copies : int, default=0
+        Budget of the third way: number of copies of one curve, that of the first release. A
+        release below the curve needs one. It is not used if `copies` is 0.
+    copied : str, default=""
+        The profile of the first release, as stored; it never changes.
+    tail : float, default=0.0
+        Mass at infinity that is added to this profile.
 
     Notes
     -----
-    Theorem H1 (shares), Theorem G4 (shifts) and Theorem H2 (either).
+    Theorem H1 (shares), Theorem G4 (shifts), Theorem G7 (copies) and Theorem H2 (either).
     """
 
     epsilon: float
     share_delta: float
     squared_shift: float
     failure: float
+    copies: int = 0
+    copied: str = ""
+    tail: float = 0.0
 
     @classmethod
     def shares_alone(cls, epsilon: float, delta: float) -> Ways:
@@ -130,29 +153,36 @@ class Ways:
         return cls(epsilon, delta, 0.0, 0.0)
 
     @classmethod
-    def both(cls, epsilon: float, delta: float) -> Ways:
-        """Return the division that halves delta, or only shares if half of it is too small."""
-        half = delta / 2.0
+    def both(cls, epsilon: float, delta: float, n_ways: int = 2) -> Ways:
+        """Return the equal division of delta, or only shares if a part of it is too small."""
+        part = delta / n_ways
         try:
-            shifts = _shifts(epsilon, half)
+            shifts = _shifts(epsilon, part)
         except (UnreachableBudgetError, ValueError):
             return cls.shares_alone(epsilon, delta)
-        return cls(epsilon, half, shifts.budget, shifts.failure)
+        return cls(epsilon, part, shifts.budget, shifts.failure)
 
     @classmethod
-    def settled(cls, epsilon: float, delta: float, first: PrivacyProfile) -> Ways:
+    def settled(cls, epsilon: float, delta: float, first: PrivacyProfile, stored: str) -> Ways:
         """Return the division that a ledger uses from its first reservation on.
 
-        It uses both ways, unless shares only admit more releases like the first one.
+        Of the two ways, shares only, and three ways, it is the one that admits most releases like
+        the first one.
 
         Notes
         -----
         Theorem H2. Nothing was released before the first reservation, so its request does not
-        depend on data.
+        depend on data. Theorem G7 gives the third way.
         """
         both, alone = cls.options(epsilon, delta)
-        is_better = alone.copies(alone.charges_of(first)) > both.copies(both.charges_of(first))
-        return alone if is_better else both
+        found = max(both, alone, key=lambda ways: ways.more(Totals(), ways.charges_of(first)))
+        charges = found.charges_of(first)
+        if found.squared_shift > 0.0 and charges.failure == 0.0:
+            # Of Gaussian releases, no way admits more than the sum of squared shifts.
+            return found
+        count = min(found.more(Totals(), charges), float(_MOST_COPIES))
+        third = _with_copies(cls.both(epsilon, delta, n_ways=3), stored, int(count))
+        return third if third.copies > count else found
 
     @classmethod
     def options(cls, epsilon: float, delta: float) -> tuple[Ways, Ways]:
@@ -168,7 +198,13 @@ class Ways:
         if self.squared_shift == 0.0:
             return Charges(share, BEYOND, 1.0)
         shift, failure = charge_of(profile, self.failure, math.sqrt(self.squared_shift))
-        return Charges(share, min(shift * shift, BEYOND), failure)
+        return Charges(share, min(shift * shift, BEYOND), failure, self._copies_of(profile, share))
+
+    def _copies_of(self, profile: PrivacyProfile, share: float) -> float:
+        """Return 1 for a release below the copied curve at every epsilon, in both directions."""
+        if not self.copies or share == 0.0:
+            return 0.0
+        return 1.0 if _curve(self.copied, self.tail).covers(profile) else BEYOND
 
     def _share_of(self, profile: PrivacyProfile) -> float:
         """Return the smallest share x for which a release is (x epsilon, x delta)-private.
@@ -196,8 +232,8 @@ class Ways:
         return float(min(high, pure))
 
     def admits(self, totals: Totals) -> bool:
-        """Return whether the totals are within the budget in at least one of the two ways."""
-        return self.shares_admit(totals) or self.shifts_admit(totals)
+        """Return whether the totals are within the budget in at least one of the ways."""
+        return self.shares_admit(totals) or self.shifts_admit(totals) or self.copies_admit(totals)
 
     def shares_admit(self, totals: Totals) -> bool:
         """Return whether the shares sum to at most 1."""
@@ -211,24 +247,41 @@ class Ways:
             and totals.failure <= _units(self.failure * (1.0 + SLACK))
         )
 
-    def copies(self, charges: Charges) -> float:
-        """Return how many releases with these charges fit into the budget."""
+    def copies_admit(self, totals: Totals) -> bool:
+        """Return whether the copies are no more than there may be."""
+        return self.copies > 0 and totals.copies <= _units(float(self.copies))
+
+    def more(self, totals: Totals, charges: Charges) -> float:
+        """Return how many more releases with these charges fit into the budget."""
         one = Totals().changed(charges)
-        found = [_quotient(_units(1.0 + SLACK), one.share)]
+        found = [_quotient(_units(1.0 + SLACK) - totals.share, one.share)]
         if self.squared_shift > 0.0:
-            limits = self.squared_shift * (1.0 + SLACK), self.failure * (1.0 + SLACK)
-            parts = one.squared_shift, one.failure
-            found.append(min(map(_quotient, map(_units, limits), parts)))
+            shifts = _units(self.squared_shift * (1.0 + SLACK)) - totals.squared_shift
+            failures = _units(self.failure * (1.0 + SLACK)) - totals.failure
+            pairs = ((shifts, one.squared_shift), (failures, one.failure))
+            found.append(min(_quotient(*pair) for pair in pairs))
+        if self.copies:
+            found.append(_quotient(_units(float(self.copies)) - totals.copies, one.copies))
         return max(found)
 
-    def used(self, totals: Totals) -> float:
-        """Return the used part of the budget, in the way that has more left; at most 1."""
+    def used(self, totals: Totals, of: Totals | None = None) -> float:
+        """Return the used part of the budget, in the way that has more left; at most 1.
+
+        With `of`, it is the part that these totals use in the way that has most left of all.
+        """
+        whole = self._used_by_way(totals)
+        way = whole.index(min(whole))
+        return min(1.0, whole[way] if of is None else self._used_by_way(of)[way])
+
+    def _used_by_way(self, totals: Totals) -> list[float]:
         floats = totals.as_floats()
         parts = [floats.share]
         if self.squared_shift > 0.0:
             shifts = floats.squared_shift / self.squared_shift
             parts.append(max(shifts, floats.failure / self.failure))
-        return min(1.0, *parts)
+        if self.copies:
+            parts.append(floats.copies / self.copies)
+        return parts
 
     def largest_epsilon(self, totals: Totals, delta: float) -> float:
         """Return the largest epsilon at `delta` of a Gaussian release that still fits.
@@ -242,6 +295,8 @@ class Ways:
         if self.shifts_admit(totals):
             squared = self.squared_shift - totals.as_floats().squared_shift
             shifts.append(min(math.sqrt(max(squared, 0.0)), _LARGEST_SHIFT))
+        if self._has_a_copy(totals):
+            shifts.append(_curve(self.copied, self.tail).shift)
         largest = max(shifts)
         if largest == 0.0:
             return 0.0
@@ -253,14 +308,18 @@ class Ways:
         is_approximate = self.share_delta > 0.0
         return is_approximate and _delta_of(shift, left * self.epsilon) <= left * self.share_delta
 
+    def _has_a_copy(self, totals: Totals) -> bool:
+        return self.copies_admit(totals.changed(Charges(0.0, 0.0, 0.0, 1.0)))
+
     def _largest_pure(self, totals: Totals) -> float:
-        """Return the largest epsilon of a pure release that the second way admits."""
+        """Return the largest epsilon of a pure release that the other ways admit."""
 
         def fits(epsilon: float) -> bool:
-            charges = self.charges_of(PrivacyProfile.pure(epsilon))
-            return self.shifts_admit(totals.changed(charges))
+            after = totals.changed(self.charges_of(PrivacyProfile.pure(epsilon)))
+            return self.shifts_admit(after) or self.copies_admit(after)
 
-        return _largest(fits, 1e-6, 30.0, 1e-6) if self.shifts_admit(totals) else 0.0
+        can_fit = self.shifts_admit(totals) or self._has_a_copy(totals)
+        return _largest(fits, 1e-6, 30.0, 1e-6) if can_fit else 0.0
 
     def composed_epsilon(self, totals: Totals, delta: float) -> float:
         """Return a bound on the epsilon of all releases from totals, if their costs were fixed."""
@@ -277,6 +336,44 @@ class Ways:
 def _charges(ways: Ways, profile: PrivacyProfile) -> Charges:
     """Return charges; cached, since a search requests them for every fit."""
     return ways._charges_of(profile)
+
+
+@functools.lru_cache(maxsize=16)
+def _curve(stored: str, tail: float) -> SharedCurve:
+    """Return the curve that is copied, as a stored profile defines it."""
+    return SharedCurve.of(PrivacyProfile.from_dict(json.loads(stored)), tail)
+
+
+@functools.lru_cache(maxsize=16)
+def _with_copies(ways: Ways, stored: str, guess: int) -> Ways:
+    """Return ways with as many copies of a stored profile as its share of delta allows."""
+    profile = PrivacyProfile.from_dict(json.loads(stored))
+    delta = ways.share_delta
+    if ways.squared_shift == 0.0 or not 0.0 < profile.epsilon(delta) < math.inf:
+        return ways
+    rough = _most_copies(profile, ways.epsilon, delta, guess)
+    tail = _TAILS * delta / max(rough, 1)
+    copies = _most_copies(_curve(stored, tail).profile, ways.epsilon, delta, rough)
+    return replace(ways, copies=copies, copied=stored, tail=tail) if copies else ways
+
+
+def _most_copies(profile: PrivacyProfile, epsilon: float, delta: float, guess: int) -> int:
+    """Return how many copies of a profile cost no more than a total."""
+    # Number of copies and their epsilon: some that fit, and some that do not.
+    low, high = (0, 0.0), (_MOST_COPIES + 1, math.inf)
+    count = min(max(guess, 1), _MOST_COPIES)
+    while high[0] - low[0] > 1:
+        found = count, (count * profile).epsilon(delta)
+        low, high = (found, high) if found[1] <= epsilon else (low, found)
+        # Of few copies, epsilon grows with their number, and of many with its root.
+        step = (epsilon / found[1]) ** 1.4
+        near = (
+            min(max(step, 0.5), 2.0) * count
+            if low[1] == 0.0 or math.isinf(high[1])
+            else (low[0] + (high[0] - low[0]) * (epsilon - low[1]) / (high[1] - low[1]))
+        )
+        count = min(max(int(near), low[0] + 1), high[0] - 1)
+    return low[0]
 
 
 @functools.lru_cache(maxsize=16)
@@ -305,8 +402,8 @@ def _largest(
 
 
 @functools.lru_cache(maxsize=1024)
-def _in_units(charges: Charges) -> tuple[int, int, int]:
-    return _units(charges.share), _units(charges.squared_shift), _units(charges.failure)
+def _in_units(charges: Charges) -> Totals:
+    return Totals(*map(_units, vars(charges).values()))
 
 
 def _units(value: float) -> int:
@@ -322,6 +419,8 @@ def _rounded_up(units: int) -> float:
 
 
 def _quotient(limit: int, part: int) -> float:
+    if limit < 0:
+        return 0.0
     return float(min(limit // part, 10**15)) if part else math.inf
 
 
@@ -367,47 +466,90 @@ class Terms:
     unit: str
     created: str
     identity: str
+    # Names of disjoint parts: the values of one public attribute of each record.
+    parts: tuple[str, ...] = ()
+    parts_by: str = ""
 
 
 @dataclass(frozen=True)
 class State:
-    """The totals and the status after all events of a data set."""
+    """The totals and the status after all events of a data set.
+
+    Notes
+    -----
+    Theorem H5. A release on some parts of the data is charged to these parts, and one on all data
+    to all parts. Every part must stay within the whole budget.
+    """
 
     n_events: int = 0
     last_digest: str = ""
+    # Of releases on all data.
     totals: Totals = field(default_factory=Totals)
+    # Of releases on some parts, for each part that had one.
+    totals_of: dict[str, Totals] = field(default_factory=dict)
     # None before the first reservation.
     ways: Ways | None = None
     # Relation of all reservations, including cancelled ones; empty before the first.
     neighbouring: str = ""
+
+    def totals_in(self, parts: Collection[str]) -> list[Totals]:
+        """Return the totals that count for records of each part; of any record, if no parts."""
+        # A record of no part, or of a part without releases, counts for those on all data.
+        inside = [self.totals_of.get(part) for part in parts or self.totals_of]
+        found = [self.totals.plus(one) if one else self.totals for one in inside]
+        return found or [self.totals]
+
+    def changed(self, charges: Charges, parts: Collection[str], sign: int = 1) -> State:
+        """Return the state with a release's charges added to the totals, or subtracted."""
+        if not parts:
+            return replace(self, totals=self.totals.changed(charges, sign))
+        totals_of = dict(self.totals_of)
+        for part in parts:
+            totals_of[part] = totals_of.get(part, Totals()).changed(charges, sign)
+        return replace(self, totals_of=totals_of)
 
 
 class Replay:
     """The result of the first events of a data set, each of which was verified."""
 
     def __init__(self) -> None:
-        self.n_events, self.last_digest, self.neighbouring = 0, "", ""
-        self._totals = Totals()
-        # The status and the charges of each reservation.
-        self._standing: dict[str, tuple[str, Charges]] = {}
+        self._state = State()
+        # The status, the charges and the parts of each reservation.
+        self.standing: dict[str, tuple[str, Charges, Collection[str]]] = {}
+
+    @property
+    def n_events(self) -> int:
+        """Number of events."""
+        return self._state.n_events
+
+    @property
+    def last_digest(self) -> str:
+        """Digest of the last event."""
+        return self._state.last_digest
 
     def add(self, event: StoredEvent, content: dict[str, Any]) -> bool:
         """Add the next event; return whether it is allowed after the previous ones."""
-        status, charges = self._standing.get(event.reservation, ("", None))
+        status, charges, parts = self.standing.get(event.reservation, ("", None, ()))
         name = content["event"]
         if (status, name) not in STATUS_AFTER:
             return False
-        charges = charges or Charges(**content["charges"])
-        self._standing[event.reservation] = (STATUS_AFTER[status, name], charges)
+        if charges is None:
+            charges, parts = Charges(**content["charges"]), content.get("parts", ())
+        self.standing[event.reservation] = STATUS_AFTER[status, name], charges, parts
+        state = self._state
         if sign := {"reserved": 1, "cancelled": -1}.get(name, 0):
-            self._totals = self._totals.changed(charges, sign)
-        self.neighbouring = _relation(self, content) or ""
-        self.n_events, self.last_digest = event.sequence, event.digest
+            state = state.changed(charges, parts, sign)
+        self._state = replace(
+            state,
+            n_events=event.sequence,
+            last_digest=event.digest,
+            neighbouring=_relation(state, content) or "",
+        )
         return True
 
     def state(self, ways: Ways | None) -> State:
         """Return the resulting state, if costs are added up in the given ways."""
-        return State(self.n_events, self.last_digest, self._totals, ways, self.neighbouring)
+        return replace(self._state, ways=ways)
 
 
 class Books:
@@ -433,7 +575,7 @@ class Books:
         if account.digest != _digest(account.terms, account.state):
             raise self._damaged("its account was changed")
         try:
-            self.terms = Terms(**json.loads(account.terms))
+            self.terms = _terms_of(json.loads(account.terms))
             self.state = _state_of(json.loads(account.state))
         except (ValueError, TypeError, KeyError) as error:
             raise self._damaged(f"its account cannot be read ({shown(error)})") from error
@@ -451,6 +593,7 @@ class Books:
         content: dict[str, Any],
         *,
         charges: Charges | None = None,
+        parts: Collection[str] = (),
         sign: int = 1,
         ways: Ways | None = None,
     ) -> int:
@@ -459,9 +602,16 @@ class Books:
         sequence, text = state.n_events + 1, _text(content)
         digest = _digest(state.last_digest, str(sequence), reservation, text)
         self._transaction.append(self._dataset, StoredEvent(sequence, reservation, text, digest))
-        totals = state.totals.changed(charges, sign) if charges else state.totals
         relation = self.relation_with(content) or state.neighbouring
-        self.state = State(sequence, digest, totals, ways or state.ways, relation)
+        if charges:
+            state = state.changed(charges, parts, sign)
+        self.state = replace(
+            state,
+            n_events=sequence,
+            last_digest=digest,
+            ways=ways or state.ways,
+            neighbouring=relation,
+        )
         save_account(self._transaction, self.terms, self.state)
         return sequence
 
@@ -472,8 +622,8 @@ class Books:
         """
         return _relation(self.state, content)
 
-    def status_of(self, reservation: str) -> tuple[str, Charges]:
-        """Return the status and the charges of a reservation, which must be in this ledger."""
+    def status_of(self, reservation: str) -> tuple[str, Charges, Collection[str]]:
+        """Return status, charges and parts of a reservation, which must be in this ledger."""
         events = list(self._transaction.events(self._dataset, reservation))
         if not events:
             raise LedgerError(
@@ -481,18 +631,21 @@ class Books:
                 "this one is not there. The file may have been put back to an older copy."
             )
         contents = [json.loads(event.content) for event in events]
-        return str(contents[-1]["event"]), Charges(**contents[0]["charges"])
+        first = contents[0]
+        charges = Charges(**first["charges"])
+        return str(contents[-1]["event"]), charges, first.get("parts", ())
 
     def move(self, reservation: str, event: str, within: Collection[str], **more: str) -> None:
         """Append an event to a reservation, unless its status is already one of `within`."""
-        status, charges = self.status_of(reservation)
+        status, charges, parts = self.status_of(reservation)
         if status in within:
             return
         is_cancelled = event == "cancelled"
         if (status, event) not in STATUS_AFTER:
             raise LedgerError(_OUT_OF_TURN[status, is_cancelled])
         content = {"event": event, **more}
-        self.add(reservation, content, charges=charges if is_cancelled else None, sign=-1)
+        returned = charges if is_cancelled else None
+        self.add(reservation, content, charges=returned, parts=parts, sign=-1)
 
     def replay(self, past: Replay) -> Iterator[tuple[int, str, dict[str, Any]]]:
         """Yield number, reservation and content of each later event, and verify all of them.
@@ -530,25 +683,40 @@ class Books:
 
 def save_account(transaction: Transaction, terms: Terms, state: State) -> None:
     """Store the registered terms and the state after all events."""
-    totals = [hex(total) for total in asdict(state.totals).values()]
-    content = asdict(state) | {"totals": totals}
+    content = asdict(state) | {
+        "totals": _written(state.totals),
+        "totals_of": {part: _written(totals) for part, totals in state.totals_of.items()},
+    }
     texts = _text(asdict(terms)), _text(content)
     transaction.save(terms.dataset, Account(*texts, _digest(*texts)))
 
 
+def _written(totals: Totals) -> list[str]:
+    return [hex(total) for total in asdict(totals).values()]
+
+
+def _read(written: Iterable[str]) -> Totals:
+    return Totals(*(int(total, 16) for total in written))
+
+
+def _terms_of(content: dict[str, Any]) -> Terms:
+    # Older ledgers have no parts.
+    return Terms(**content | {"parts": tuple(content.get("parts", ()))})
+
+
 def _state_of(content: dict[str, Any]) -> State:
     ways = content["ways"]
-    totals = Totals(*(int(total, 16) for total in content["totals"]))
     return State(
         content["n_events"],
         content["last_digest"],
-        totals,
+        _read(content["totals"]),
+        {part: _read(totals) for part, totals in content.get("totals_of", {}).items()},
         None if ways is None else Ways(**ways),
         content["neighbouring"],
     )
 
 
-def _relation(state: State | Replay, content: dict[str, Any]) -> str | None:
+def _relation(state: State, content: dict[str, Any]) -> str | None:
     found = {state.neighbouring, content.get("neighbouring", "")} - {""}
     return common_relation(found) if found else ""
 

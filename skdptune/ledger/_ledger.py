@@ -14,11 +14,17 @@ from types import TracebackType
 from typing import Any, Literal, Self, overload
 
 from skdptune._formatting import shown
-from skdptune._validation import check_flag, check_kind, check_real
+from skdptune._validation import check_flag, check_integer, check_kind, check_real
 from skdptune._version import __version__
-from skdptune.accounting import BudgetExceededError, PrivacyProfile, PrivacyStatement
+from skdptune.accounting import (
+    BudgetExceededError,
+    PrivacyProfile,
+    PrivacyReport,
+    PrivacyStatement,
+)
 from skdptune.ledger._books import (
     ADD_OR_REMOVE,
+    REPLACE,
     Books,
     Charges,
     Replay,
@@ -42,6 +48,7 @@ from skdptune.ledger._reference import (
     who_records,
 )
 from skdptune.ledger._report import (
+    LedgerPlan,
     LedgerRecord,
     LedgerReport,
     add_records,
@@ -252,6 +259,8 @@ class PrivacyLedger(LedgerReference):
         unit: str | None = None,
         who: str | None = None,
         note: str | None = None,
+        parts: Sequence[str] | None = None,
+        parts_by: str | None = None,
     ) -> None:
         storage, dataset = storage_at(path_or_url), check_words(dataset, name="dataset")
         who, note = (
@@ -259,13 +268,15 @@ class PrivacyLedger(LedgerReference):
             for name, given in (("who", who), ("note", note))
         )
         if storage.location == MEMORY:
-            terms = new_terms(dataset, epsilon, delta, "one record" if unit is None else unit)
+            unit = "one record" if unit is None else unit
+            terms = new_terms(dataset, epsilon, delta, unit, parts, parts_by)
             storage.create(lambda transaction: save_account(transaction, terms, State()))
             self._bind(storage, terms, who, note)
             return
         with storage.transaction(write=False) as transaction:
             terms = Books(transaction, dataset, storage.location).terms
-        check_agreement(terms, {"epsilon": epsilon, "delta": delta, "unit": unit})
+        asked = {"epsilon": epsilon, "delta": delta, "unit": unit, "parts_by": parts_by}
+        check_agreement(terms, asked | {"parts": None if parts is None else tuple(parts)})
         self._bind(storage, terms, who, note)
         storage.verify()
         self.history()
@@ -279,6 +290,8 @@ class PrivacyLedger(LedgerReference):
         epsilon: float,
         delta: float,
         unit: str = "one record",
+        parts: Sequence[str] | None = None,
+        parts_by: str | None = None,
     ) -> PrivacyLedger:
         """Register a data set, in a new ledger or in an existing one, and open it.
 
@@ -296,9 +309,16 @@ class PrivacyLedger(LedgerReference):
             Delta of the lifetime budget, in [0, 1).
         unit : str, default="one record"
             How neighbouring data sets differ.
+        parts : sequence of str, optional
+            Names of disjoint parts of the data, such as sites or years; see `part`. Releases on
+            different parts do not add up.
+        parts_by : str, optional
+            The attribute whose values are the parts, such as "the column 'site'"; required with
+            `parts`. The value of a record must follow from the record alone, and all records of a
+            unit must have the same one. Records with other values belong to no part.
         """
         storage, dataset = storage_at(path_or_url), check_words(dataset, name="dataset")
-        terms = new_terms(dataset, epsilon, delta, unit)
+        terms = new_terms(dataset, epsilon, delta, unit, parts, parts_by)
         if storage.location == MEMORY:
             raise ValueError(
                 "path_or_url must be that of a file or a server; PrivacyLedger(':memory:', ...) "
@@ -363,6 +383,12 @@ class PrivacyLedger(LedgerReference):
             If its neighbouring relation is incompatible with that of earlier reservations.
         """
         check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+        if self._terms.parts and check_relation(neighbouring) == REPLACE:
+            raise LedgerError(
+                "neighbouring must be about adding or removing records, since "
+                f"{shown(self.dataset)} has disjoint parts: a record that is replaced may change "
+                "its part. Nothing was recorded."
+            )
         epsilon = profile.epsilon(self.delta)
         content = {
             "event": "reserved",
@@ -373,11 +399,12 @@ class PrivacyLedger(LedgerReference):
             "who": who_records(self.who),
             "note": self.note or "" if note is None else check_words(note, name="note"),
             "version": __version__,
+            "parts": list(self._parts),
             "epsilon": "inf" if math.isinf(epsilon) else epsilon,
         }
         # Before taking the lock, since this takes longer than everything under it.
         stored = _stored(profile, self.delta)
-        ways = self._ways or Ways.settled(self.epsilon, self.delta, profile)
+        ways = self._ways or Ways.settled(self.epsilon, self.delta, profile, stored)
         charges = ways.charges_of(profile)
         identifier = uuid.uuid4().hex
         with self._books(write=True) as (transaction, books):
@@ -386,12 +413,14 @@ class PrivacyLedger(LedgerReference):
                 charges = ways.charges_of(profile)
             if books.relation_with(content) is None:
                 raise self._of_other_neighbours(content, books.state)
-            if not ways.admits(books.state.totals.changed(charges)):
+            inside = books.state.totals_in(self._parts)
+            # Theorem H5: a record of any of these parts pays for this release.
+            if not all(ways.admits(totals.changed(charges)) for totals in inside):
                 raise BudgetExceededError(self._refusal(content, books.state))
             key = key_of(stored)
             transaction.keep_profile(key, stored)
             content |= {"profile": key, "charges": asdict(charges), "time": now()}
-            books.add(identifier, content, charges=charges, ways=ways)
+            books.add(identifier, content, charges=charges, parts=self._parts, ways=ways)
         self._ways = ways
         return Reservation(self, identifier, name)
 
@@ -464,12 +493,44 @@ class PrivacyLedger(LedgerReference):
 
     def _largest(self, state: State, delta: float) -> float:
         options = (state.ways,) if state.ways else Ways.options(self.epsilon, self.delta)
-        return max(ways.largest_epsilon(state.totals, delta) for ways in options)
+        return min(
+            max(ways.largest_epsilon(totals, delta) for ways in options)
+            for totals in state.totals_in(self._parts)
+        )
 
     def used(self) -> float:
-        """Return the used part of the budget, from 0 to 1, in the way that has more left."""
+        """Return the used part of the budget, from 0 to 1, in the way that has more left.
+
+        Of several parts of the data, it is that of the part that has least left.
+        """
+        return self._used(self._state())
+
+    def _used(self, state: State) -> float:
+        inside = state.totals_in(self._parts)
+        return max(state.ways.used(totals) for totals in inside) if state.ways else 0.0
+
+    def plan(self, release: PrivacyReport | PrivacyProfile, count: int = 1) -> LedgerPlan:
+        """Return how many more releases of one cost fit, without recording anything.
+
+        Parameters
+        ----------
+        release : PrivacyReport or PrivacyProfile
+            The cost of one release, such as the ``privacy_`` of a fitted search.
+        count : int, default=1
+            Number of releases that you intend to make.
+        """
+        is_report = isinstance(release, PrivacyReport)
+        profile = release.profile if isinstance(release, PrivacyReport) else release
+        domain = "a PrivacyReport or a PrivacyProfile"
+        check_kind(profile, name="release", kind=PrivacyProfile, domain=domain)
+        count = check_integer(count, name="count", lower=1)
         state = self._state()
-        return state.ways.used(state.totals) if state.ways else 0.0
+        stored = _stored(profile, self.delta)
+        ways = state.ways or Ways.settled(self.epsilon, self.delta, profile, stored)
+        charges = ways.charges_of(profile)
+        more = min(ways.more(totals, charges) for totals in state.totals_in(self._parts))
+        name = release.name if is_report else "release"
+        return LedgerPlan(name, profile.epsilon(self.delta), self.delta, count, more, self.dataset)
 
     def usage(self) -> dict[str, list[Any]]:
         """Return the used part of the budget after each event, in the order of events.
@@ -485,19 +546,20 @@ class PrivacyLedger(LedgerReference):
         table: dict[str, list[Any]] = {name: [] for name in _OF_USAGE}
         with self._books(write=False) as (_, books):
             ways = books.state.ways
-            kept, confirmed = Totals(), Totals()
-            asked: dict[str, tuple[str, Charges, str]] = {}
+            kept, confirmed = State(ways=ways), State(ways=ways)
+            asked: dict[str, tuple[str, Charges, str, list[str]]] = {}
             for sequence, reservation, content in books.replay(Replay()):
                 event = content["event"]
                 if event == "reserved":
                     charges = Charges(**content["charges"])
-                    asked[reservation] = content["name"], charges, content.get("note", "")
-                name, charges, note = asked[reservation]
+                    more = content.get("note", ""), content.get("parts", [])
+                    asked[reservation] = content["name"], charges, *more
+                name, charges, note, inside = asked[reservation]
                 if sign := {"reserved": 1, "cancelled": -1}.get(event, 0):
-                    kept = kept.changed(charges, sign)
+                    kept = kept.changed(charges, inside, sign)
                 if event == "confirmed":
-                    confirmed = confirmed.changed(charges)
-                parts = (0.0, 0.0) if ways is None else (ways.used(kept), ways.used(confirmed))
+                    confirmed = confirmed.changed(charges, inside)
+                parts = self._used(kept), self._used(confirmed)
                 row = sequence, content["time"], event, name, *parts, who_of(content), note
                 for column, value in zip(_OF_USAGE, row, strict=True):
                     table[column].append(value)
@@ -519,27 +581,38 @@ class PrivacyLedger(LedgerReference):
         delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
         with self._books(write=False) as (transaction, books):
             state, records = books.state, self._records(books)
-            counts = Counter(record.profile for record in records if record.is_spent)
-            if not counts or state.ways is None:
+            records = [record for record in records if record.is_spent]
+            if not records or state.ways is None:
                 return 0.0
-            found = state.ways.composed_epsilon(state.totals, delta)
-            if len(counts) > _FEW_PROFILES:
-                return found
-            stored = {key: self._profile_content(transaction, key) for key in sorted(counts)}
+            keys = sorted({record.profile for record in records})
+            few = len(keys) <= _FEW_PROFILES
+            stored = {key: self._profile_content(transaction, key) for key in keys if few}
         # After the transaction: this takes long, and readers block a file for writers.
-        return min(found, self._composition(state.last_digest, stored, counts).epsilon(delta))
+        largest = 0.0
+        for part in self.parts or ("",):
+            (totals,) = state.totals_in((part,))
+            found = state.ways.composed_epsilon(totals, delta)
+            counts = Counter(r.profile for r in records if not r.parts or part in r.parts)
+            if few and counts:
+                composed = self._composition(state.last_digest, part, stored, counts)
+                found = min(found, composed.epsilon(delta))
+            largest = max(largest, found)
+        return largest
 
     def _composition(
-        self, last: str, stored: Mapping[str, dict[str, Any]], counts: Mapping[str, int]
+        self, last: str, part: str, stored: Mapping[str, dict[str, Any]], counts: Mapping[str, int]
     ) -> PrivacyProfile:
-        """Return the composition of stored profiles, each repeated, up to an event."""
-        composed = self._composed
-        if composed is None or composed[0] != last:
-            parts = [
-                counts[key] * PrivacyProfile.from_dict(content) for key, content in stored.items()
+        """Return the composition of a part's profiles, each repeated, up to an event."""
+        if self._composed[0] != last:
+            self._composed = last, {}
+        known = self._composed[1]
+        if part not in known:
+            each = [
+                count * PrivacyProfile.from_dict(stored[key])
+                for key, count in sorted(counts.items())
             ]
-            composed = self._composed = last, sum(parts[1:], start=parts[0])
-        return composed[1]
+            known[part] = sum(each[1:], start=each[0])
+        return known[part]
 
     def _profile_content(self, transaction: Transaction, key: str) -> dict[str, Any]:
         content = transaction.profile(key)
@@ -592,9 +665,25 @@ class PrivacyLedger(LedgerReference):
         n_records : int, default=20
             Number of the latest records that are listed.
         """
-        return LedgerReport(
-            self._terms, self.history(), self.spent(), self.remaining(), self.used(), n_records
-        )
+        with self._books(write=False) as (_, books):
+            records, state = self._records(books), books.state
+            standing = self._replayed[0][0].standing
+        records = [r for r in records if not self._parts or not r.parts or self._shares(r)]
+        used: dict[str, float] = {}
+        more: float | None = None
+        if state.ways is not None:
+            ways = state.ways
+            worst = max(state.totals_in(self._parts), key=ways.used)
+            for record in records:
+                charges = standing[record.reservation][1]
+                used[record.reservation] = ways.used(worst, Totals().changed(charges))
+                more = ways.more(worst, charges)
+        figures = self.spent(), self.remaining(), self._used(state), n_records
+        return LedgerReport(self._terms, records, *figures, used, more, self._parts)
+
+    def _shares(self, record: LedgerRecord) -> bool:
+        """Return whether a record is of one of the parts of this object."""
+        return not set(self._parts).isdisjoint(record.parts)
 
     def statement(self, **about: Any) -> PrivacyStatement:
         """Return a page about all releases for an auditor, and for OpenDP's registry.
@@ -621,8 +710,9 @@ class PrivacyLedger(LedgerReference):
             profiles = {key: self._profile_content(transaction, key) for key in keys}
         return {
             **asdict(self._terms),
-            "format": 2,
+            "format": 3,
             "totals": asdict(state.totals.as_floats()),
+            "totals_of": {p: asdict(t.as_floats()) for p, t in state.totals_of.items()},
             "ways": asdict(state.ways) if state.ways else None,
             "last_digest": state.last_digest,
             "records": [record.to_dict() for record in records],

@@ -13,8 +13,9 @@ from skdptune.ledger._storage import Execute, LedgerError, Transaction, damaged,
 
 T = TypeVar("T")
 
-# Since version 2, entries state who recorded them.
-VERSION = 2
+# Since version 2, entries state who recorded them. Since version 3, releases may use a part of the
+# data, and copies of the first release are added up.
+VERSION = 3
 _DRIVER = "postgresql+psycopg"
 _SCHEMES = ("postgres", "postgresql", _DRIVER)
 # URL options that contain a secret, which would be stored with the URL.
@@ -49,7 +50,7 @@ _TABLES = (
 )
 _N_TABLES = 4
 # Statements that migrate an older ledger from each version to the next.
-_MIGRATIONS: dict[int, tuple[str, ...]] = {1: ()}
+_MIGRATIONS: dict[int, tuple[str, ...]] = {1: (), 2: ()}
 _READ = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 _WRITE = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
 _VERSION = "SELECT version FROM skdptune.ledger"

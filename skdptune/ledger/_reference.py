@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from skdptune._formatting import shown
+from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger._books import Books, Replay, Terms, Ways
@@ -89,14 +89,32 @@ def check_details(details: Any) -> dict[str, Any]:
     return plain
 
 
-def new_terms(dataset: str, epsilon: Any, delta: Any, unit: Any) -> Terms:
+def check_parts(parts: Any, parts_by: Any) -> tuple[tuple[str, ...], str]:
+    """Return names of disjoint parts and the public attribute that tells them, or raise."""
+    if parts is None and parts_by is None:
+        return (), ""
+    if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
+        raise TypeError(f"parts must be a sequence of str, with parts_by; got {shown(parts)}.")
+    names = tuple(check_words(name, name=f"parts[{i}]") for i, name in enumerate(parts))
+    if len({name.strip().casefold() for name in names}) < len(names):
+        raise ValueError(
+            f"parts must be disjoint; got {shown_names(names)}, where one comes twice. Each "
+            "record lies in one part alone."
+        )
+    return names, check_words(parts_by, name="parts_by")
+
+
+def new_terms(
+    dataset: str, epsilon: Any, delta: Any, unit: Any, parts: Any = None, parts_by: Any = None
+) -> Terms:
     """Return the validated terms to be registered for a data set."""
     epsilon = check_real(
         epsilon, name="epsilon", lower=0.0, lower_open=True, upper=_LARGEST_EPSILON
     )
     # Adding 0.0 turns -0.0 into 0.0.
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True) + 0.0
-    return Terms(dataset, epsilon, delta, check_words(unit, name="unit"), now(), uuid.uuid4().hex)
+    unit, identity = check_words(unit, name="unit"), uuid.uuid4().hex
+    return Terms(dataset, epsilon, delta, unit, now(), identity, *check_parts(parts, parts_by))
 
 
 def check_agreement(terms: Terms, asked: Mapping[str, Any]) -> None:
@@ -130,20 +148,27 @@ class LedgerReference:
     """
 
     def _bind(
-        self, storage: Storage, terms: Terms, who: str | None = None, note: str | None = None
+        self,
+        storage: Storage,
+        terms: Terms,
+        who: str | None = None,
+        note: str | None = None,
+        parts: tuple[str, ...] = (),
     ) -> None:
         self._storage, self._terms = storage, terms
         self._who, self._note = who, note
+        # The parts of the data that releases through this object use; all if empty.
+        self._parts = parts
         # The last event that was seen, with its digest; and how costs are added up, once this is
         # settled.
         self._seen = (0, "")
         self._ways: Ways | None = None
         # Events that were verified, with the records of their reservations; or empty.
         self._replayed: list[tuple[Replay, dict[str, LedgerRecord]]] = []
-        # The composition of spent releases, with the digest of the last event in it.
-        self._composed: tuple[str, PrivacyProfile] | None = None
+        # Compositions of spent releases, with the digest of the last event in them.
+        self._composed: tuple[str, dict[str, PrivacyProfile]] = ("", {})
         if isinstance(storage, SqliteMemory):
-            _IN_MEMORY[terms.identity] = self
+            _IN_MEMORY[f"{terms.identity} {parts}"] = self
 
     @property
     def path(self) -> str:
@@ -169,6 +194,42 @@ class LedgerReference:
     def unit(self) -> str:
         """How neighbouring data sets differ."""
         return self._terms.unit
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Parts of the data that releases through this object use; empty if there are none."""
+        return self._parts or self._terms.parts
+
+    @property
+    def parts_by(self) -> str:
+        """The public attribute whose values are the parts; empty if there are none."""
+        return self._terms.parts_by
+
+    def part(self, *names: str) -> Self:
+        """Return the ledger for releases that use some disjoint parts of the data alone.
+
+        Parameters
+        ----------
+        *names : str
+            Registered parts. Records of other parts must not be read: fit on the rows of these
+            parts only.
+
+        Returns
+        -------
+        PrivacyLedger
+            It charges these parts only. Its budget is that of the data set, of which it states
+            what the parts have left.
+        """
+        unknown = [name for name in names if name not in self._terms.parts]
+        if unknown or not names or len(set(names)) < len(names):
+            known = shown_names(self._terms.parts) or "none, which PrivacyLedger.create registers"
+            raise LedgerError(
+                f"names must be different parts of {shown(self.dataset)}: {known}; got "
+                f"{shown_names(unknown or names) or 'none'}. Nothing was recorded."
+            )
+        ledger = type(self).__new__(type(self))
+        ledger._bind(self._storage, self._terms, self._who, self._note, tuple(sorted(names)))
+        return ledger
 
     @property
     def who(self) -> str | None:
@@ -204,13 +265,14 @@ class LedgerReference:
 
     def __reduce__(self) -> tuple[Callable[..., LedgerReference], tuple[Any, ...]]:
         """Pickle a reference to the ledger, not its content."""
-        return _referred, (type(self), self.path, self._terms, self._who, self._note)
+        about = self._who, self._note, self._parts
+        return _referred, (type(self), self.path, self._terms, *about)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both refer to the same registered data set."""
+        """Return whether both refer to the same registered data set, or to the same parts."""
         if not isinstance(other, LedgerReference):
             return NotImplemented
-        return self._terms == other._terms
+        return (self._terms, self._parts) == (other._terms, other._parts)
 
     def __hash__(self) -> int:
         """Return a hash of the registered terms."""
@@ -218,9 +280,10 @@ class LedgerReference:
 
     def __repr__(self) -> str:
         """Return the registered terms as text."""
+        of_parts = f".part{self._parts!r}" if self._parts else ""
         return (
             f"PrivacyLedger({self.path!r}, {self.dataset!r}, epsilon={self.epsilon!r}, "
-            f"delta={self.delta!r}, unit={self.unit!r})"
+            f"delta={self.delta!r}, unit={self.unit!r}){of_parts}"
         )
 
 
@@ -230,15 +293,16 @@ def _referred(
     terms: Terms,
     who: str | None = None,
     note: str | None = None,
+    parts: tuple[str, ...] = (),
 ) -> LedgerReference:
     """Return the ledger to which a pickle refers."""
     if path == MEMORY:
-        found = _IN_MEMORY.get(terms.identity)
+        found = _IN_MEMORY.get(f"{terms.identity} {parts}")
         if found is not None:
             return found
     ledger = kind.__new__(kind)
     storage = _MemoryElsewhere() if path == MEMORY else storage_at(path)
-    ledger._bind(storage, terms, who, note)
+    ledger._bind(storage, terms, who, note, parts)
     return ledger
 
 

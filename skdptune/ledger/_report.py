@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -61,6 +61,8 @@ class LedgerRecord:
         Why it was cancelled.
     neighbouring : str
         The neighbouring relation of the cost.
+    parts : tuple of str
+        Parts of the data that it uses; empty if it uses all data.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class LedgerRecord:
     note: str
     reason: str
     neighbouring: str
+    parts: tuple[str, ...] = ()
 
     @property
     def is_spent(self) -> bool:
@@ -100,7 +103,7 @@ class LedgerRecord:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for strict JSON: an infinite epsilon becomes "inf"."""
         content = asdict(self)
-        content["assumptions"] = list(self.assumptions)
+        content |= {"assumptions": list(self.assumptions), "parts": list(self.parts)}
         content["epsilon"] = "inf" if self.epsilon == float("inf") else self.epsilon
         return content
 
@@ -131,6 +134,7 @@ def add_records(
                 assumptions=tuple(content["assumptions"]),
                 who=who_of(content),
                 note=content.get("note", ""),
+                parts=tuple(content.get("parts", ())),
             )
         values["status"], values["changed"] = content["event"], content["time"]
         values["reason"] = content.get("reason", "")
@@ -152,7 +156,8 @@ class LedgerView(ReportView):
     def caption(self) -> str:
         """Explanation of the figures."""
         return (
-            f"{self.left} Each release's ε is its own cost at δ = {self.delta}. The ledger "
+            f"{self.left} Each release's ε is its own cost at δ = {self.delta}; the ε need not "
+            "add up, the shares of the budget in % do. The ledger "
             "guarantees the whole budget, however costs were chosen; what is spent so far is a "
             "guarantee only for costs that were fixed beforehand."
         )
@@ -181,20 +186,34 @@ class LedgerReport:
         remaining: float,
         used: float,
         n_records: int,
+        used_by: Mapping[str, float] | None = None,
+        more: float | None = None,
+        parts: Sequence[str] = (),
     ) -> None:
         n_records = check_integer(n_records, name="n_records", lower=0)
         listed = records[len(records) - n_records :] if n_records < len(records) else records
-        rows = [_row(record) for record in listed]
+        used_by, before = used_by or {}, len(records) - len(listed)
+        rows = [
+            _row(number, record, used_by.get(record.reservation, 0.0))
+            for number, record in enumerate(listed, before + 1)
+        ]
         if len(listed) < len(records):
             rows.insert(0, _earlier(records[: len(records) - len(listed)]))
         kind = "Gaussian" if terms.delta > 0.0 else "pure"
+        again = ""
+        if more is not None and more < math.inf:
+            again = f"{more:.0f} more like the last one fit; "
+        of_part = ""
+        if terms.parts and not parts:
+            of_part = " in the part that has least left"
         left = (
-            f"{100.0 * used:.3g} % of the budget is used; a {kind} release of up to ε = "
-            f"{shown_below(remaining)} at δ = {shown_delta(terms.delta)} still fits."
+            f"{shown_percent(used)} of the budget is used{of_part}; {again}a {kind} release of up "
+            f"to ε = {shown_below(remaining)} at δ = {shown_delta(terms.delta)} still fits."
         )
         figure = shown_epsilon(terms.epsilon)
+        name = f"PrivacyLedger {one_line(', '.join((terms.dataset, *parts)))}"
         self._view = LedgerView(
-            top=Row(f"PrivacyLedger {one_line(terms.dataset)}", "", "", figure, tuple(rows)),
+            top=Row(name, "", "", figure, tuple(rows)),
             delta=shown_delta(terms.delta),
             spent=shown_number(spent),
             neighbouring=one_line(terms.unit),
@@ -246,12 +265,70 @@ def shown_below(value: float) -> str:
     return f"{rounded:f}" if value >= 1e-4 else f"{rounded:.2e}"
 
 
-def _row(record: LedgerRecord) -> Row:
-    figure = "cancelled" if not record.is_spent else shown_epsilon(record.epsilon)
-    words = record.who and f"by {record.who}", record.note, record.reason
+def shown_percent(share: float) -> str:
+    """Format a share of a budget."""
+    return f"{100.0 * share:.3g} %"
+
+
+@dataclass(frozen=True)
+class LedgerPlan:
+    """How many more releases of one cost fit into a ledger; nothing of it was recorded.
+
+    It is created by `PrivacyLedger.plan`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the release.
+    epsilon, delta : float
+        Its cost at the delta of the ledger.
+    count : int
+        Number of releases that were asked about.
+    n_more : float
+        Number of such releases that fit, one after another; infinite if they cost nothing.
+    dataset : str
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile
+    >>> from skdptune.ledger import PrivacyLedger
+    >>> ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+    >>> print(ledger.plan(PrivacyProfile.pure(0.5), count=8))
+    6 more of release (ε = 0.500 at δ = 1e-05) fit into 'patients'; 8 do not. Nothing was recorded.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    count: int
+    n_more: float
+    dataset: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether all `count` releases fit."""
+        return self.count <= self.n_more
+
+    def __str__(self) -> str:
+        """Return the plan as a sentence."""
+        cost = f"ε = {shown_epsilon(self.epsilon)} at δ = {shown_delta(self.delta)}"
+        many = "any number of" if math.isinf(self.n_more) else f"{self.n_more:.0f} more of"
+        answer = "" if self.fits else f"; {self.count} do not"
+        return (
+            f"{many} {one_line(self.name)} ({cost}) fit into {shown(self.dataset)}{answer}. "
+            "Nothing was recorded."
+        )
+
+
+def _row(number: int, record: LedgerRecord, used: float) -> Row:
+    figure = "cancelled"
+    if record.is_spent:
+        figure = f"{shown_epsilon(record.epsilon)}, {shown_percent(used)}"
+    of_parts = record.parts and f"part {', '.join(record.parts)}"
+    words = of_parts, record.who and f"by {record.who}", record.note, record.reason
     remark = "; ".join(filter(None, (record.time[:19] + "Z", *map(one_line, words))))
     mark = {"reserved": "not confirmed", "read": "not confirmed"}.get(record.status, "")
-    return Row(f"{record.sequence}. {one_line(record.name)}", remark, mark, figure)
+    return Row(f"{number}. {one_line(record.name)}", remark, mark, figure)
 
 
 def _earlier(records: Sequence[LedgerRecord]) -> Row:
@@ -275,6 +352,12 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
     """Return the facts about all releases, past and future: they stay within the budget."""
     spent = [record for record in records if record.is_spent]
     sentences = (one_line(sentence) for record in spent for sentence in record.assumptions)
+    of_parts = ""
+    if terms.parts:
+        of_parts = (
+            f" Releases on different parts of the data, by {one_line(terms.parts_by)}, do not add "
+            "up: each record lies in one part alone."
+        )
     return ReleaseFacts(
         name=one_line(terms.dataset),
         epsilon=terms.epsilon,
@@ -285,8 +368,9 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
         composition=(
             "Each release is admitted before it reads the data, and only if all releases together "
             "stay within the budget: by the sum of the shares that they take of it, or by the sum "
-            "of the squared shifts of Gaussian mechanisms that cover them. Both hold also where "
-            "costs are chosen in view of earlier results."
+            "of the squared shifts of Gaussian mechanisms that cover them, or by their number if "
+            "all cost no more than the first one. Each holds also where costs are chosen in view "
+            "of earlier results." + of_parts
         ),
         tuning=_tuning(spent),
         other_releases=(

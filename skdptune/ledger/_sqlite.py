@@ -16,8 +16,9 @@ from pathlib import Path
 from skdptune._formatting import shown_path
 from skdptune.ledger._storage import MEMORY, LedgerError, Transaction, damaged, missing, newer
 
-# Since version 2, entries state who recorded them, and files have no write-ahead log.
-VERSION = 2
+# Since version 2, entries state who recorded them, and files have no write-ahead log. Since
+# version 3, releases may use a part of the data, and copies of the first release are added up.
+VERSION = 3
 # "skdp": distinguishes a ledger from other databases, and from an empty file.
 _APPLICATION = 0x736B6470
 # How long a process waits for other writers.
@@ -51,7 +52,7 @@ CREATE INDEX events_of_reservation ON events (dataset, reservation, sequence);
 CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
 # Statements that migrate an older ledger from each version to the next.
-_MIGRATIONS: dict[int, str] = {1: ""}
+_MIGRATIONS: dict[int, str] = {1: "", 2: ""}
 
 
 class SqliteTransaction(Transaction):

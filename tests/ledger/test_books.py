@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import Geometric, PrivacyProfile, calibrate
+from skdptune.accounting import Geometric, PrivacyProfile, SharedCurve, calibrate
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._books import (
     BEYOND,
@@ -276,6 +278,10 @@ def check_promise(epsilon, delta, ways, choose, parts):
     return found
 
 
+def stored(profile):
+    return json.dumps(profile.to_dict())
+
+
 class TestShares:
     """Theorem H1."""
 
@@ -291,7 +297,7 @@ class TestShares:
     def test_equal_parts_of_the_budget_fit_as_often_as_there_are(self, count):
         ways = Ways.shares_alone(float(count), count * 1e-6)
         charges = ways.charges_of(PrivacyProfile.approximate(1.0, 1e-6))
-        assert ways.copies(charges) == count
+        assert ways.more(Totals(), charges) == count
 
     @given(
         epsilon=st.floats(0.01, 20.0),
@@ -335,7 +341,7 @@ class TestShares:
         ways = Ways.both(3.0, 1e-5)
         charges = ways.charges_of(PrivacyProfile.approximate(0.0, 1.0))
         assert not ways.admits(Totals().changed(charges))
-        assert ways.copies(charges) == 0
+        assert ways.more(Totals(), charges) == 0
 
 
 class TestEither:
@@ -371,7 +377,9 @@ class TestEither:
 
     def test_a_first_release_of_everything_settles_shares_alone(self):
         everything = PrivacyProfile.approximate(1.0, 1e-6)
-        assert Ways.settled(1.0, 1e-6, everything) == Ways.shares_alone(1.0, 1e-6)
+        assert Ways.settled(1.0, 1e-6, everything, stored(everything)) == Ways.shares_alone(
+            1.0, 1e-6
+        )
         tuned = calibrate(
             lambda shift: PrivacyProfile.gaussian(shift).selected(Geometric(0.1)),
             *(1.0, 1e-6),
@@ -380,14 +388,149 @@ class TestEither:
             upper=3.0,
         ).profile
         for count in (1, 2, 5):
-            ways = Ways.settled(count * 1.0, count * 1e-6, tuned)
-            assert ways.copies(ways.charges_of(tuned)) >= count
+            ways = Ways.settled(count * 1.0, count * 1e-6, tuned, stored(tuned))
+            assert ways.more(Totals(), ways.charges_of(tuned)) >= count
 
     @pytest.mark.parametrize("delta", [0.0, 1e-300, 5e-324])
     def test_no_delta_leaves_shares_alone(self, delta):
         ways = Ways.both(1e-6, delta)
         assert ways.squared_shift == 0.0 or delta > 0.0
         assert ways.admits(Totals().changed(ways.charges_of(PrivacyProfile.pure(1e-7))))
+
+
+# Pairs below are garblings of this one; one of its outcomes tells all.
+FIRST = (0.50, 0.26, 0.15, 0.088, 0.002, 0.0), (0.088, 0.15, 0.26, 0.50, 0.0, 0.002)
+
+
+def curve_of(p, q, alphas):
+    return np.maximum(np.asarray(p) - np.outer(alphas, q), 0.0).sum(axis=1)
+
+
+def profile_of_pair(pair):
+    """Return the exact profile of a pair of discrete distributions, up to its grid."""
+    p, q = map(np.asarray, pair)
+    both = (p > 0.0) & (q > 0.0)
+    # Between its losses, the curve of a discrete pair is linear in exp(epsilon).
+    points = np.unique(np.append(np.abs(np.log(p[both] / q[both])).round(9), 0.0))
+    sides = [curve_of(*each, np.exp(points)) for each in ((p, q), (q, p))]
+    return PrivacyProfile.from_curve(points, sides[0], deltas_add=sides[1])
+
+
+def garbled(rng):
+    """Return a pair that a random function makes of the first pair."""
+    noise = rng.dirichlet(np.full(3, rng.choice([0.3, 3.0])), size=6)
+    return np.asarray(FIRST[0]) @ noise, np.asarray(FIRST[1]) @ noise
+
+
+def worst_policy(pairs, left, alphas):
+    """Return the largest hockey-stick divergence of any policy: each choice sees the past."""
+    stopped = np.maximum(1.0 - alphas, 0.0)
+    if left == 0:
+        return stopped
+    found = [stopped]
+    for p, q in pairs:
+        total = np.zeros_like(alphas)
+        for a, b in zip(p, q, strict=True):
+            if a > 0.0:
+                total += a * worst_policy(pairs, left - 1, alphas * (b / a))
+        found.append(total)
+    return np.max(found, axis=0)
+
+
+class TestCopies:
+    """Theorem G7."""
+
+    def settled(self, epsilon, delta, first):
+        return Ways.settled(epsilon, delta, first, stored(first))
+
+    @pytest.mark.parametrize(("epsilon", "least"), [(1.0, 4), (0.5, 9), (0.2, 32)])
+    def test_tuned_searches_within_three(self, epsilon, least):
+        tuned = calibrate(
+            lambda shift: PrivacyProfile.gaussian(shift).selected(Geometric.from_mean(20)),
+            *(epsilon, 1e-6),
+            parameter="budget",
+            lower=1e-3,
+            upper=3.0,
+        ).profile
+        ways = self.settled(3.0, 1e-5, tuned)
+        charges = ways.charges_of(tuned)
+        assert charges.copies == 1.0
+        assert ways.more(Totals(), charges) == ways.copies == least
+        # What they cost together, by composition.
+        assert (ways.copies * tuned).epsilon(ways.share_delta) <= 3.0
+        assert ((ways.copies + 2) * tuned).epsilon(ways.share_delta) > 3.0
+
+    def test_closed_form_of_randomised_responses(self):
+        ways = self.settled(3.0, 1e-3, PrivacyProfile.pure(0.1))
+        high, delta = 1.0 / (1.0 + math.exp(-0.1)), 1e-3 / 3.0
+
+        def cost(count):
+            return sum(
+                math.comb(count, k)
+                * max(
+                    high**k * (1 - high) ** (count - k)
+                    - math.exp(3.0) * high ** (count - k) * (1 - high) ** k,
+                    0.0,
+                )
+                for k in range(count + 1)
+            )
+
+        assert cost(ways.copies) <= delta < cost(int(1.03 * ways.copies) + 1)
+
+    def test_only_what_is_below_the_first_is_a_copy(self):
+        first = PrivacyProfile.gaussian(0.05).selected(Geometric(0.05))
+        ways = self.settled(3.0, 1e-5, first)
+        assert ways.copies > 0
+        for profile, charge in (
+            (first, 1.0),
+            (PrivacyProfile.gaussian(0.05).selected(Geometric(0.06)), 1.0),
+            (PrivacyProfile.gaussian(0.05).selected(Geometric(0.04)), BEYOND),
+            (PrivacyProfile.approximate(0.01, 1e-4), BEYOND),
+            (PrivacyProfile.pure(0.0), 0.0),
+        ):
+            assert ways.charges_of(profile).copies == charge
+        # A Gaussian release that is said to fit does.
+        full = Totals().changed(Charges(5.0, BEYOND, 1.0, ways.copies - 1.0))
+        left = ways.largest_epsilon(full, 1e-5)
+        shift = calibrate(
+            lambda mu: PrivacyProfile.gaussian(mu), left, 1e-5, parameter="budget", upper=20.0
+        ).value
+        assert left > 0.0
+        assert ways.admits(full.changed(ways.charges_of(PrivacyProfile.gaussian(shift))))
+        one_more = full.changed(ways.charges_of(first))
+        assert ways.admits(one_more)
+        assert not ways.admits(one_more.changed(ways.charges_of(first)))
+        assert ways.largest_epsilon(one_more, 1e-5) == 0.0
+
+    @pytest.mark.parametrize("choose", [greedy, adverse, chosen_by(1, 4), chosen_by(2, 4)])
+    @pytest.mark.parametrize("first", range(4))
+    def test_choices_that_follow_the_losses(self, choose, first):
+        ways = self.settled(2.0, 0.05, LEAKY[first][1])
+        check_promise(2.0, 0.05, ways, choose, LEAKY)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_no_policy_exceeds_the_copies(self, seed):
+        """A dynamic programme over all adaptive policies; the first pair itself attains it."""
+        rng = np.random.default_rng(seed)
+        pairs = [FIRST, *(garbled(rng) for _ in range(3))]
+        first = profile_of_pair(FIRST)
+        for pair in pairs:
+            assert SharedCurve.of(first, 1e-6).covers(profile_of_pair(pair))
+        points = np.linspace(0.0, 4.0, 9)
+        alphas = np.exp(points)
+        for left in (1, 2, 3):
+            worst = worst_policy(pairs, left, alphas)
+            bound = (left * first).delta(points)
+            assert np.all(worst <= bound + 1e-7)
+            alone = worst_policy([FIRST], left, alphas)
+            assert np.all(worst <= alone + 1e-12)
+            assert np.all(bound <= alone + 1e-3)
+
+    def test_a_policy_with_a_larger_pair_would_exceed_them(self):
+        larger = (0.6, 0.25, 0.1, 0.048, 0.002, 0.0), (0.048, 0.1, 0.25, 0.6, 0.0, 0.002)
+        alphas = np.exp(np.linspace(0.0, 2.0, 5))
+        worst = worst_policy([FIRST, larger], 2, alphas)
+        assert np.all(worst > worst_policy([FIRST], 2, alphas))
 
 
 class TestTotals:

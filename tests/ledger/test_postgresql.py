@@ -491,21 +491,21 @@ def disconnect(server):
 
 class TestVersions:
     def test_newer_version_is_refused(self, server, spent):
-        server.execute("UPDATE skdptune.ledger SET version = 3")
+        server.execute("UPDATE skdptune.ledger SET version = 4")
         for use in (lambda: PrivacyLedger(server.url(), "patients"), spent.history):
-            with pytest.raises(LedgerError, match="of version 2 or less; got version 3"):
+            with pytest.raises(LedgerError, match="of version 3 or less; got version 4"):
                 use()
 
     def test_older_version_is_brought_up_to_date_once(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 4)
+        monkeypatch.setattr(_postgresql, "VERSION", 5)
         steps = {
-            2: ("CREATE TABLE skdptune.new (a INTEGER)",),
-            3: ("INSERT INTO skdptune.new VALUES (1)", "DELETE FROM skdptune.new"),
+            3: ("CREATE TABLE skdptune.new (a INTEGER)",),
+            4: ("INSERT INTO skdptune.new VALUES (1)", "DELETE FROM skdptune.new"),
         }
         monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
         for _ in range(2):
             assert len(PrivacyLedger(server.url(), "patients").history()) == 1
-        assert server.execute("SELECT version FROM skdptune.ledger") == [(4,)]
+        assert server.execute("SELECT version FROM skdptune.ledger") == [(5,)]
 
     def test_first_version_is_read_and_spent_from(self, server, monkeypatch):
         text = _books._text
@@ -525,11 +525,11 @@ class TestVersions:
             pass
         found = [(record.name, record.who, record.note) for record in ledger.history()]
         assert found == [("an old fit", "b52", ""), ("a new fit", "Ana", "the second study")]
-        assert server.execute("SELECT version FROM skdptune.ledger") == [(2,)]
+        assert server.execute("SELECT version FROM skdptune.ledger") == [(3,)]
 
     def test_failing_migration_changes_nothing(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 3)
-        steps = {2: ("CREATE TABLE skdptune.new (a INTEGER)", "no sql")}
+        monkeypatch.setattr(_postgresql, "VERSION", 4)
+        steps = {3: ("CREATE TABLE skdptune.new (a INTEGER)", "no sql")}
         monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
         with pytest.raises(LedgerError, match="syntax error .*Nothing was recorded"):
             PrivacyLedger(server.url(), "patients")

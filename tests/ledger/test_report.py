@@ -33,9 +33,9 @@ def test_records_are_listed_with_their_costs():
     lines = str(ledger.report()).splitlines()
     assert re.fullmatch(r"PrivacyLedger patients: ε = 3\.000 at δ = 1e-05, spent .*", lines[0])
     stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; by ana@lab"
-    assert re.fullmatch(rf"├─ 1\. search \({stamp}\) +ε = 0\.500", lines[1])
-    assert re.search(rf"4\. left \({stamp}; study 7\) \[not confirmed\]", lines[2])
-    assert re.fullmatch(rf"└─ 5\. given up \({stamp}; no file\) +cancelled", lines[3])
+    assert re.fullmatch(rf"├─ 1\. search \({stamp}\) +ε = 0\.500, 16\.7 %", lines[1])
+    assert re.search(rf"2\. left \({stamp}; study 7\) \[not confirmed\]", lines[2])
+    assert re.fullmatch(rf"└─ 3\. given up \({stamp}; no file\) +cancelled", lines[3])
     assert "33.3 % of the budget is used" in lines[4]
     assert "guarantees the whole budget" in lines[4]
     assert lines[-1] == "- n is public"

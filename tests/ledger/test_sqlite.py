@@ -259,22 +259,22 @@ class TestVersions:
     def test_newer_version_is_refused(self, on_disk, path):
         set_version(path, _sqlite.VERSION + 1)
         for use in (lambda: PrivacyLedger(path, "patients"), on_disk.history):
-            with pytest.raises(LedgerError, match="of version 2 or less; got version 3"):
+            with pytest.raises(LedgerError, match="of version 3 or less; got version 4"):
                 use()
 
     def test_older_version_is_brought_up_to_date_once(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 4)
-        steps = {2: "CREATE TABLE new (a)", 3: "INSERT INTO new VALUES (1); DELETE FROM new"}
+        monkeypatch.setattr(_sqlite, "VERSION", 5)
+        steps = {3: "CREATE TABLE new (a)", 4: "INSERT INTO new VALUES (1); DELETE FROM new"}
         monkeypatch.setattr(_sqlite, "_MIGRATIONS", steps)
         for _ in range(2):
             assert len(PrivacyLedger(path, "patients").history()) == 30
         with sqlite3.connect(path) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+            assert connection.execute("PRAGMA user_version").fetchone() == (5,)
         connection.close()
 
     def test_failing_migration_changes_nothing(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 3)
-        monkeypatch.setattr(_sqlite, "_MIGRATIONS", {2: "CREATE TABLE new (a); no sql"})
+        monkeypatch.setattr(_sqlite, "VERSION", 4)
+        monkeypatch.setattr(_sqlite, "_MIGRATIONS", {3: "CREATE TABLE new (a); no sql"})
         with pytest.raises(LedgerError, match="syntax error"):
             PrivacyLedger(path, "patients")
         monkeypatch.undo()

@@ -429,7 +429,7 @@ def test_a_candidate_that_no_noise_brings_below_the_curve_is_refused_by_name() -
                 return PrivacyProfile.approximate(3.0, 1e-6)
             return super().privacy_profile(n_samples, n_features)
 
-    search = DPRandomSearchCV(Stubborn(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
+    search = DPRandomSearchCV(Stubborn(), {"mark": [1, 2, 3, 4, 5]}, epsilon=1.0, delta=DELTA)
     with pytest.raises(ValueError, match="no noise brings Stubborn with mark=2 below"):
         search.privacy_profile(4000, 3)
 

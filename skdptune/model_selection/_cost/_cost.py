@@ -553,10 +553,14 @@ class CostModel:
     def _components_of_run(self, cost: Cost) -> list[PrivacyReport]:
         folds = self.layout.folds
         note = f"{folds - 1} of {folds} folds see a record" if folds else ""
-        of_run = [PrivacyReport(cost.fit, self.delta, name="fit", note=note)]
+        fit = self._of_a_tuning_record(cost.fit)
+        of_run = [PrivacyReport(fit, self.delta, name="fit", note=note)]
         if cost.score_noise.kind != "none":
             of_run.append(self._component_of_score(cost.score_noise))
-        run = self.run(cost.fit, cost.score_noise)
+        run = self.run(fit, cost.score_noise)
+        if self.layout.validation > 0.0 and not self.layout.by_rule:
+            share = self.layout.validation
+            run = mixture([cost.score_noise.profile, fit], [share, 1.0 - share])
         return [PrivacyReport(run, self.delta, name="one run", parts=of_run)]
 
     def _component_of_score(self, noise: ScoreNoise) -> PrivacyReport:
@@ -567,13 +571,25 @@ class CostModel:
         return PrivacyReport(noise.profile, self.delta, name="scores", note=note, parts=parts)
 
     def selection(self, cost: Cost) -> PrivacyProfile:
-        """Return the cost of the selection without the rest, as if on all records."""
+        """Return the cost of the selection without the rest, for any record.
+
+        With a tuning fraction, a record is rarely among those that tuning uses (Theorem P7).
+        """
+        trained = self._of_a_tuning_record(cost.trained)
         if cost.scored is None:
-            return cost.trained
+            return trained
         if self.layout.by_rule:
-            return cost.scored | cost.trained
+            return cost.scored | trained
         share = self.layout.validation
-        return mixture([cost.scored, cost.trained], [share, 1.0 - share])
+        return mixture([cost.scored, trained], [share, 1.0 - share])
+
+    def _of_a_tuning_record(self, profile: PrivacyProfile) -> PrivacyProfile:
+        """Return the cost of a release on the tuning part, for a record that may be in it."""
+        if self.layout.tuning is None:
+            return profile
+        # Theorem T3: the share of the records that are not held out for scoring.
+        outside = 1.0 - self.layout.validation
+        return profile.subsampled(min(self.layout.tuning / outside, 1.0))
 
 
 def _selected(

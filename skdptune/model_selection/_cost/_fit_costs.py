@@ -599,12 +599,15 @@ class FitCosts:
     def can_share_a_curve(self, setting: CurveSetting, size: FitSize) -> bool:
         """Return whether candidates differ in cost and noise brings the first below a curve."""
         firsts = self._first_combinations()
-        owners = [budget_owners(self.configured(first, None, size)) for first in firsts]
-        if not all(owners):
+        made = [self.configured(first, None, size) for first in firsts]
+        if not all(map(budget_owners, made)):
             return False
         distinct = len({repr(sorted(first.items())) for first in firsts})
-        # Few candidates are costed exactly: a curve is lower than some of them somewhere.
-        if not self.is_held_to_budget and distinct <= _FEW_COMBINATIONS:
+        # Few candidates are costed exactly: a curve is lower than some of them somewhere. Of
+        # single steps, it must be known how to set their noise.
+        is_known = all(len(budget_owners(one)) > 1 or noise_parameter(one) for one in made)
+        few = _FEW_COMBINATIONS if is_known else 1
+        if not self.is_held_to_budget and distinct <= few:
             return False
         try:
             return setting.curve.covers(self.first_profile(setting, size))
