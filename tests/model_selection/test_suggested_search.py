@@ -50,7 +50,7 @@ def test_an_estimator_that_suggests_nothing_is_refused_before_data(kind: type) -
         kind(Scripted(), epsilon=1.0, delta=DELTA).fit(np.full((9, 3), "x"), np.full(9, np.nan))
     model = DPRidge(target_bound=1.0)
     unknown = kind(model, epsilon=1.0, scoring=neg_squared_error(bound=1.0))
-    with pytest.raises(ValueError, match=f"{words} for Noisy.* some need n_features"):
+    with pytest.raises(ValueError, match=f"{words} for DPRidge.* some need n_features"):
         unknown.plan(1000)
 
 

@@ -222,10 +222,7 @@ WRONG: list[tuple[Any, str]] = [
     (("18", "100"), "got ('18', '100'). For a range write (18, 100), for categories a list"),
     ((0, " 1.5"), "For a range write (0, 1.5), for categories a list"),
     (("2020-13-01", "2021-01-01"), "of which one is a date. For categories write a list"),
-    (
-        (0, np.inf),
-        "range must be two finite numbers, the first smaller; got (0, inf). If a number",
-    ),
+    ((0, np.inf), "range must be two finite numbers, the first smaller; got (0, inf). If a "),
     ({"range": [0, 1, 2]}, "range must be two"),
     ({"range": ["a", "b"]}, "range must be two dates"),
     ({"range": ["2020-02-01", "2020-01-01"]}, "range must be two dates, the first smaller"),
