@@ -1,4 +1,4 @@
-"""The default net for numbers on tables that its rule was not made on, beside other defaults.
+"""The default net for numbers, and other defaults, on tables that its rule was not made on.
 
     python benchmarks/neural_regression.py                        all tables, two splits
     python benchmarks/neural_regression.py --tables computers --seeds 5

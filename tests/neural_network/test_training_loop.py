@@ -49,7 +49,8 @@ def test_the_optimizer_takes_exactly_the_planned_steps(size, batch_size, epochs,
 
 def test_batches_are_drawn_record_by_record(batches):
     X, y = data()
-    net_of(module=LogisticHead, max_epochs=200, batch_size=60).fit(X, y)
+    settings = {"max_epochs": 200, "batch_size": 60, "grad_sample_mode": "ghost"}
+    net_of(module=LogisticHead, **settings).fit(X, y)
     assert len(batches) == 1000
     sizes = np.array([len(batch) for batch in batches])
     # Binomial of 300 records at rate 0.2.
@@ -61,7 +62,7 @@ def test_batches_are_drawn_record_by_record(batches):
 
 def test_batches_of_fixed_size(batches):
     X, y = data()
-    net_of(sampling="fixed", batch_size=70, max_epochs=3).fit(X, y)
+    net_of(sampling="fixed", batch_size=70, max_epochs=3, grad_sample_mode="ghost").fit(X, y)
     assert {len(batch) for batch in batches} == {70}
     assert all(len(np.unique(batch[:, 0])) == 70 for batch in batches)
 
@@ -69,7 +70,9 @@ def test_batches_of_fixed_size(batches):
 def test_every_record_is_in_one_allocated_batch_of_an_epoch(batches):
     # Theorem M6.
     X, y = data()
-    net = net_of(sampling="allocation", batch_size=70, max_epochs=2.5).fit(X, y)
+    net = net_of(
+        sampling="allocation", batch_size=70, max_epochs=2.5, grad_sample_mode="ghost"
+    ).fit(X, y)
     # 300 records make four batches, of 75 records on the average.
     assert (net.plan_.rate, net.plan_.batch_size, len(batches)) == (0.25, 75, 10)
     for epoch in (batches[:4], batches[4:8]):
