@@ -72,7 +72,7 @@ class FamilyRule(NamedTuple):
 
 RULES = {
     "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
-    "regressor": FamilyRule("net", ("boosting", "linear"), 3_000.0, 500),
+    "regressor": FamilyRule("net", ("boosting", "linear"), 3_000.0, 250),
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
@@ -519,7 +519,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
     --------
     >>> import numpy as np
     >>> from skdptune.preprocessing import Schema, make_private_pipeline
-    >>> X = np.random.default_rng(0).uniform(0.0, 1.0, size=(400, 2))
+    >>> X = np.random.default_rng(0).uniform(0.0, 1.0, size=(200, 2))
     >>> schema = Schema({"a": (0, 1), "b": (0, 1)}, target=(0, 2))
     >>> model = make_private_pipeline("regressor", schema, epsilon=8.0, random_state=0)
     >>> model.fit(X, X.sum(axis=1)).family_, model.score(X, X.sum(axis=1)) > 0.8

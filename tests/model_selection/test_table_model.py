@@ -20,7 +20,7 @@ from skdptune.preprocessing import Schema, make_private_pipeline
 from skdptune.testing import check_private_estimator, replay_neighbours
 from tests.base.nasty_records import CELLS, as_column
 
-N = 400
+N = 240
 COLUMNS = {
     "age": {"range": (18, 80), "missing": True},
     "pay": {"range": (0, 1e6), "scale": "log"},
@@ -97,7 +97,7 @@ def test_no_private_number_decides() -> None:
     other = people(2 * N)[0][N:]
     fitted = model("regressor").fit(other, NUMBER[::-1])
     assert fitted.privacy_.profile == plan.report.profile
-    assert "fewer than 500 records" in str(plan)
+    assert "fewer than 250 records" in str(plan)
     # A public constant takes the place of the number of records.
     hidden = model("regressor", n_public=N - 1)
     assert str(hidden.plan(10**6).report.profile) == str(hidden.plan(1).report.profile)
