@@ -519,8 +519,10 @@ class PrivacyLedger(LedgerReference):
         count : int, default=1
             Number of releases that you intend to make.
         """
-        is_report = isinstance(release, PrivacyReport)
-        profile = release.profile if isinstance(release, PrivacyReport) else release
+        profile: Any = release
+        name = "release"
+        if isinstance(release, PrivacyReport):
+            profile, name = release.profile, release.name
         domain = "a PrivacyReport or a PrivacyProfile"
         check_kind(profile, name="release", kind=PrivacyProfile, domain=domain)
         count = check_integer(count, name="count", lower=1)
@@ -529,7 +531,6 @@ class PrivacyLedger(LedgerReference):
         ways = state.ways or Ways.settled(self.epsilon, self.delta, profile, stored)
         charges = ways.charges_of(profile)
         more = min(ways.more(totals, charges) for totals in state.totals_in(self._parts))
-        name = release.name if is_report else "release"
         return LedgerPlan(name, profile.epsilon(self.delta), self.delta, count, more, self.dataset)
 
     def usage(self) -> dict[str, list[Any]]:
