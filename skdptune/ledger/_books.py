@@ -201,7 +201,12 @@ class Ways:
         return Charges(share, min(shift * shift, BEYOND), failure, self._copies_of(profile, share))
 
     def _copies_of(self, profile: PrivacyProfile, share: float) -> float:
-        """Return 1 for a release below the copied curve at every epsilon, in both directions."""
+        """Return 1 for a release below the copied curve at every epsilon, in both directions.
+
+        Notes
+        -----
+        Theorem G7.
+        """
         if not self.copies or share == 0.0:
             return 0.0
         return 1.0 if _curve(self.copied, self.tail).covers(profile) else BEYOND
@@ -346,7 +351,12 @@ def _curve(stored: str, tail: float) -> SharedCurve:
 
 @functools.lru_cache(maxsize=16)
 def _with_copies(ways: Ways, stored: str, guess: int) -> Ways:
-    """Return ways with as many copies of a stored profile as its share of delta allows."""
+    """Return ways with as many copies of a stored profile as its share of delta allows.
+
+    Notes
+    -----
+    Theorem G7.
+    """
     profile = PrivacyProfile.from_dict(json.loads(stored))
     delta = ways.share_delta
     if ways.squared_shift == 0.0 or not 0.0 < profile.epsilon(delta) < math.inf:

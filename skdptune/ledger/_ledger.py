@@ -178,6 +178,10 @@ class PrivacyLedger(LedgerReference):
         who can write to the ledger can give any name.
     note : str, optional
         Your own text, stored with each entry that is recorded through this object.
+    parts : sequence of str, optional
+        Names of disjoint parts of the data, for a new ledger in memory; see `create`.
+    parts_by : str, optional
+        The attribute whose values are the parts; see `create`.
 
     Attributes
     ----------
@@ -187,6 +191,10 @@ class PrivacyLedger(LedgerReference):
         The registered values.
     who, note : str or None
         The given values.
+    parts : tuple of str
+        Parts of the data that releases through this object use; empty if none are registered.
+    parts_by : str
+        The registered attribute; empty if there are no parts.
 
     Raises
     ------
@@ -198,7 +206,7 @@ class PrivacyLedger(LedgerReference):
 
     See Also
     --------
-    skdptune.accounting.GaussianFilter : One of the two ways in which costs are added up.
+    skdptune.accounting.GaussianFilter : One of the ways in which costs are added up.
 
     Notes
     -----
@@ -217,7 +225,11 @@ class PrivacyLedger(LedgerReference):
     delta. A release is admitted if at least one of the two stays within its budget. Shares suit a
     few large or pure releases, shifts suit many Gaussian ones. If shares with all of delta admit
     more releases like the first one, the ledger uses only these from then on. So a single release
-    with all of (`epsilon`, `delta`) fits.
+    with all of (`epsilon`, `delta`) fits. If copies of the first release admit more of its kind than
+    both, each way has a third of delta, and a release that costs no more than the first one counts
+    as one copy.
+
+    *Disjoint parts* (Theorem H5). See `part`.
 
     *What is recorded* (Theorem H4). Fits of private estimators and searches are recorded, by their
     parameter `ledger`, or within ``with ledger:`` or `skdptune.config_context`. This includes fits
@@ -519,8 +531,10 @@ class PrivacyLedger(LedgerReference):
         count : int, default=1
             Number of releases that you intend to make.
         """
-        is_report = isinstance(release, PrivacyReport)
-        profile = release.profile if isinstance(release, PrivacyReport) else release
+        profile: Any = release
+        name = "release"
+        if isinstance(release, PrivacyReport):
+            profile, name = release.profile, release.name
         domain = "a PrivacyReport or a PrivacyProfile"
         check_kind(profile, name="release", kind=PrivacyProfile, domain=domain)
         count = check_integer(count, name="count", lower=1)
@@ -529,7 +543,6 @@ class PrivacyLedger(LedgerReference):
         ways = state.ways or Ways.settled(self.epsilon, self.delta, profile, stored)
         charges = ways.charges_of(profile)
         more = min(ways.more(totals, charges) for totals in state.totals_in(self._parts))
-        name = release.name if is_report else "release"
         return LedgerPlan(name, profile.epsilon(self.delta), self.delta, count, more, self.dataset)
 
     def usage(self) -> dict[str, list[Any]]:

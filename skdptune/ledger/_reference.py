@@ -219,6 +219,11 @@ class LedgerReference:
         PrivacyLedger
             It charges these parts only. Its budget is that of the data set, of which it states
             what the parts have left.
+
+        Notes
+        -----
+        Theorem H5. Each record lies in one part alone, so that releases on different parts do not
+        add up. This is about adding or removing a record, not about replacing one.
         """
         unknown = [name for name in names if name not in self._terms.parts]
         if unknown or not names or len(set(names)) < len(names):

@@ -311,7 +311,7 @@ class LedgerPlan:
 
     def __str__(self) -> str:
         """Return the plan as a sentence."""
-        cost = f"ε = {shown_epsilon(self.epsilon)} at δ = {shown_delta(self.delta)}"
+        cost = f"{shown_epsilon(self.epsilon)} at δ = {shown_delta(self.delta)}"
         many = "any number of" if math.isinf(self.n_more) else f"{self.n_more:.0f} more of"
         answer = "" if self.fits else f"; {self.count} do not"
         return (
@@ -324,7 +324,7 @@ def _row(number: int, record: LedgerRecord, used: float) -> Row:
     figure = "cancelled"
     if record.is_spent:
         figure = f"{shown_epsilon(record.epsilon)}, {shown_percent(used)}"
-    of_parts = record.parts and f"part {', '.join(record.parts)}"
+    of_parts = f"part {', '.join(record.parts)}" if record.parts else ""
     words = of_parts, record.who and f"by {record.who}", record.note, record.reason
     remark = "; ".join(filter(None, (record.time[:19] + "Z", *map(one_line, words))))
     mark = {"reserved": "not confirmed", "read": "not confirmed"}.get(record.status, "")

@@ -260,6 +260,6 @@ def _between(safe: tuple[float, float, PrivacyProfile], risky: tuple[float, floa
     """Return a parameter between two, where the secant of the excess is just below zero."""
     share = 0.5
     if math.isfinite(safe[1]):
-        # Above the curve, the excess is steep in the tails: a secant alone would hardly move.
+        # Above the curve, the excess is steep in the tails: a plain secant would move too little.
         share = (safe[1] + 0.5 * _TOLERANCE) / (safe[1] - min(risky[1], -safe[1]))
     return float(safe[0] * (risky[0] / safe[0]) ** min(max(share, 0.02), 0.98))
