@@ -6,7 +6,7 @@ Tune and train a classifier with one total (ε, δ), and see what tuning gains.
 Made-up visits to a hospital take the place of sensitive rows. A long wait depends on the hour:
 there is a rush at 8 and another at 18. The encoder cuts each number into pieces. Its default of
 five, one every six hours, cannot show two rushes of an hour or two. The best number of pieces is
-not known beforehand: the search finds it within the same budget.
+not known beforehand: the search finds a good one within the same budget.
 
 Needs ``pandas``. The picture at the end is drawn if matplotlib is installed.
 """
@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skdptune import DPGridSearchCV, config_context
+from skdptune import DPRandomSearchCV, RandomRuns, config_context
 from skdptune.accounting import calibrate
 from skdptune.base import profile_of
 from skdptune.linear_model import DPLogisticRegression
@@ -48,7 +48,7 @@ def visits(n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 rng = np.random.default_rng(SEED)
-(X, y), (X_test, y_test) = visits(15_000, rng), visits(20_000, rng)
+(X, y), (X_test, y_test) = visits(3_000, rng), visits(20_000, rng)
 X.head()
 
 # %%
@@ -74,15 +74,20 @@ model = make_private_pipeline(DPLogisticRegression(), schema)
 # ----------------------------------------------
 #
 # The plan follows from public numbers. Its first row is this search: about 20 fits on a fifth of
-# the rows and a final fit on the others, each with an ε of 0.885. A single fit without tuning, in
-# the second row, has 1. The other rows are alternatives: tables of all scores leave more of ε to
-# the final fit, for more work, and the others leave less.
+# the rows and a final fit on the others. A single fit without tuning is in the second row, and
+# the other rows are alternatives.
+#
+# By default, a search keeps the estimator's own values unless a test with noisy scores says that
+# another candidate is better. On 3,000 rows, noise hides this. We expect that five pieces are too
+# few, so we switch the test off: the candidate with the best noisy score is returned.
 
-search = DPGridSearchCV(
+search = DPRandomSearchCV(
     model,
     {"tableencoder__n_knots": PIECES},
+    n_iter=20,
     epsilon=EPSILON,
     delta=DELTA,
+    strategy=RandomRuns(try_own_values=False),
     random_state=SEED,
 )
 print("Before any row is read:")
@@ -112,7 +117,7 @@ def private(pieces: int, epsilon: float) -> Pipeline:
     return clone(model).set_params(tableencoder__n_knots=pieces, **settings)
 
 
-def accuracy(fitted: Pipeline | DPGridSearchCV) -> float:
+def accuracy(fitted: Pipeline | DPRandomSearchCV) -> float:
     """Return the share of new visits that are classified correctly."""
     return fitted.score(X_test, y_test)
 
@@ -135,11 +140,11 @@ print(f"  tuned: {chosen} pieces                      {tuned:.3f}")
 print(f"  untuned: 5 pieces, the default        {untuned:.3f}")
 print(f"  GridSearchCV, {n_fits} fits of ε = {each:.2f}   {naive:.3f}  (if it chose the best)")
 print(f"  no privacy at all: 13 pieces          {accuracy(open_model):.3f}")
-print(f"Tuning gained {100.0 * (tuned - untuned):.1f} points: {chosen} pieces show both rushes.")
+print(f"The search returned {chosen} pieces, and gained {100.0 * (tuned - untuned):.1f} points.")
 
 # %%
-# Why: with a bend every six hours the default model blurs both rushes; the tuned one, with a bend
-# every three hours, comes close to them.
+# With a bend every six hours, the default model blurs both rushes. With a bend every three hours,
+# a model comes close to them.
 
 if find_spec("matplotlib") is not None:
     from matplotlib import pyplot as plt
