@@ -20,8 +20,8 @@ from skdptune.ensemble._boosting import (
     SoftmaxResiduals,
     _join_neighbours,
     _join_rare,
-    _sums,
     boosted_scores,
+    leaf_sums,
     plan_of_budget,
     plan_of_noise,
     random_leaves,
@@ -127,13 +127,13 @@ def test_one_record_moves_sums_by_its_own_residuals(seed):
     n, n_leaves = 5000, 3
     places, leaves = rng.integers(0, 6, n), np.array([0, 0, 1, 2, 2, 1])
     units = np.trunc(rng.uniform(-1, 1, (2, n)) / UNIT)
-    whole = _sums(places, units, leaves, n_leaves)
-    less = _sums(places[1:], units[:, 1:], leaves, n_leaves)
+    whole = leaf_sums(places, units, leaves, n_leaves)
+    less = leaf_sums(places[1:], units[:, 1:], leaves, n_leaves)
     expected = np.zeros((2, n_leaves))
     expected[:, leaves[places[0]]] = units[:, 0] * UNIT
     assert np.array_equal(whole - less, expected)
     order = rng.permutation(n)
-    assert np.array_equal(_sums(places[order], units[:, order], leaves, n_leaves), whole)
+    assert np.array_equal(leaf_sums(places[order], units[:, order], leaves, n_leaves), whole)
 
 
 @pytest.mark.parametrize("seed", range(3))
