@@ -45,6 +45,14 @@ class Residuals(Protocol):
         """Return residuals in units of 2^-26, one row per output; scores have the same shape."""
         ...
 
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Move the state of all records by the update of their bins."""
+        ...
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from the state of all records, which is 1 at the start."""
+        ...
+
     def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the second derivative of the loss by each output, at public scores."""
         ...
@@ -75,6 +83,21 @@ class BinaryResiduals:
         # SciPy computes number by number: NumPy may round an exponential depending on its
         # position.
         return _in_units(self._targets - special.expit(scores), self._weights)
+
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Multiply the inverse odds of all records."""
+        _multiply(state, -update, places)
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from inverse odds: products and quotients are faster than exponentials.
+
+        Notes
+        -----
+        Theorem B1. Each is rounded correctly, whatever its position.
+        """
+        chances = np.add(state, 1.0)
+        np.divide(1.0, chances, out=chances)
+        return _in_units(np.subtract(self._targets, chances, out=chances), self._weights)
 
     def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the variance of a label, but not less than that of a rare one."""
@@ -108,10 +131,21 @@ class SoftmaxResiduals:
         Theorem B1.
         """
         powers = special.exp2((scores - scores.max(axis=0)) / math.log(2.0))
-        total = powers[0].copy()
-        for row in powers[1:]:
-            total += row
-        return _in_units(self._targets - powers / total, self._weights)
+        return _in_units(self._targets - powers / _total(powers), self._weights)
+
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Multiply the chances of all records, up to a factor."""
+        _multiply(state, update, places)
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from chances up to a factor, which become chances.
+
+        Notes
+        -----
+        Theorem B1. Products and quotients are rounded correctly, whatever their position.
+        """
+        state /= _total(state)
+        return _in_units(self._targets - state, self._weights)
 
     def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the variances of the labels, but not less than those of rare ones."""
@@ -126,6 +160,7 @@ class BoundedResiduals:
 
     def __init__(self, targets: NDArray[np.float64]) -> None:
         self._targets = targets
+        self._ends = targets + 1.0
 
     def units(self, scores: Scores) -> Scores:
         """Return residuals in units of 2^-26.
@@ -135,6 +170,20 @@ class BoundedResiduals:
         Theorem B1.
         """
         return _in_units(self._targets - scores)
+
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Add the update of their bins to one more than the scores of all records."""
+        for row, values in zip(state, update, strict=True):
+            row += values.take(places)
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from one more than the scores.
+
+        Notes
+        -----
+        Theorem B1.
+        """
+        return _in_units(np.subtract(self._ends, state))
 
     def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ones."""
@@ -155,6 +204,22 @@ def _in_units(residuals: Scores, weights: NDArray[np.float64] | None = None) -> 
         clipped *= weights
     clipped *= 1.0 / UNIT
     return np.trunc(clipped, out=clipped)
+
+
+def _total(powers: Scores) -> NDArray[np.float64]:
+    """Return the sum of the rows, added in order."""
+    total = powers[0].copy()
+    for row in powers[1:]:
+        total += row
+    return total
+
+
+def _multiply(state: Scores, update: Scores, places: Places) -> None:
+    """Multiply rows by the exponentials of an update, kept away from zero and infinity."""
+    factors = np.exp(np.clip(update, -300.0, 300.0))
+    for row, values in zip(state, factors, strict=True):
+        row *= values.take(places)
+        np.clip(row, 1e-150, 1e150, out=row)
 
 
 # Largest step, so that scores stay finite whatever the noise is.
@@ -216,9 +281,9 @@ def boosted_scores(
     found = [np.zeros((residuals.n_outputs, column.bins.weights.size)) for column in columns]
     if start is not None:
         found = [one.copy() for one in start]
-    scores = np.zeros((residuals.n_outputs, n_samples))
+    state = np.ones((residuals.n_outputs, n_samples))
     for column, learned in zip(columns, found, strict=True):
-        scores += learned[:, column.places]
+        residuals.moved(state, learned, column.places)
     with Progress("boosting") as progress:
         for done, (place, column) in product(range(max_rounds), enumerate(columns)):
             progress.count(done, max_rounds, "rounds")
@@ -226,7 +291,7 @@ def boosted_scores(
                 column.bins.weights.size, max_leaves, column.is_ordered, generator
             )
             n_leaves = int(leaves.max()) + 1
-            sums = leaf_sums(column.places, residuals.units(scores), leaves, n_leaves)
+            sums = leaf_sums(column.places, residuals.units_of(state), leaves, n_leaves)
             if noise is not None:
                 sums = noise.added_to(sums)
             weights = np.bincount(leaves, weights=column.bins.weights, minlength=n_leaves)
@@ -234,13 +299,8 @@ def boosted_scores(
             found[place] += update
             if variances is not None:
                 variances[place][:] += ((learning_rate * scale / weights) ** 2)[leaves]
-            scores += update[:, column.places]
+            residuals.moved(state, update, column.places)
     return found
-
-
-def small(places: Places) -> NDArray[Any]:
-    """Return bins as numbers of the fewest bits."""
-    return places.astype(np.min_scalar_type(int(places.max(initial=0))))
 
 
 def monotone(scores: Scores, bins: Bins, term: NumberTerm, *, increasing: bool) -> Scores:

@@ -38,7 +38,7 @@ _COUNT_WEIGHT = 0.35
 # Cells of a grid, for each record that one standard deviation of noise can hide.
 _CELLS, _FEWEST, _MOST = 0.1, 8, 4096
 # Standard deviations by which one pair, and each pair, must exceed all additive fits.
-_CLEAR, _LEAST = 3.5, 1.0
+_CLEAR, _LEAST = 6.0, 1.0
 # Share of its mean residual by which a cell moves, before it is shrunk.
 _RATE = 0.5
 

@@ -108,6 +108,30 @@ def test_residuals_are_targets_less_predictions():
     assert found[0] == pytest.approx(np.clip(-scores[0], -1, 1), abs=2e-8)
 
 
+@pytest.mark.parametrize("kind", ["binary", "softmax", "bounded"])
+def test_residuals_follow_from_moved_states(kind):
+    # Theorem B1: within the norm, each from its own record, and as from the sum of all updates.
+    rng = np.random.default_rng(3)
+    n, sizes = 500, (0.1, 1.0, 30.0, 700.0, 1e100)
+    residuals_of, (targets, *more) = made(kind, rng, n)
+    residuals, places = residuals_of(targets, *more), rng.integers(0, 6, n)
+    state = np.ones((residuals.n_outputs, n))
+    alone, alone_state = residuals_of(targets[7:8], *more), state[:, 7:8].copy()
+    scores = np.zeros_like(state)
+    for size in sizes:
+        update = size * rng.uniform(-1, 1, (residuals.n_outputs, 6))
+        residuals.moved(state, update, places)
+        alone.moved(alone_state, update, places[7:8])
+        scores += update[:, places]
+        with np.errstate(all="ignore"):
+            units, own = residuals.units_of(state), alone.units_of(alone_state)
+        assert (np.linalg.norm(units, axis=0) * UNIT <= residuals.norm).all()
+        assert np.array_equal(units, np.trunc(units))
+        assert np.array_equal(own, units[:, 7:8])
+        if size <= 30.0:
+            assert units * UNIT == pytest.approx(residuals.units(scores) * UNIT, abs=1e-7)
+
+
 SETTINGS = {"max_rounds": 4, "max_leaves": 3, "learning_rate": 0.5}
 
 

@@ -114,11 +114,11 @@ def test_noise_of_sums_is_drawn():
 @pytest.mark.parametrize(("n_looked_at", "rounds"), [(0, 100), (28, 100), (1, 2), (28, 3)])
 def test_cost_is_that_of_all_releases_together(norm, n_looked_at, rounds):
     # Theorem B2: counts, steps, grids that are looked at, and grids of rounds.
-    share, noise, k, looks = 0.1, 3.7, 5, 0.05
+    share, noise, k, looks = 0.1, 3.7, 5, 0.08
     plan, whole = plan_of_noise(noise), plan_of_noise(noise)
     if n_looked_at:
         plan = whole.part(1.0 - looks)
-    left = round(0.5 * rounds)
+    left = round(0.4 * rounds)
     shifts = [1.0 / plan.count_scale(k, share)] * k
     shifts += [1.0 / plan.step_scale(k, rounds, share)] * (k * (rounds - left))
     search = whole.part(looks).noise_multiplier * math.sqrt(max(n_looked_at, 1))
