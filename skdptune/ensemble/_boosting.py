@@ -328,7 +328,7 @@ def random_leaves(
 
 
 def leaf_sums(
-    places: Places, units: NDArray[np.float64], leaves: Places, n_leaves: int
+    places: NDArray[Any], units: NDArray[np.float64], leaves: Places, n_leaves: int
 ) -> NDArray[np.float64]:
     """Return the sums of residuals over the records of each leaf: (n_outputs, n_leaves).
 

@@ -71,7 +71,8 @@ def axis_of(column: BinnedColumn, scores: Scores) -> Axis:
     positions = np.empty_like(joined)
     positions[order] = joined
     places = positions.astype(np.uint16)[column.places]
-    return Axis(places, positions, np.bincount(positions, weights=weights))
+    joined_weights = np.bincount(positions, weights=weights).astype(np.float64)
+    return Axis(places, positions, joined_weights)
 
 
 def equal_parts(weights: NDArray[np.float64], n_parts: int) -> Places:
@@ -181,7 +182,7 @@ def released_grid(
     expected = pair.expected(leaves)
     scale = grid_scale(norm, noise)
     sums = leaf_sums(pair.places, units, leaves, expected.size)
-    counts = np.bincount(leaves, weights=pair.counts, minlength=expected.size)
+    counts = np.bincount(leaves, weights=pair.counts, minlength=expected.size).astype(np.float64)
     if scale > 0.0:
         sums = add_gaussian(sums, scale, generator)
         counts = add_gaussian(counts, scale / _COUNT_WEIGHT, generator)

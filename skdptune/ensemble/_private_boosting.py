@@ -22,6 +22,7 @@ from skdptune.ensemble._boosting import (
     BinnedColumn,
     Bins,
     BoostingPlan,
+    NumberTerm,
     Places,
     RateRule,
     Residuals,
@@ -507,7 +508,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         if listed is not None:
             return listed or None
         given, n_terms = self.interactions, len(self._terms)
-        if not given or n_terms < 2 or self.max_rounds < 2:
+        if not isinstance(given, str | int) or not given or min(n_terms, self.max_rounds) < 2:
             return None
         is_enough = size >= _RECORDS_PER_COLUMN * noise * n_terms
         return given if isinstance(given, int) or is_enough else None
@@ -534,12 +535,13 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     ) -> None:
         """Set the learned attributes, all of which follow from noisy and public numbers."""
         for pair in pairs:
-            for place, axis, means in zip(pair.columns, pair.axes, purified(pair), strict=True):
-                scores[place] = scores[place] + means[:, axis.of_bins]
+            for place, axis, moved in zip(pair.columns, pair.axes, purified(pair), strict=True):
+                scores[place] = scores[place] + moved[:, axis.of_bins]
         signs = signs_of(self.monotonic_cst, self._terms)
         for place in np.flatnonzero(signs).tolist():
             increasing, term = signs[place] > 0, self._terms[place]
-            scores[place] = monotone(scores[place], bins[place], term, increasing=increasing)
+            if isinstance(term, NumberTerm):
+                scores[place] = monotone(scores[place], bins[place], term, increasing=increasing)
         # As in interpret-core, the mean of a term's scores over the records goes to the intercept.
         means = [
             np.average(one, axis=1, weights=each.weights)
