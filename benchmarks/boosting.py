@@ -22,6 +22,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from table_encoder import SCHEMA, adult_table
+from utility_problems import PROBLEMS, TARGET_BOUND
 
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.preprocessing import Schema
@@ -138,23 +139,23 @@ def late_flights(seed: int) -> tuple[Any, ...] | None:
 
 
 def print_pairs(seeds: int) -> None:
-    """Print R2 of regressions, and the area under the curve of late flights, with pairs or none."""
+    """Print R2 of regressions, and the area under the curve of late flights: none, and auto."""
     print("| data | epsilon | none | auto |")
-    regressions = {
-        name: each for name, each in tables().items() if "target_bound" in each[0]().get_params()
-    }
-    for name, (kind, X, y) in regressions.items():
-        bounds = (X.min(axis=0), np.maximum(X.max(axis=0), X.min(axis=0) + 1e-9))
+    for name in ("bike", "elevators", "airfoil", "parkinsons", "protein"):
         for epsilon in (0.5, 1.0, 4.0):
             cells = []
             for interactions in (None, "auto"):
-                model = kind(epsilon, bounds=bounds, target_bound=(y.min(), y.max()))
-                model.set_params(interactions=interactions)
                 scores = []
                 for seed in range(seeds):
-                    train, test, y_train, y_test = train_test_split(X, y, random_state=seed)
-                    model.set_params(random_state=seed).fit(train, y_train)
-                    scores.append(model.score(test, y_test))
+                    fold = PROBLEMS[name].load()(seed)
+                    model = DPExplainableBoostingRegressor(
+                        epsilon,
+                        bounds=fold.ranges,
+                        target_bound=TARGET_BOUND,
+                        interactions=interactions,
+                        random_state=seed,
+                    )
+                    scores.append(model.fit(fold.X, fold.y).score(fold.X_test, fold.y_test))
                 cells.append(np.mean(scores))
             print(f"| {name} | {epsilon:g} |", *(f"{cell:.3f} |" for cell in cells), flush=True)
     data = late_flights(0)
