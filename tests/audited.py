@@ -26,6 +26,7 @@ from skdptune.calibration import (
     PrivateThreshold,
 )
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+from skdptune.ensemble._pairs import Axis, Pair, released_grid
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
@@ -42,7 +43,9 @@ from skdptune.mechanisms import (
     doubling_threshold_release,
     gaussian_profile,
     gaussian_release,
+    noise_for_budget,
 )
+from skdptune.mechanisms._shared import UNIT
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import (
     AdaptiveTrials,
@@ -768,7 +771,22 @@ def boosting() -> dict[str, Case]:
     return {
         kind.__name__: _of_last_record(kind(**settings, **more), y, share * math.sqrt(0.99))
         for kind, (share, y, more) in models.items()
-    }
+    } | {"DPExplainableBoostingRegressor, a grid of a pair": _grid_case(8.0)}
+
+
+def _grid_case(epsilon: float) -> Case:
+    """Return the audit of the sum of a grid's only cell, to which the last record adds 1."""
+    noise, profile = noise_for_budget(epsilon, DELTA)
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        n = 4 if present else 3
+        axis = Axis(np.zeros(n, np.uint16), np.zeros(1, np.intp), np.array([4.0]))
+        pair, units = Pair((0, 1), [axis, axis], 1), np.full((1, n), 1.0 / UNIT)
+        grid = released_grid(pair, np.zeros(1, np.intp), units, 1.0, noise, rng)
+        return float(grid.sums[0, 0])
+
+    # Of the residual and the count, the statistic shows the residual.
+    return Case(draw, lambda: _of_share(profile, 1.0 / math.hypot(1.0, 0.35), DELTA))
 
 
 def _of_last_record(model: Any, y: Any, share: float) -> Case:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple, Protocol
@@ -23,7 +23,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from sklearn.isotonic import isotonic_regression
 
+from skdptune._formatting import shown
 from skdptune._progress import Progress
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import gaussian_profile, noise_for_budget
@@ -41,6 +43,18 @@ class Residuals(Protocol):
 
     def units(self, scores: Scores) -> Scores:
         """Return residuals in units of 2^-26, one row per output; scores have the same shape."""
+        ...
+
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Move the state of all records by the update of their bins."""
+        ...
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from the state of all records, which is 1 at the start."""
+        ...
+
+    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the second derivative of the loss by each output, at public scores."""
         ...
 
 
@@ -70,6 +84,25 @@ class BinaryResiduals:
         # position.
         return _in_units(self._targets - special.expit(scores), self._weights)
 
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Multiply the inverse odds of all records."""
+        _multiply(state, -update, places)
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from inverse odds: products and quotients are faster than exponentials.
+
+        Notes
+        -----
+        Theorem B1. Each is rounded correctly, whatever its position.
+        """
+        chances = np.add(state, 1.0)
+        np.divide(1.0, chances, out=chances)
+        return _in_units(np.subtract(self._targets, chances, out=chances), self._weights)
+
+    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the variance of a label, but not less than that of a rare one."""
+        return _variance(special.expit(scores))
+
 
 class SoftmaxResiduals:
     """Residuals of the multinomial loss: 1 for the label of a record, minus all probabilities.
@@ -98,10 +131,25 @@ class SoftmaxResiduals:
         Theorem B1.
         """
         powers = special.exp2((scores - scores.max(axis=0)) / math.log(2.0))
-        total = powers[0].copy()
-        for row in powers[1:]:
-            total += row
-        return _in_units(self._targets - powers / total, self._weights)
+        return _in_units(self._targets - powers / _total(powers), self._weights)
+
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Multiply the chances of all records, up to a factor."""
+        _multiply(state, update, places)
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from chances up to a factor, which become chances.
+
+        Notes
+        -----
+        Theorem B1. Products and quotients are rounded correctly, whatever their position.
+        """
+        state /= _total(state)
+        return _in_units(self._targets - state, self._weights)
+
+    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the variances of the labels, but not less than those of rare ones."""
+        return _variance(special.softmax(scores))
 
 
 class BoundedResiduals:
@@ -112,6 +160,7 @@ class BoundedResiduals:
 
     def __init__(self, targets: NDArray[np.float64]) -> None:
         self._targets = targets
+        self._ends = targets + 1.0
 
     def units(self, scores: Scores) -> Scores:
         """Return residuals in units of 2^-26.
@@ -121,6 +170,28 @@ class BoundedResiduals:
         Theorem B1.
         """
         return _in_units(self._targets - scores)
+
+    def moved(self, state: Scores, update: Scores, places: Places) -> None:
+        """Add the update of their bins to one more than the scores of all records."""
+        for row, values in zip(state, update, strict=True):
+            row += values.take(places)
+
+    def units_of(self, state: Scores) -> Scores:
+        """Return `units` from one more than the scores.
+
+        Notes
+        -----
+        Theorem B1.
+        """
+        return _in_units(np.subtract(self._ends, state))
+
+    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ones."""
+        return np.ones_like(scores)
+
+
+def _variance(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.maximum(chances * (1.0 - chances), 0.02)
 
 
 def _in_units(residuals: Scores, weights: NDArray[np.float64] | None = None) -> Scores:
@@ -135,8 +206,24 @@ def _in_units(residuals: Scores, weights: NDArray[np.float64] | None = None) -> 
     return np.trunc(clipped, out=clipped)
 
 
+def _total(powers: Scores) -> NDArray[np.float64]:
+    """Return the sum of the rows, added in order."""
+    total = powers[0].copy()
+    for row in powers[1:]:
+        total += row
+    return total
+
+
+def _multiply(state: Scores, update: Scores, places: Places) -> None:
+    """Multiply rows by the exponentials of an update, kept away from zero and infinity."""
+    factors = np.exp(np.clip(update, -300.0, 300.0))
+    for row, values in zip(state, factors, strict=True):
+        row *= values.take(places)
+        np.clip(row, 1e-150, 1e150, out=row)
+
+
 # Largest step, so that scores stay finite whatever the noise is.
-_FARTHEST = 1e100
+FARTHEST = 1e100
 
 
 class BinnedColumn(NamedTuple):
@@ -165,7 +252,9 @@ def boosted_scores(
     max_rounds: int,
     max_leaves: int,
     learning_rate: float,
-) -> list[NDArray[np.float64]]:
+    start: Sequence[Scores] | None = None,
+    variances: Sequence[Scores] | None = None,
+) -> list[Scores]:
     """Return the scores of every column's bins, each of shape (n_outputs, n_bins).
 
     Parameters
@@ -178,6 +267,10 @@ def boosted_scores(
         Source of the noise and of the trees.
     max_rounds, max_leaves, learning_rate
         As in the estimators.
+    start : sequence of ndarray, optional
+        Scores of the bins, as returned, to go on from.
+    variances : sequence of ndarray of shape (n_bins,), optional
+        The variances of the noise in the scores are added to these.
 
     Notes
     -----
@@ -185,23 +278,41 @@ def boosted_scores(
     """
     noise = NormalNoise(scale, generator) if scale > 0.0 else None
     n_samples = columns[0].places.size
-    scores = np.zeros((residuals.n_outputs, n_samples))
     found = [np.zeros((residuals.n_outputs, column.bins.weights.size)) for column in columns]
+    if start is not None:
+        found = [one.copy() for one in start]
+    state = np.ones((residuals.n_outputs, n_samples))
+    for column, learned in zip(columns, found, strict=True):
+        residuals.moved(state, learned, column.places)
     with Progress("boosting") as progress:
-        pairs = zip(columns, found, strict=True)
-        for done, (column, learned) in product(range(max_rounds), pairs):
+        for done, (place, column) in product(range(max_rounds), enumerate(columns)):
             progress.count(done, max_rounds, "rounds")
             leaves = random_leaves(
                 column.bins.weights.size, max_leaves, column.is_ordered, generator
             )
             n_leaves = int(leaves.max()) + 1
-            sums = _sums(column.places, residuals.units(scores), leaves, n_leaves)
+            sums = leaf_sums(column.places, residuals.units_of(state), leaves, n_leaves)
             if noise is not None:
                 sums = noise.added_to(sums)
             weights = np.bincount(leaves, weights=column.bins.weights, minlength=n_leaves)
-            update = np.clip(learning_rate * sums / weights, -_FARTHEST, _FARTHEST)[:, leaves]
-            learned += update
-            scores += update[:, column.places]
+            update = np.clip(learning_rate * sums / weights, -FARTHEST, FARTHEST)[:, leaves]
+            found[place] += update
+            if variances is not None:
+                variances[place][:] += ((learning_rate * scale / weights) ** 2)[leaves]
+            residuals.moved(state, update, column.places)
+    return found
+
+
+def monotone(scores: Scores, bins: Bins, term: NumberTerm, *, increasing: bool) -> Scores:
+    """Return the nearest scores that never fall, or never rise, along the range of a column.
+
+    The bin of missing values keeps its scores if no numbers share it.
+    """
+    found, shown = scores.copy(), np.unique(bins.of_cells[: term.n_grid])
+    found[:, shown] = [
+        isotonic_regression(row[shown], sample_weight=bins.weights[shown], increasing=increasing)
+        for row in scores
+    ]
     return found
 
 
@@ -216,8 +327,8 @@ def random_leaves(
     return leaves if is_ordered else leaves[generator.permutation(n_bins)]
 
 
-def _sums(
-    places: Places, units: NDArray[np.float64], leaves: Places, n_leaves: int
+def leaf_sums(
+    places: NDArray[Any], units: NDArray[np.float64], leaves: Places, n_leaves: int
 ) -> NDArray[np.float64]:
     """Return the sums of residuals over the records of each leaf: (n_outputs, n_leaves).
 
@@ -289,6 +400,16 @@ class BoostingPlan:
         """
         n_steps = n_terms * n_rounds
         return self.noise_multiplier * math.sqrt(n_steps / (1.0 - bin_share)) * _ROUNDED
+
+    def part(self, share: float) -> BoostingPlan:
+        """Return the plan of a part of a fit, with a share of its squared shift.
+
+        Notes
+        -----
+        Theorem B2.
+        """
+        noise = self.noise_multiplier / math.sqrt(share) * _ROUNDED
+        return BoostingPlan(noise, self.profile)
 
     def learning_rate(
         self, n_samples: int, n_columns: int, n_rounds: int, n_leaves: int, rule: RateRule
@@ -414,6 +535,50 @@ def terms_of_bounds(bounds: Any, names: Sequence[str], n_grid: int) -> list[Term
     """Return a term for each column of numbers within known bounds."""
     ends = zip(names, *bounds_per_feature(bounds, len(names)), strict=True)
     return [NumberTerm(NumberColumn(name, float(a), float(b)), n_grid) for name, a, b in ends]
+
+
+def pairs_of(given: Any, terms: Sequence[Term]) -> list[tuple[int, int]]:
+    """Return the places of listed pairs of columns, given by names or places; or raise."""
+    names = [term.column.name for term in terms]
+    found = []
+    for pair in given:
+        places = [
+            names.index(one) if isinstance(one, str) and one in names else one
+            for one in (pair if isinstance(pair, Sequence | np.ndarray) else ())
+        ]
+        whole = all(isinstance(one, int | np.integer) and 0 <= one < len(names) for one in places)
+        if len(places) != 2 or not whole or places[0] == places[1]:
+            raise ValueError(
+                'interactions must be None, "auto", a whole number, or pairs of two different '
+                f"columns by name or place; got {shown(pair)}. There are {len(names)} columns."
+            )
+        found.append((min(places), max(places)))
+    return list(dict.fromkeys(found))
+
+
+def signs_of(given: Any, terms: Sequence[Term]) -> list[int]:
+    """Return the constraint of each column: 1, -1, or 0 for none; or raise."""
+    if given is None:
+        return [0] * len(terms)
+    names = [term.column.name for term in terms]
+    listed = given
+    if isinstance(given, Mapping):
+        listed = [given.get(name, 0) for name in names]
+    is_list = isinstance(listed, Sequence | np.ndarray) and len(listed) == len(terms)
+    if not is_list or (isinstance(given, Mapping) and set(given) - set(names)):
+        raise ValueError(
+            f"monotonic_cst must have one entry for each of the {len(names)} columns, or be a "
+            f"mapping of their names; got {shown(given)}."
+        )
+    if any(sign not in (-1, 0, 1) for sign in listed):
+        raise ValueError(f"each entry of monotonic_cst must be -1, 0 or 1; got {shown(given)}.")
+    for term, sign in zip(terms, listed, strict=True):
+        if sign and not term.is_ordered:
+            raise ValueError(
+                "monotonic_cst must not constrain a column of categories; got "
+                f"{term.column.name!r}."
+            )
+    return [int(sign) for sign in listed]
 
 
 # Minimum number of records in a bin, in standard deviations of the noise of a count, since sums

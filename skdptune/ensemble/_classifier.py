@@ -22,14 +22,14 @@ from skdptune.base._shared import (
     weights_of_classes,
 )
 from skdptune.ensemble._boosting import BinaryResiduals, RateRule, Residuals, SoftmaxResiduals
-from skdptune.ensemble._private_boosting import TEXT, PrivateExplainableBoosting
+from skdptune.ensemble._private_boosting import TEXT, Interactions, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._shared import as_schema
 
 
 @with_shared_text(TEXT)
 class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoosting):
-    """Additive classifier of small trees with differential privacy: a curve for every column.
+    """Classifier of small trees with differential privacy: a curve for every column, and pairs.
 
     {summary}
 
@@ -94,6 +94,8 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         max_leaves: int = 3,
         learning_rate: float | None = None,
         bin_share: float = 0.1,
+        interactions: Interactions = "auto",
+        monotonic_cst: Any = None,
         noise_multiplier: float | None = None,
         random_state: Any = None,
         n_public: int | None = None,
@@ -109,6 +111,8 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
             max_leaves=max_leaves,
             learning_rate=learning_rate,
             bin_share=bin_share,
+            interactions=interactions,
+            monotonic_cst=monotonic_cst,
             noise_multiplier=noise_multiplier,
             random_state=random_state,
             n_public=n_public,
@@ -141,6 +145,13 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         super()._check_parameters()
         check_classes(self._labels())
         check_class_weight(self.class_weight, self._labels())
+        self._check_constraints(len(self._labels() or ()))
+
+    def _check_constraints(self, n_classes: int) -> None:
+        if n_classes > 2 and self.monotonic_cst is not None:
+            raise ValueError(
+                f"monotonic_cst must be None with more than two classes; got {n_classes} classes."
+            )
 
     def _labels(self) -> Sequence[Any] | None:
         """Return the declared labels, given here or in the schema."""
@@ -163,6 +174,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
             raise ValueError(
                 "y must have at least two classes, or classes= must name them; got one class."
             )
+        self._check_constraints(found.size)
         self.classes_ = found
         return targets, improper
 

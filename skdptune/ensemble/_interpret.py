@@ -27,20 +27,48 @@ def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
         Terms of its columns.
     """
     found = _empty_model(model)
-    parts = [_part(term, model, place) for place, term in enumerate(terms)]
-    n_terms = len(parts)
+    n_terms = len(terms)
     found.n_features_in_ = n_terms
     found.feature_names_in_ = list(model.term_names_)
     found.feature_types_in_ = [
         "continuous" if isinstance(term, NumberTerm) else "nominal" for term in terms
     ]
-    found.term_names_ = list(model.term_names_)
-    found.term_features_ = [(place,) for place in range(n_terms)]
-    found.bins_ = [[bins] for bins, _, _ in parts]
-    found.bin_weights_ = [weights for _, weights, _ in parts]
-    found.term_scores_ = [scores for _, _, scores in parts]
+    # Bins of the column alone, and those of its pairs, which are the same in all of its pairs.
+    in_pairs = {
+        place: bins
+        for pair, both in zip(model.pairs_, model.pair_bins_, strict=True)
+        for place, bins in zip(pair, both, strict=True)
+    }
+    found.bins_, shown = [], []
+    for place, (term, own) in enumerate(zip(terms, model.bins_, strict=True)):
+        levels = [_level(term, bins) for bins in (own, in_pairs.get(place)) if bins is not None]
+        found.bins_.append([bins for bins, _ in levels])
+        shown.append([positions for _, positions in levels])
+    found.term_features_ = [(place,) for place in range(n_terms)] + list(model.pairs_)
+    names = model.term_names_
+    found.term_names_ = [
+        " & ".join(names[place] for place in places) for places in found.term_features_
+    ]
+
+    def spread(own: Sequence[Any], pairs: Sequence[Any]) -> list[NDArray[np.float64]]:
+        """Return what belongs to positions, for missing, shown and unknown values."""
+        parts = [values[shown[place][0]] for place, values in enumerate(own)]
+        return parts + [
+            table[np.ix_(shown[one][-1], shown[other][-1])]
+            for (one, other), table in zip(model.pairs_, pairs, strict=True)
+        ]
+
+    found.term_scores_ = spread(model.term_scores_, model.pair_scores_)
+    found.standard_deviations_ = spread(model.term_deviations_, model.pair_deviations_)
+    found.bin_weights_ = [
+        _weights(term, model.bins_[place], model.bin_weights_[place], shown[place][0])
+        for place, term in enumerate(terms)
+    ]
+    for one, other in model.pairs_:
+        sizes = tuple(shown[place][-1].size for place in (one, other))
+        # The number of records in each cell of a pair is not kept.
+        found.bin_weights_.append(np.ones(sizes))
     found.bagged_scores_ = [scores[None] for scores in found.term_scores_]
-    found.standard_deviations_ = [np.zeros_like(scores) for scores in found.term_scores_]
     found.feature_bounds_ = np.array([_range(term) for term in terms])
     _set_intercept(found, model.intercept_.copy(), is_regressor=not hasattr(model, "classes_"))
     found.best_iteration_ = np.array([[model.max_rounds * n_terms]])
@@ -78,27 +106,28 @@ def _set_intercept(found: Any, intercept: NDArray[np.float64], *, is_regressor: 
     found.bagged_intercept_ = intercept[None] if intercept.size > 1 else intercept.copy()
 
 
-def _part(term: Term, model: Any, place: int) -> tuple[Any, NDArray[Any], NDArray[Any]]:
-    """Return bins, weights and scores; the first are for missing, the last for unknown values."""
-    of_cells, weights = model.bins_[place], model.bin_weights_[place]
-    scores = model.term_scores_[place]
+def _level(term: Term, of_cells: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    """Return bins, and the positions of missing values, of all bins, and of unknown values."""
     if isinstance(term, CategoryTerm):
         size = len(term.column.categories)
         # A bin of several categories becomes several bins, which share its records.
         cells = np.array([size + 1, *range(size), size])
-        shares = weights / np.bincount(of_cells, minlength=weights.size)
         bins = {str(word): 1 + place for place, word in enumerate(term.column.categories)}
-        return bins, shares[of_cells[cells]], scores[of_cells[cells]]
+        return bins, of_cells[cells]
     grid = of_cells[: term.n_grid]
     ends = np.flatnonzero(np.diff(grid)) + 1
     cuts = np.array([term.value_at(end) for end in ends.tolist()])
     gap = of_cells[term.n_grid] if term.column.has_gaps else grid[term.n_grid // 2]
-    shown = grid[np.array([0, *ends])]
-    return (
-        cuts,
-        np.concatenate([[0.0], weights[shown], [0.0]]),
-        scores[np.array([gap, *shown, gap])],
-    )
+    return cuts, np.array([gap, *grid[np.array([0, *ends])], gap])
+
+
+def _weights(
+    term: Term, of_cells: NDArray[Any], weights: NDArray[np.float64], shown: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return noisy numbers of records of the bins that are shown."""
+    if isinstance(term, CategoryTerm):
+        return (weights / np.bincount(of_cells, minlength=weights.size))[shown]
+    return np.concatenate([[0.0], weights[shown[1:-1]], [0.0]])
 
 
 def _range(term: Term) -> tuple[float, float]:

@@ -11,14 +11,14 @@ from sklearn.base import RegressorMixin
 from skdptune._docstrings import with_shared_text
 from skdptune.base._shared import middle_and_half, proper_targets, target_range
 from skdptune.ensemble._boosting import BoundedResiduals, RateRule, Residuals
-from skdptune.ensemble._private_boosting import TEXT, PrivateExplainableBoosting
+from skdptune.ensemble._private_boosting import TEXT, Interactions, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._shared import as_schema
 
 
 @with_shared_text(TEXT)
 class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting):
-    """Additive regression of small trees with differential privacy: a curve for every column.
+    """Regression of small trees with differential privacy: a curve for every column, and pairs.
 
     {summary}
 
@@ -71,6 +71,8 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
         max_leaves: int = 3,
         learning_rate: float | None = None,
         bin_share: float = 0.1,
+        interactions: Interactions = "auto",
+        monotonic_cst: Any = None,
         noise_multiplier: float | None = None,
         random_state: Any = None,
         n_public: int | None = None,
@@ -86,6 +88,8 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
             max_leaves=max_leaves,
             learning_rate=learning_rate,
             bin_share=bin_share,
+            interactions=interactions,
+            monotonic_cst=monotonic_cst,
             noise_multiplier=noise_multiplier,
             random_state=random_state,
             n_public=n_public,
@@ -159,7 +163,8 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
         super()._boost(*arguments)
         # Scores are converted to the units of targets.
         centre, half = self._centre_and_half()
-        self.term_scores_ = [scores * half for scores in self.term_scores_]
+        for name in ("term_scores_", "term_deviations_", "pair_scores_", "pair_deviations_"):
+            setattr(self, name, [scores * half for scores in getattr(self, name)])
         self.intercept_ = centre + half * self.intercept_
 
     def __sklearn_tags__(self) -> Any:

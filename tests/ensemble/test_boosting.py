@@ -20,8 +20,8 @@ from skdptune.ensemble._boosting import (
     SoftmaxResiduals,
     _join_neighbours,
     _join_rare,
-    _sums,
     boosted_scores,
+    leaf_sums,
     plan_of_budget,
     plan_of_noise,
     random_leaves,
@@ -108,6 +108,30 @@ def test_residuals_are_targets_less_predictions():
     assert found[0] == pytest.approx(np.clip(-scores[0], -1, 1), abs=2e-8)
 
 
+@pytest.mark.parametrize("kind", ["binary", "softmax", "bounded"])
+def test_residuals_follow_from_moved_states(kind):
+    # Theorem B1: within the norm, each from its own record, and as from the sum of all updates.
+    rng = np.random.default_rng(3)
+    n, sizes = 500, (0.1, 1.0, 30.0, 700.0, 1e100)
+    residuals_of, (targets, *more) = made(kind, rng, n)
+    residuals, places = residuals_of(targets, *more), rng.integers(0, 6, n)
+    state = np.ones((residuals.n_outputs, n))
+    alone, alone_state = residuals_of(targets[7:8], *more), state[:, 7:8].copy()
+    scores = np.zeros_like(state)
+    for size in sizes:
+        update = size * rng.uniform(-1, 1, (residuals.n_outputs, 6))
+        residuals.moved(state, update, places)
+        alone.moved(alone_state, update, places[7:8])
+        scores += update[:, places]
+        with np.errstate(all="ignore"):
+            units, own = residuals.units_of(state), alone.units_of(alone_state)
+        assert (np.linalg.norm(units, axis=0) * UNIT <= residuals.norm).all()
+        assert np.array_equal(units, np.trunc(units))
+        assert np.array_equal(own, units[:, 7:8])
+        if size <= 30.0:
+            assert units * UNIT == pytest.approx(residuals.units(scores) * UNIT, abs=1e-7)
+
+
 SETTINGS = {"max_rounds": 4, "max_leaves": 3, "learning_rate": 0.5}
 
 
@@ -127,13 +151,13 @@ def test_one_record_moves_sums_by_its_own_residuals(seed):
     n, n_leaves = 5000, 3
     places, leaves = rng.integers(0, 6, n), np.array([0, 0, 1, 2, 2, 1])
     units = np.trunc(rng.uniform(-1, 1, (2, n)) / UNIT)
-    whole = _sums(places, units, leaves, n_leaves)
-    less = _sums(places[1:], units[:, 1:], leaves, n_leaves)
+    whole = leaf_sums(places, units, leaves, n_leaves)
+    less = leaf_sums(places[1:], units[:, 1:], leaves, n_leaves)
     expected = np.zeros((2, n_leaves))
     expected[:, leaves[places[0]]] = units[:, 0] * UNIT
     assert np.array_equal(whole - less, expected)
     order = rng.permutation(n)
-    assert np.array_equal(_sums(places[order], units[:, order], leaves, n_leaves), whole)
+    assert np.array_equal(leaf_sums(places[order], units[:, order], leaves, n_leaves), whole)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -70,3 +70,18 @@ def test_it_shows_no_number_of_records(interpret):
     found = model.to_interpret()
     assert found.bag_weights_.tolist() == [1.0]
     assert not hasattr(found, "histogram_weights_")
+
+
+def test_pairs_are_predicted_the_same(interpret):
+    table, labels = people(500)
+    pairs = [("age", "sector"), ("age", "pay")]
+    model = Classifier(4.0, schema=SCHEMA, interactions=pairs, random_state=0).fit(table, labels)
+    found = model.to_interpret()
+    rows = table.drop(columns="name").astype({"paid": str})
+    rows.loc[0, "sector"] = None
+    rows.loc[1, "sector"] = "unheard of"
+    assert found.predict_proba(rows) == pytest.approx(model.predict_proba(rows.assign(name="x")))
+    assert found.term_names_[4:] == ["age & sector", "age & pay"]
+    assert found.standard_deviations_[4].max() > 0.0
+    assert found.explain_global().data(4)["type"] == "interaction"
+    found.explain_local(rows[:2])

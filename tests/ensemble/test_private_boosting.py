@@ -97,7 +97,8 @@ def test_nothing_published_holds_the_real_number_of_records(model):
         assert (one.to_dict() if name == "privacy_" else one) == (
             other.to_dict() if name == "privacy_" else other
         )
-    noisy = {"bins_", "bin_weights_", "term_scores_", "intercept_"}
+    noisy = {"bins_", "bin_weights_", "term_scores_", "intercept_", "term_deviations_"}
+    noisy |= {"pairs_", "pair_bins_", "pair_scores_", "pair_deviations_"}
     own = {name for name in vars(fits[0]) if name.endswith("_")}
     assert own - noisy - {"classes_"} == set(public)
 
