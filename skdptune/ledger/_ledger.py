@@ -225,9 +225,9 @@ class PrivacyLedger(LedgerReference):
     delta. A release is admitted if at least one of the two stays within its budget. Shares suit a
     few large or pure releases, shifts suit many Gaussian ones. If shares with all of delta admit
     more releases like the first one, the ledger uses only these from then on. So a single release
-    with all of (`epsilon`, `delta`) fits. If copies of the first release admit more of its kind than
-    both, each way has a third of delta, and a release that costs no more than the first one counts
-    as one copy.
+    with all of (`epsilon`, `delta`) fits. If copies of the first release admit more of its kind
+    than both, each way has a third of delta, and a release that costs no more than the first one
+    counts as one copy.
 
     *Disjoint parts* (Theorem H5). See `part`.
 
