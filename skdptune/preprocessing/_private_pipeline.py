@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, overload
+from typing import Any
 
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
@@ -42,14 +42,6 @@ _OTHER_LABELS = (
 
 # Above this folder, since it chooses among all families of models.
 _TABLE_MODELS = "skdptune.model_selection._table_model"
-
-
-@overload
-def make_private_pipeline(estimator: str, schema: Any, **settings: Any) -> Any: ...
-
-
-@overload
-def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 5) -> Pipeline: ...
 
 
 def make_private_pipeline(
