@@ -44,7 +44,7 @@ METHODS = ("one call", *FAMILIES)
 # Fits of nets to images take minutes, and say nothing of tables.
 IMAGES = ("digits", "fashion 10k", "mnist 56k")
 QUICK = ("diabetes", "wine")
-STRENGTHS = (500, 1000, 1500, 3000, 5000, 10_000, 20_000, 50_000, 1e9)
+STRENGTHS = (100, 300, 1000, 3000, 10_000, 20_000, 50_000, 1e9)
 
 
 class Part(NamedTuple):

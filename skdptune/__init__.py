@@ -1,8 +1,8 @@
 """Differentially private hyperparameter tuning with scikit-learn's interface.
 
-All estimators, all searches, the ledger and `check` can be imported from here or from their own
-packages. Each is loaded when it is first used. Docstrings cite the statements and proofs in
-docs/theorems.md by name, such as "Theorem S1".
+All estimators, all searches, `Schema`, `make_private_pipeline`, the ledger and `check` can be
+imported from here or from their own packages. Each is loaded when it is first used. Docstrings
+cite the statements and proofs in docs/theorems.md by name, such as "Theorem S1".
 """
 
 from typing import TYPE_CHECKING
@@ -25,13 +25,13 @@ __all__ = [
     "DPLogisticRegression",
     "DPMinMaxScaler",
     "DPRandomSearchCV",
+    "DPRidge",
     "DPStandardScaler",
     "DParetoSearchCV",
     "DoublingThresholdSearchCV",
     "FullTable",
     "HoldOut",
     "NoisyMaximum",
-    "DPRidge",
     "OPSLinearRegression",
     "OutputPerturbationLinearRegression",
     "PTRLinearRegression",
@@ -43,11 +43,13 @@ __all__ = [
     "PrivateThreshold",
     "RandomRuns",
     "RowNormClipper",
+    "Schema",
     "TableEncoder",
     "ThresholdRounds",
     "check",
     "config_context",
     "get_config",
+    "make_private_pipeline",
     "pareto_search",
     "report",
     "set_config",
@@ -112,7 +114,9 @@ if TYPE_CHECKING:
         DPMinMaxScaler,
         DPStandardScaler,
         RowNormClipper,
+        Schema,
         TableEncoder,
+        make_private_pipeline,
     )
 else:
     # Hidden from type checkers: if they saw a module-level __getattr__, they would accept every
@@ -169,7 +173,9 @@ else:
             "DPMinMaxScaler",
             "DPStandardScaler",
             "RowNormClipper",
+            "Schema",
             "TableEncoder",
+            "make_private_pipeline",
         ),
         "testing": (),
     }

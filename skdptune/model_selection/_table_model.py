@@ -72,7 +72,7 @@ class FamilyRule(NamedTuple):
 
 RULES = {
     "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
-    "regressor": FamilyRule("net", ("boosting", "linear"), 3_000.0, 250),
+    "regressor": FamilyRule("net", ("boosting", "linear"), 300.0, 250),
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
