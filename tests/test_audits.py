@@ -71,7 +71,7 @@ def test_less_noise_is_less_noise_of_every_kind():
     curved = ("OPS", "SSP", "folds")
     for name, case in CASES.items():
         if case.bound == "measured" and not any(word in name for word in curved):
-            plain = np.std([case.draw(False, np.random.default_rng(s)) for s in range(8)])
+            plain = np.std([case.draw(False, np.random.default_rng(s)) for s in range(30)])
             with auditing.less_noise(0.7):
-                less = np.std([case.draw(False, np.random.default_rng(s)) for s in range(8)])
+                less = np.std([case.draw(False, np.random.default_rng(s)) for s in range(30)])
             assert less / plain == pytest.approx(0.7, rel=0.02), name

@@ -7,11 +7,11 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import sklearn
 
 from skdptune._formatting import shown, shown_delta, shown_number
 from skdptune._html import FONT, GREY_LINE
@@ -58,6 +58,16 @@ class ModelReport(str):
     __slots__ = ("name",)
 
     name: str
+
+    def __new__(cls, page: str, name: str) -> Self:
+        """Return the page of an object of a class."""
+        made = super().__new__(cls, page)
+        made.name = name
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        """Return what copies and pickles need."""
+        return str(self), self.name
 
     def __repr__(self) -> str:
         """Return a short description; ``str`` returns the page."""
@@ -129,15 +139,14 @@ def report(model: Any, **about: Any) -> ModelReport:
         "Versions": _table(["", ""], _versions()),
     }
     body = "".join(f"<h2>{heading}</h2>{html}" for heading, html in sections.items() if html)
-    page = ModelReport(
+    return ModelReport(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Model report: {name}</title><style>{_STYLE}</style></head>"
         f"<body><h1>Model report: {name}</h1>{_paragraphs([f'Written on {today}.'])}{body}"
-        "</body></html>\n"
+        "</body></html>\n",
+        type(model).__name__,
     )
-    page.name = type(model).__name__
-    return page
 
 
 def _in_words(privacy: PrivacyReport) -> list[str]:
@@ -202,7 +211,7 @@ def _cell(value: Any) -> str:
 
 
 def _versions() -> list[tuple[str, str]]:
-    found = {"skdptune": __version__, "scikit-learn": sklearn.__version__}
+    found = {"skdptune": __version__, "scikit-learn": version("scikit-learn")}
     return [*found.items(), ("Python", platform.python_version())]
 
 

@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from skdptune._formatting import shown
 from skdptune.base._shared import Refusal, distrusted_name, refusal_of_name
 from skdptune.checks._check import LARGE_DELTA, LARGE_EPSILON, code_of_refusal, is_of_scores
 
@@ -512,7 +513,9 @@ def _cells(path: Path) -> Iterator[tuple[str, str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"{path} must be text in UTF-8; got something else.") from None
+        raise ValueError(
+            f"{shown(str(path))} must be text in UTF-8; got something else."
+        ) from None
     if path.suffix != ".ipynb":
         yield str(path), text
         return
@@ -521,7 +524,7 @@ def _cells(path: Path) -> Iterator[tuple[str, str]]:
             (cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]
         ]
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} must be a notebook; got something else.") from None
+        raise ValueError(f"{shown(str(path))} must be a notebook; got something else.") from None
     for number, (kind, code) in enumerate(cells, 1):
         if kind == "code" and not code.startswith("%%"):
             yield f"{path}:cell {number}", _without_magic(code)

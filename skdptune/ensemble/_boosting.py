@@ -550,7 +550,8 @@ def pairs_of(given: Any, terms: Sequence[Term]) -> list[tuple[int, int]]:
         if len(places) != 2 or not whole or places[0] == places[1]:
             raise ValueError(
                 'interactions must be None, "auto", a whole number, or pairs of two different '
-                f"columns by name or place; got {shown(pair)}. There are {len(names)} columns."
+                f"columns by name or place; got {type(pair).__name__} as one of {len(given)}. "
+                f"There are {len(names)} columns."
             )
         found.append((min(places), max(places)))
     return list(dict.fromkeys(found))
@@ -576,7 +577,7 @@ def signs_of(given: Any, terms: Sequence[Term]) -> list[int]:
         if sign and not term.is_ordered:
             raise ValueError(
                 "monotonic_cst must not constrain a column of categories; got "
-                f"{term.column.name!r}."
+                f"{shown(term.column.name)}."
             )
     return [int(sign) for sign in listed]
 

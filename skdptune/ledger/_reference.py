@@ -98,7 +98,7 @@ def check_parts(parts: Any, parts_by: Any) -> tuple[tuple[str, ...], str]:
     names = tuple(check_words(name, name=f"parts[{i}]") for i, name in enumerate(parts))
     if len({name.strip().casefold() for name in names}) < len(names):
         raise ValueError(
-            f"parts must be disjoint; got {shown_names(names)}, where one comes twice. Each "
+            f"parts must be disjoint; got {len(names)} names, and one of them comes twice. Each "
             "record lies in one part alone."
         )
     return names, check_words(parts_by, name="parts_by")

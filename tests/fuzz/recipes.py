@@ -61,10 +61,12 @@ LEFT_OUT = {
     "AuditResult",
     # Made by check.
     *("CheckReport", "Finding"),
+    # It shows a fitted estimator, and estimators are cloned for each call; made by it.
+    *("report", "ModelReport"),
     # Made by Schema.quality.
     "SchemaQuality",
     # Made by a ledger.
-    *("LedgerRecord", "LedgerReport", "PrivacyStatement", "Reservation"),
+    *("LedgerPlan", "LedgerRecord", "LedgerReport", "PrivacyStatement", "Reservation"),
     # These change the process, or a block of code.
     *("config_context", "get_config", "set_config"),
     # Made by its named constructors, which are in the list.

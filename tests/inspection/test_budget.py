@@ -67,7 +67,7 @@ def test_parts_on_different_records_are_not_added_up() -> None:
         epsilon=1.0,
         delta=DELTA,
         n_iter=5,
-        strategy=RandomRuns(tuning_fraction=0.1, n_iter_distribution="geometric"),
+        strategy=RandomRuns(tuning_fraction=0.1, n_iter_distribution="geometric", variant=1),
     )
     display = BudgetDisplay.from_search(search, 2000, 3)
     assert np.isnan(display.added).all()
@@ -76,6 +76,16 @@ def test_parts_on_different_records_are_not_added_up() -> None:
     assert display.statement.startswith("Together the parts cost ε = ")
     assert display.composed is not None and display.composed > 1.0
     assert display.ax_.texts[1].get_text().endswith(" alone")
+
+
+def test_a_selection_on_a_part_and_a_fit_on_all_records_add_up() -> None:
+    strategy = RandomRuns(tuning_fraction=0.1, n_iter_distribution="geometric")
+    search = DPRandomSearchCV(
+        MODEL, {"C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA, n_iter=5, strategy=strategy
+    )
+    display = BudgetDisplay.from_search(search, 2000, 3, depth=1)
+    assert np.sum(display.added[1:]) == pytest.approx(display.alone[0], rel=1e-3)
+    assert 0.0 < display.added[1] < display.alone[1]
 
 
 def test_a_grid_adds_its_selection_to_the_final_fit() -> None:

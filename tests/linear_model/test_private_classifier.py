@@ -322,7 +322,7 @@ def test_size_is_not_hidden_from_a_proof_that_needs_it(kind, parameters, message
         ({"epsilon": None}, "epsilon must be a number.*follows from noise_multiplier, epsilon"),
         ({"epsilon": float("inf")}, "epsilon must be a number"),
         ({"delta": 0.0}, "delta must be a number"),
-        ({"epochs": "most"}, "epochs must be a number.*Or 'max', beside noise_multiplier"),
+        ({"epochs": "most"}, "epochs must be a number.*Or 'max', together with noise_multiplier"),
     ],
 )
 def test_most_steps_need_a_noise_and_a_budget(parameters, message):

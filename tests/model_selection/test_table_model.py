@@ -280,7 +280,7 @@ def test_task_and_target_must_agree() -> None:
 
 
 def test_columns_that_no_family_takes_are_listed_at_once() -> None:
-    with pytest.raises(ValueError, match="2 things wrong") as refusal:
+    with pytest.raises(ValueError, match="2 problems") as refusal:
         make_private_pipeline("classifier", {"note": "text", "age": (9, 0)}, epsilon=1.0)
     assert "- note: free text" in str(refusal.value)
     assert "- age: range must be" in str(refusal.value)

@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import VisualBlock, routing_is_enabled
-from skdptune.checks import ModelReport, report
 
 
 def best_has(name: str) -> Any:
@@ -128,12 +127,6 @@ class WinnerMethods(BaseEstimator):
                 f"{type(self).__name__} object has no n_features_in_ attribute."
             ) from error
         return int(self.best_estimator_.n_features_in_)
-
-    @property
-    def report_(self) -> ModelReport:
-        """An HTML page about the fitted search, to hand over: ``search.report_.save(path)``."""
-        check_is_fitted(self)
-        return report(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there is a result."""

@@ -804,7 +804,7 @@ def test_broken_curves_are_refused(arguments, message):
 
 
 def test_broken_options_of_curves_are_refused():
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match="must have as many entries as epsilons"):
         from_curve([1.0, 2.0], [0.1, 0.0], deltas_add=[0.1])
     with pytest.raises(ValueError, match=r"^deltas_add must be a number in \[0, 1\]"):
         from_curve([1.0], [0.1], deltas_add=[2.0])

@@ -130,7 +130,7 @@ def test_scorer_must_suit_every_family() -> None:
             return X
 
     families = [("a", Certain()), ("b", Scripted())]
-    with pytest.raises(TypeError, match="asks for predict_proba, and Scripted has none"):
+    with pytest.raises(TypeError, match="needs predict_proba, but Scripted has none"):
         check(families, {"a": SPACE, "b": SPACE}, scoring=neg_brier_score())
     check(Certain(), scoring=neg_brier_score())
 
