@@ -65,9 +65,9 @@ class ModelReport(str):
         made.name = name
         return made
 
-    def __getnewargs__(self) -> tuple[str, str]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Return what copies and pickles need."""
-        return str(self), self.name
+        return type(self), (str(self), self.name)
 
     def __repr__(self) -> str:
         """Return a short description; ``str`` returns the page."""
