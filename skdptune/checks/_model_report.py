@@ -97,7 +97,7 @@ def report(model: Any, **about: Any) -> ModelReport:
         Each step must be private, or learn nothing from data.
     **about
         Answers of the curator for the statement, such as ``unit="one patient"``; see
-        `skdptune.accounting.PrivacyReport.statement`.
+        ``PrivacyReport.statement``.
 
     Returns
     -------

@@ -40,7 +40,7 @@ def test_most_pages_say_what_they_are_about(lines: list[tuple[str, str, str]]) -
 def test_it_begins_with_the_name_and_a_summary(site: Path) -> None:
     first, empty, summary, *_ = (site / "llms.txt").read_text(encoding="utf-8").splitlines()
     assert (first, empty) == ("# skdptune", "")
-    assert summary.startswith("> Tune a model on sensitive data")
+    assert summary.startswith("> Train and tune a scikit-learn model on sensitive records")
 
 
 def test_the_full_text_has_the_written_pages(site: Path) -> None:
