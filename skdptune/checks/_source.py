@@ -372,7 +372,7 @@ class _Reader(ast.NodeVisitor):
         seed = self._resolved(given.get("random_state", ast.Constant(None)))
         # An unknown name may be None.
         if is_model and isinstance(seed, ast.Constant | ast.Call) and ast.unparse(seed) != "None":
-            found = "random_state is given, from which all noise follows"
+            found = "random_state is given, which determines all noise"
             marks.add(self.mark(node, "SKP005", found, "Leave random_state=None."))
         self.open |= marks
         for keyword, value in given.items():

@@ -33,7 +33,7 @@ from skdptune.mechanisms._shared import add_gaussian
 _MOST_COLUMNS = 8
 # Most bins of a column in a pair.
 _MOST_BINS = 64
-# Weight of counts beside residuals.
+# Weight of counts relative to residuals.
 _COUNT_WEIGHT = 0.35
 # Cells of a grid, for each record that one standard deviation of noise can hide.
 _CELLS, _FEWEST, _MOST = 0.1, 8, 4096

@@ -177,8 +177,8 @@ _CELLS_PER_BIN = 8
 # Share of the squared shift of the grids in which pairs are looked for, and of the rounds that
 # pairs get if there are any.
 _SEARCH_SHARE, _PAIR_ROUNDS = 0.08, 0.4
-# "auto" looks for pairs from so many records on, for each column and unit of noise: with fewer,
-# columns alone need the whole budget.
+# "auto" looks for pairs from this number of records on, for each column and unit of noise. With
+# fewer records, the columns need the whole budget.
 _RECORDS_PER_COLUMN = 180.0
 Interactions = str | int | Sequence[tuple[Any, Any]] | None
 

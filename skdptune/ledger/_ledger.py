@@ -326,7 +326,7 @@ class PrivacyLedger(LedgerReference):
             different parts do not add up.
         parts_by : str, optional
             The attribute whose values are the parts, such as "the column 'site'"; required with
-            `parts`. The value of a record must follow from the record alone, and all records of a
+            `parts`. The value of a record must follow only from the record, and all records of a
             unit must have the same one. Records with other values belong to no part.
         """
         storage, dataset = storage_at(path_or_url), check_words(dataset, name="dataset")

@@ -99,7 +99,7 @@ def check_parts(parts: Any, parts_by: Any) -> tuple[tuple[str, ...], str]:
     if len({name.strip().casefold() for name in names}) < len(names):
         raise ValueError(
             f"parts must be disjoint; got {len(names)} names, and one of them comes twice. Each "
-            "record lies in one part alone."
+            "record lies in only one part."
         )
     return names, check_words(parts_by, name="parts_by")
 
@@ -206,7 +206,7 @@ class LedgerReference:
         return self._terms.parts_by
 
     def part(self, *names: str) -> Self:
-        """Return the ledger for releases that use some disjoint parts of the data alone.
+        """Return the ledger for releases that read only some of the disjoint parts.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class LedgerReference:
 
         Notes
         -----
-        Theorem H5. Each record lies in one part alone, so that releases on different parts do not
+        Theorem H5. Each record lies in only one part, so releases on different parts do not
         add up. This is about adding or removing a record, not about replacing one.
         """
         unknown = [name for name in names if name not in self._terms.parts]
