@@ -1,4 +1,4 @@
-"""The command ``python -m skdptune check|ledger|report``."""
+"""The command ``python -m skdptune check|plan|report|ledger``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import runpy
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import joblib
 
+from skdptune import Schema, make_private_pipeline
 from skdptune.checks import report
 from skdptune.checks._shared import SourceFinding, check_codes, check_source
+
+_MODEL = (
+    "schema as JSON, of which one call chooses the model; or FILE.py:NAME, or a file written by "
+    "joblib.dump, with a search: either runs the code of the file"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,13 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument("paths", nargs="+", metavar="PATH", help=".py or .ipynb file, or folder")
     for option, words in (("select", "report only these"), ("ignore", "do not report these")):
         check.add_argument(f"--{option}", default="", metavar="CODES", help=f"{words}: SKP001,…")
+    plan = commands.add_parser("plan", help="show what a fit will do and cost, before any data")
+    plan.add_argument("model", help=_MODEL)
+    plan.add_argument("n_samples", type=int, help="number of records; public")
+    plan.add_argument("n_features", type=int, nargs="?", help="number of columns")
+    plan.add_argument("--epsilon", type=float, help="total epsilon, for a schema")
+    plan.add_argument("--delta", type=float, help="total delta, for a schema")
     page = commands.add_parser("report", help="write a fitted model's report as HTML")
     page.add_argument("model", help="file written by joblib.dump; loading it runs its code")
     page.add_argument("output", help="HTML file to write")
     commands.add_parser("ledger", help="show, history or export of a privacy ledger")
     asked = parser.parse_args(given)
     try:
-        return _check(asked) if asked.command == "check" else _report(asked)
+        return {"check": _check, "plan": _plan, "report": _report}[asked.command](asked)
     except (OSError, TypeError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -77,6 +90,39 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
+
+
+def _plan(asked: argparse.Namespace) -> int:
+    """Print the plan of a search, or of the model that one call chooses for a schema."""
+    budget = {name: getattr(asked, name) for name in ("epsilon", "delta")}
+    budget = {name: value for name, value in budget.items() if value is not None}
+    model = _planned_model(asked.model, budget)
+    if not hasattr(model, "plan"):
+        raise TypeError(
+            f"{asked.model} must hold a search or a schema; got {type(model).__name__}, which has "
+            "no plan: wrap it in a search, or use skdptune.base.profile_of."
+        )
+    print(model.plan(asked.n_samples, asked.n_features))
+    return 0
+
+
+def _planned_model(source: str, budget: dict[str, float]) -> Any:
+    """Return the model that a file describes."""
+    path, separator, name = source.rpartition(":")
+    if source.endswith(".json"):
+        schema = Schema.from_json(Path(source))
+        # A range is that of the targets of a regression.
+        task = "classifier" if schema.target_bounds is None else "regressor"
+        return make_private_pipeline(task, schema, **budget)
+    if budget:
+        raise ValueError("--epsilon and --delta are for schemas; set those of a search in Python.")
+    if separator and path.endswith(".py"):
+        # Not as "__main__": what a script guards does not run.
+        names = runpy.run_path(path, run_name="plan")
+        if name not in names:
+            raise ValueError(f"{path} defines no {name}.")
+        return names[name]
+    return joblib.load(source)
 
 
 def _report(asked: argparse.Namespace) -> int:

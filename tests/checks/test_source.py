@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from skdptune import Schema
+
 DOCS = Path(__file__).parents[2] / "docs"
 HEAD = """\
 import numpy as np
@@ -228,3 +230,56 @@ def test_ledger_command_is_that_of_the_ledger(tmp_path, capsys):
     status, out, err = run(capsys, "ledger", "show", tmp_path / "none.db", "patients")
     assert (status, out) == (2, "")
     assert err.startswith("path_or_url must be that of a ledger")
+
+
+class TestPlan:
+    """``python -m skdptune plan`` prints the plan of what a file describes."""
+
+    @pytest.mark.parametrize(
+        ("target", "model"),
+        [(["no", "yes"], "a linear model"), ((0, 9), "a linear model is fitted, since there")],
+    )
+    def test_of_a_schema(self, capsys, tmp_path, target, model):
+        schema = Schema({"age": (0, 100), "ward": ["a", "b"]}, target=target)
+        file = tmp_path / "schema.json"
+        file.write_text(schema.to_json(), encoding="utf-8")
+        verdict, output, errors = run(
+            capsys, "plan", file, 200, "--epsilon", "2", "--delta", "1e-5"
+        )
+        assert (verdict, errors) == (0, "")
+        assert "ε = 2.000 at δ = 1e-05 in all" in output
+        assert model in output
+
+    def test_of_a_search_in_a_script(self, capsys, tmp_path):
+        file = tmp_path / "study.py"
+        file.write_text(
+            "from skdptune import DPLogisticRegression, DPRandomSearchCV\n"
+            "search = DPRandomSearchCV(DPLogisticRegression(), epsilon=1.5, delta=1e-6)\n"
+            "if __name__ == '__main__':\n    raise SystemExit('not to be run')\n",
+            encoding="utf-8",
+        )
+        verdict, output, errors = run(capsys, "plan", f"{file}:search", 20_000, 6)
+        assert (verdict, errors) == (0, "")
+        names = runpy.run_path(str(file))
+        assert output == f"{names['search'].plan(20_000, 6)}\n"
+
+    @pytest.mark.parametrize(
+        ("asked", "message"),
+        [
+            (["{schema}", "100"], "epsilon must be given"),
+            (["{schema}", "0", "--epsilon", "1"], "n_samples"),
+            (["{schema}", "100", "--epsilon", "-1"], "epsilon"),
+            (["{script}:other", "100"], "defines no other"),
+            (["{script}:number", "100"], "must hold a search or a schema; got int"),
+            (["{script}:number", "100", "--epsilon", "1"], "set those of a search in Python"),
+            (["{folder}/nothing.json", "100"], "nothing.json"),
+        ],
+    )
+    def test_wrong_input(self, capsys, tmp_path, asked, message):
+        script, schema = tmp_path / "study.py", tmp_path / "schema.json"
+        script.write_text("number = 1\n", encoding="utf-8")
+        schema.write_text(Schema({"a": (0, 1)}, target=["x", "y"]).to_json(), encoding="utf-8")
+        places = {"script": script, "schema": schema, "folder": tmp_path}
+        verdict, output, errors = run(capsys, "plan", *(one.format(**places) for one in asked))
+        assert (verdict, output) == (2, "")
+        assert message in errors
