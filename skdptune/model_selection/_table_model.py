@@ -359,7 +359,10 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return np.asarray(self.model_.predict(X))
+        found = np.asarray(self.model_.predict(X))
+        bounds = self._task == "regressor" and self.schema.target_bounds
+        # No target lies outside its range, whatever the family predicts.
+        return np.clip(found, *bounds) if bounds else found
 
     @property
     def n_features_in_(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -177,15 +178,17 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         self._middle, self._unit = 0.0, 1.0
+        self._limits = -math.inf, math.inf
         dtype: type = np.float32
         if self.target_bound is not None:
-            self._middle, half = middle_and_half(*target_range(self.target_bound))
+            self._limits = target_range(self.target_bound)
+            self._middle, half = middle_and_half(*self._limits)
             # In double precision, since a range may be short and far from 0.
             self._unit, dtype = float(half) / _HALF_RANGE, np.float64
         X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=dtype)
         if self.target_bound is not None:
             # Theorem U4: each target separately, to a public range and by public constants.
-            y = (np.clip(y, *target_range(self.target_bound)) - self._middle) / self._unit
+            y = (np.clip(y, *self._limits) - self._middle) / self._unit
         columns = as_columns(y)
         self._is_flat = y.ndim == 1
         return X, columns, columns.shape[1]
@@ -203,7 +206,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         return super()._losses(outputs, targets)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted targets.
+        """Return the predicted targets, within `target_bound` if that is given.
 
         Parameters
         ----------
@@ -215,6 +218,8 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         """
         outputs = NeuralNetRegressor.predict_proba(self, self._validated_inputs(X))
         targets = self._middle + outputs.astype(np.float64) * self._unit
+        # With few records a net may predict far beyond the range, where no target lies.
+        targets = np.clip(targets, *self._limits)
         return targets.ravel() if self._is_flat else targets
 
     @property

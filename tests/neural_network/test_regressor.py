@@ -130,6 +130,16 @@ def test_range_at_a_fit_is_that_of_its_predictions():
     assert (net.set_params(target_bound=None).predict(X) == before).all()
 
 
+def test_predictions_stay_in_the_range():
+    # Theorem U4. Far from the records a net predicts anything.
+    X, y = data(200)
+    net = far_net().fit(X, 1000.0 + y)
+    for far in (-1e6, 1e6):
+        found = net.predict(np.full((5, X.shape[1]), far))
+        assert ((found >= FAR[0]) & (found <= FAR[1])).all()
+    assert {*np.concatenate([net.predict(s * 1e6 * np.eye(X.shape[1])) for s in (-1, 1)])} & {*FAR}
+
+
 def test_nets_of_other_ranges_are_trained_together_as_by_themselves():
     # Theorem U2, Theorem U4.
     X, y = data(300)
