@@ -1,0 +1,362 @@
+"""Persons: which rows belong together, and by how much each row counts.
+
+**Guarantee.** A row belongs to the person whose id it has, and no other row decides which person
+that is. Every person counts by the mean of their rows. So one person with all of their rows moves
+a sum of bounded contributions by no more than one bounded contribution (Theorem I1).
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdptune._compat import number_of_samples
+from skdptune._formatting import shown
+from skdptune.base._reading import Mask, Table, is_of_words
+from skdptune.ledger._shared import BY_PERSON
+
+# The weight of a person with one row. Weights of rows are integers, so that the weights of a
+# person's rows sum to at most this: floats 1 / k could sum to more.
+WHOLE = 2**30
+# Multiples of this sum exactly as doubles, as in `unit_sum`.
+_STEPS = 2.0**26
+# Larger floats are not exact: another row may have turned a column of integers into floats.
+_LARGEST_FLOAT = 2.0**53
+# Longer integers are no ids; Python does not write very long ones as text.
+_MOST_BITS, _MOST_DIGITS = 1024, 300
+
+# Assumptions stated in reports, from Assumption P0.
+PUBLIC_SIZE = "the number of records is public"
+PUBLIC_PERSONS = "the number of persons is public, and the number of their rows is secret"
+MEAN_OF_ROWS = (
+    "each person counts by the mean of their rows, and a row without a proper id is left out"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Persons:
+    """The person of each row. Nothing of it is published except the number of persons.
+
+    Attributes
+    ----------
+    codes : ndarray of int
+        For each row with a proper id, the number of its person: 0, 1, ... in the order of their
+        first rows, so that ids can be renamed without an effect.
+    counts : ndarray of int
+        Number of rows of each person, improper rows included.
+    kept : ndarray of bool or None
+        Which of the given rows have a proper id; None means all.
+
+    Notes
+    -----
+    Theorem I1.
+    """
+
+    codes: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    kept: Mask | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of persons."""
+        return self.counts.size
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those without a proper id included; secret."""
+        return self.codes.size if self.kept is None else self.kept.size
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """Integer weight of each row: 2^30 over the number of its person's rows, cut down."""
+        return (WHOLE // self.counts)[self.codes]
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Weight of each row in units of 2^30; those of a person sum to at most 1."""
+        return self.weights / WHOLE
+
+    def select(self, values: Table) -> Table:
+        """Return those of the given rows that have a proper id."""
+        return values if self.kept is None else values[self.kept]
+
+    def rows_of(self, persons: NDArray[np.intp] | slice) -> NDArray[np.intp] | slice:
+        """Return the places of the rows of some persons, person by person."""
+        if isinstance(persons, slice) or self.size == self.codes.size:
+            return persons
+        order, starts = self._places
+        lengths = self.counts[persons]
+        ends = np.cumsum(lengths)
+        total = int(ends[-1]) if ends.size else 0
+        offsets = np.repeat(starts[persons] - (ends - lengths), lengths)
+        return np.asarray(order[offsets + np.arange(total)])
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """The rows in the order of their persons, and where each person starts."""
+        starts = np.cumsum(self.counts) - self.counts
+        return np.argsort(self.codes, kind="stable"), starts
+
+    def by_weight(self) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
+        """Iterate over the different weights, and the places of the rows that have them."""
+        if (self.counts == self.counts[:1]).all():
+            yield int(self.weights[0]) if self.size else WHOLE, slice(None)
+            return
+        order = np.argsort(-self.weights, kind="stable")
+        found = self.weights[order]
+        ends = np.flatnonzero(np.diff(found, append=-1)) + 1
+        for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+            yield int(found[start]), order[start:end]
+
+    def means(self, units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Return the mean of each person's numbers in [-1, 1], cut towards 0.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_rows,) or (n_rows, n_values)
+            As for `unit_sum`, which sums the result exactly.
+
+        Notes
+        -----
+        Theorem I1, Theorem R1. Numbers are cut to multiples of 2^-26. Their sum over a person's
+        rows is an integer in these units, and it is divided once. So no order of rows matters.
+        """
+        bounded = np.clip(np.where(np.isnan(units), -1.0, units), -1.0, 1.0)
+        whole = np.trunc(bounded.astype(np.float64, copy=False) * _STEPS)
+        if self.size == self.codes.size:
+            return whole / _STEPS
+        columns = whole.reshape(len(whole), -1).T
+        sums = [np.bincount(self.codes, column, minlength=self.size) for column in columns]
+        total = np.array(sums).astype(np.int64).reshape(len(columns), self.size)
+        cut = np.sign(total) * (np.abs(total) // self.counts)
+        return np.asarray(cut.T.reshape(self.size, *units.shape[1:]) / _STEPS)
+
+
+def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | None:
+    """Return the persons of rows, or None without ids.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_rows,), Persons or None
+        An id for each row: text or a number. The number 1, the float 1.0 and the text "1" are one
+        id. A row whose id is missing or of another kind belongs to nobody, and is left out.
+    X : array-like
+        The rows, of which only the number is used.
+    may_be_empty : bool, default=False
+        Whether there may be no person at all, as in a random part of the data.
+
+    Notes
+    -----
+    Theorem I1. Which id a row has depends on this row only. Errors depend on types and shapes.
+    """
+    if groups is None:
+        return None
+    persons = groups if isinstance(groups, Persons) else _read(groups)
+    try:
+        n_rows = number_of_samples(X)
+    except TypeError:
+        raise TypeError(
+            "X must be a table in memory if groups are given, since the rows of a person may be "
+            f"in different chunks; got {type(X).__name__}."
+        ) from None
+    if persons.n_rows != n_rows:
+        raise ValueError(
+            "groups must be as long as X, with the id of a person for each row: inconsistent "
+            "numbers of samples."
+        )
+    if persons.size == 0 and not may_be_empty:
+        raise ValueError(
+            "groups must hold the id of at least one person; got none. Ids are text or whole "
+            "numbers; rows with other ids are left out."
+        )
+    return persons
+
+
+def _read(groups: Any) -> Persons:
+    """Return the persons of an array-like of ids."""
+    ids = _column_of(groups)
+    if ids.dtype.kind in "iu":
+        kept = None
+    elif ids.dtype.kind == "f":
+        kept = np.abs(ids) < _LARGEST_FLOAT
+        ids, kept = (ids, None) if kept.all() else (ids[kept], kept)
+    else:
+        keys = ids.tolist()
+        if not all(type(key) is str for key in keys):
+            keys = [_canonical(key) for key in keys]
+        numbers: dict[str, int] = {}
+        codes = np.array(
+            [-1 if key is None else numbers.setdefault(key, len(numbers)) for key in keys],
+            dtype=np.intp,
+        )
+        kept = codes >= 0
+        codes, kept = (codes, None) if kept.all() else (codes[kept], kept)
+        return Persons(codes, np.bincount(codes, minlength=len(numbers)), kept)
+    _, first, codes, counts = np.unique(
+        ids, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)
+    numbers_of = np.empty(order.size, dtype=np.intp)
+    numbers_of[order] = np.arange(order.size)
+    return Persons(numbers_of[codes.ravel()], counts[order], kept)
+
+
+def _column_of(groups: Any) -> NDArray[Any]:
+    """Return ids as an array of numbers, text or objects; or raise if types rule out ids."""
+    domain = "groups must hold the id of a person for each row"
+    if isinstance(groups, str | bytes) or not (
+        hasattr(groups, "dtype") or hasattr(groups, "__len__")
+    ):
+        raise TypeError(
+            f"{domain}; got {shown(groups)}. If a column of the table holds the ids, name it in "
+            "the schema: Schema(..., person='patient_id')."
+        )
+    shape = getattr(groups, "shape", None)
+    if (shape is not None and len(shape) != 1) or hasattr(groups, "columns"):
+        raise ValueError(f"{domain}, in one dimension; got {len(shape or ())} dimensions.")
+    dtype = getattr(groups, "dtype", None)
+    kind = getattr(dtype, "kind", "O")
+    inexact = kind == "f" and getattr(dtype, "itemsize", 8) != 8
+    if kind in tuple("bcmMV") or inexact:
+        raise TypeError(
+            f"{domain}, as text or whole numbers; got {dtype}. Numbers must have at least 64 bits."
+        )
+    if isinstance(groups, np.ma.MaskedArray):
+        return np.asarray(groups.astype(object).filled(None))
+    if isinstance(dtype, np.dtype) and kind in "iufU":
+        return np.asarray(groups)
+    if is_of_words(dtype):
+        # Also categories, whose text is read faster as a list.
+        return _objects(list(groups))
+    # One entry of a list must not change the type of the others.
+    return _objects(np.asarray(groups, dtype=object) if hasattr(groups, "dtype") else groups)
+
+
+def _objects(values: Any) -> NDArray[Any]:
+    found = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        found[place] = value
+    return found
+
+
+def _canonical(entry: Any) -> str | None:
+    """Return an id as text, the same for 1, 1.0 and "1"; None if it is no id."""
+    if isinstance(entry, str):
+        return str.__str__(entry)
+    if isinstance(entry, bytes):
+        return bytes.decode(entry, "latin-1")
+    if isinstance(entry, bool | np.bool_):
+        return None
+    if isinstance(entry, int | np.integer):
+        number = int.__int__(entry) if isinstance(entry, int) else int(entry)
+        return str(number) if number.bit_length() <= _MOST_BITS else None
+    if isinstance(entry, float):
+        number = float.__float__(entry)
+        if not math.fabs(number) < _LARGEST_FLOAT:
+            return None
+        return str(int(number)) if number == int(number) else repr(number)
+    if type(entry) is Decimal:
+        is_whole = entry.is_finite() and entry.adjusted() < _MOST_DIGITS and entry == int(entry)
+        return str(int(entry)) if is_whole else None
+    return str(entry) if type(entry) is uuid.UUID else None
+
+
+# Fits by persons ------------------------------------------------------------------------------
+
+# What can be fitted by persons, for messages.
+BY_PERSONS = (
+    "Fits by persons: DPLogisticRegression and DPLinearSVC (any solver but 'objective'), DPRidge, "
+    "AdaSSPLinearRegression, OutputPerturbationLinearRegression and DPStandardScaler."
+)
+
+
+def names_persons(arguments: Mapping[str, Any]) -> bool:
+    """Return whether named arguments of a fit hold groups, for itself or for one of its steps."""
+    return any(
+        value is not None and name.rpartition("__")[2] == "groups"
+        for name, value in arguments.items()
+    )
+
+
+def persons_for(
+    estimator: Any,
+    name: str,
+    accepted: Collection[str],
+    arguments: Mapping[str, Any],
+    X: Any,
+    y: Any,
+) -> Persons | Any:
+    """Return the persons of a fit for its argument ``groups``, before anything is read or spent.
+
+    Parameters
+    ----------
+    estimator : estimator
+    name : str
+        Name of its method that was called.
+    accepted : collection of str
+        Names of that method's arguments.
+    arguments : mapping
+        Named arguments of the call.
+    X, y : array-like
+
+    Returns
+    -------
+    Persons, or the given groups if a class of a user has its own use for them
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no guarantee for persons: groups are never ignored.
+    """
+    groups = arguments.get("groups")
+    refusal = getattr(estimator, "_persons_refusal", None)
+    words = refusal() if callable(refusal) else ""
+    if groups is None or "groups" not in accepted or words:
+        raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
+    if words is not None:
+        return groups
+    is_open = getattr(estimator, "n_public", None) is not None
+    found = persons_of(groups, X, may_be_empty=is_open)
+    _check_form(X, y)
+    return found
+
+
+def _check_form(X: Any, y: Any) -> None:
+    """Raise for shapes that fits refuse, without the number of rows, which is secret."""
+    shape = tuple(getattr(X, "shape", ())) or (0, 1)
+    if len(shape) != 2 or shape[1] == 0:
+        raise ValueError(
+            "X must be two-dimensional and have columns: Expected 2D array, got "
+            f"{len(shape)} dimension(s) and {math.prod(shape[1:2])} feature(s)."
+        )
+    if y is not None and hasattr(y, "__len__") and number_of_samples(y) != number_of_samples(X):
+        raise ValueError(
+            "y must be as long as X, with a target for each row: inconsistent numbers of samples."
+        )
+
+
+def about_persons(relation: str, assumptions: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the relation and the assumptions of a guarantee about records, for persons.
+
+    Notes
+    -----
+    Theorem I1.
+    """
+    others = (sentence for sentence in assumptions if sentence != PUBLIC_SIZE)
+    return BY_PERSON[relation], (PUBLIC_PERSONS, MEAN_OF_ROWS, *others)
+
+
+def refused_groups(name: str, words: str | None = None) -> str:
+    """Return the message of a method that cannot protect persons."""
+    return (
+        f"groups must be None for {name}, which protects single records; got ids of persons. "
+        f"{words or BY_PERSONS}"
+    )
