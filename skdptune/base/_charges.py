@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, get_tags
 from skdptune._compat import number_of_features, number_of_samples
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import SEEDED, assumptions_of, cost_of, neighbouring_of, once
+from skdptune.base._persons import Persons, about_persons
 from skdptune.base._reading import as_table
 from skdptune.base._records import check_rows_form, labels_in, read_targets
 from skdptune.ledger import PrivacyLedger, Reservation
@@ -134,12 +135,15 @@ def charge_of_fit(estimator: Any, arguments: Mapping[str, Any]) -> Charge:
     costed = _labelled(estimator, arguments.get("y"))
     profile = cost_of(costed, n_samples, n_features)
     seeded = (SEEDED,) if getattr(estimator, "random_state", None) is not None else ()
-    kind = type(estimator)
+    kind, relation = type(estimator), neighbouring_of(estimator)
+    assumed = (*assumptions_of(costed, n_samples, n_features), *seeded)
+    if isinstance(arguments.get("groups"), Persons):
+        relation, assumed = about_persons(relation, assumed)
     return Charge(
         profile,
         kind.__name__,
-        once((*assumptions_of(costed, n_samples, n_features), *seeded)),
-        neighbouring_of(estimator),
+        once(assumed),
+        relation,
         {"estimator": f"{kind.__module__}.{kind.__qualname__}", "n_samples": n_samples},
     )
 
@@ -184,9 +188,11 @@ def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | Non
     n_features = number_of_features(X)
     if statistics is not None:
         n_features = getattr(statistics, "n_features_in_", None)
-    public = getattr(estimator, "n_public", None)
+    public, persons = getattr(estimator, "n_public", None), arguments.get("groups")
     if public is not None:
         return public, n_features
+    if isinstance(persons, Persons):
+        return persons.size, n_features
     if statistics is not None:
         return int(statistics.n_samples), n_features
     try:

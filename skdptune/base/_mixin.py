@@ -9,13 +9,13 @@ from typing import Any
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import SEEDED
+from skdptune.base._persons import PUBLIC_SIZE, Persons, about_persons
 from skdptune.base._recording import PrivacyWarning, record_fits
 from skdptune.base._tuning import budget_owners
 from skdptune.ledger import PrivacyLedger
 from skdptune.ledger._shared import ADD_OR_REMOVE
 
 # Assumptions stated in reports, from Assumption P0.
-PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"
 PUBLIC_WEIGHTS = "class weights are public, not computed from the data"
 
@@ -130,10 +130,24 @@ class PrivateEstimatorMixin:
         """Warn if delta is so large that a whole record could be published."""
         warn_of_large_delta(self._checked_delta(), n_samples, stacklevel=4)
 
+    def _persons_refusal(self) -> str | None:
+        """Return None if ``groups`` of a fit may name persons, or else what to use instead.
+
+        An empty text means the general advice. Theorem I1 must hold for a subclass that returns
+        None, and its `fit` passes persons on to `_make_report`.
+        """
+        return ""
+
     def _make_report(
-        self, profile: PrivacyProfile, assumptions: tuple[str, ...] = ()
+        self,
+        profile: PrivacyProfile,
+        assumptions: tuple[str, ...] = (),
+        persons: Persons | None = None,
     ) -> PrivacyReport:
         """Return the report to be stored as ``privacy_``."""
+        relation = self.neighbouring
+        if persons is not None:
+            relation, assumptions = about_persons(relation, assumptions)
         seeded = (SEEDED,) if self.random_state is not None else ()
         asked, delta = self.epsilon, self._checked_delta()
         cost = profile.epsilon(delta)
@@ -145,5 +159,5 @@ class PrivateEstimatorMixin:
             epsilon=asked,
             name=type(self).__name__,
             assumptions=(*assumptions, *seeded),
-            neighbouring=self.neighbouring,
+            neighbouring=relation,
         )

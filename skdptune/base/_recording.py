@@ -37,6 +37,13 @@ from skdptune.base._payments import (
     payment_for,
     repeats_are_meant,
 )
+from skdptune.base._persons import (
+    Persons,
+    hold_persons,
+    names_persons,
+    persons_for,
+    refused_groups,
+)
 from skdptune.ledger import LedgerError, PrivacyLedger, Reservation
 from skdptune.ledger._shared import checked_ledger, settings_in_force, settings_meant, when_used
 from skdptune.mechanisms._shared import check_seed
@@ -123,7 +130,9 @@ def expected_refits() -> Iterator[None]:
         _expected.reset(token)
 
 
-def announce_fit(estimator: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
+def announce_fit(
+    estimator: Any, X: Any, *, warns: bool, persons: Any = None
+) -> AnnouncedFit | None:
     """Warn before a fit that repeats an earlier one reads data; return what to count later.
 
     Parameters
@@ -133,6 +142,8 @@ def announce_fit(estimator: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
         Only its form is used.
     warns : bool
         True if no ledger adds up the costs of fits.
+    persons : Persons, optional
+        If they are given, their number takes the place of the number of rows, which is secret.
 
     Returns
     -------
@@ -145,6 +156,8 @@ def announce_fit(estimator: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
         return None
     kind = type(estimator)
     size, form = _size_and_form(estimator, X)
+    if isinstance(persons, Persons):
+        size = persons.size if getattr(estimator, "n_public", None) is None else size
     with _lock:
         seen = _seen_of(kind, form)
         if not warns or size is None:
@@ -340,6 +353,11 @@ def _recorded_call(
         # Theorem F9. Checked before any charge. Other libraries' models may draw from any
         # generator.
         check_seed(getattr(estimator, "random_state", None))
+    X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
+    if names_persons(kwargs) or hold_persons([getattr(estimator, "estimator", None)]):
+        y = args[1] if len(args) > 1 else kwargs.get("y")
+        found = persons_for(estimator, method.__name__, signature.parameters, kwargs, X, y)
+        kwargs = {**kwargs, "groups": found}
     # Theorem H4: every fit sets its cost aside.
     payment = payment_for(estimator, method)
     if payment is not None and payment.settles:
@@ -349,11 +367,13 @@ def _recorded_call(
     ledger = ledger_for(estimator)
     if ledger is None:
         ledger = _ledger_around(estimator)
-    X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
+    persons = kwargs.get("groups")
     is_counted = warns and payment is None
     if ledger is None:
         is_meant = not is_counted or repeats_are_meant(estimator)
-        announced = announce_fit(estimator, X, warns=not is_meant) if is_counted else None
+        announced = (
+            announce_fit(estimator, X, warns=not is_meant, persons=persons) if is_counted else None
+        )
         with Payment((estimator,), method, settles=False, outer=payment):
             result = method(estimator, *args, **kwargs)
         count_fit(estimator, announced)
@@ -371,7 +391,9 @@ def _recorded_call(
         charge.reserved(ledger) as reservation,
         Payment((estimator,), method, reservations=[reservation]),
     ):
-        announced = announce_fit(estimator, X, warns=False) if is_counted else None
+        announced = (
+            announce_fit(estimator, X, warns=False, persons=persons) if is_counted else None
+        )
         result = method(estimator, *args, **kwargs)
     charge.check_covers(estimator, ledger)
     count_fit(estimator, announced)
@@ -429,6 +451,8 @@ def _recorded_together(
     kwargs: dict[str, Any],
 ) -> Any:
     """Call a function that fits many estimators, and record those that no other charge covers."""
+    if names_persons(kwargs):
+        raise TypeError(refused_groups(f"{owner.__name__}.{function.__name__}"))
     # Theorem H4: each of many fits sets its cost aside.
     bound = signature.bind(owner, *args, **kwargs)
     name, of_records = list(signature.parameters)[1:3]

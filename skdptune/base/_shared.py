@@ -18,7 +18,6 @@ from skdptune.base._costs import (
 )
 from skdptune.base._mixin import (
     PUBLIC_LABELS,
-    PUBLIC_SIZE,
     PUBLIC_WEIGHTS,
     advised_delta,
     warn_of_large_delta,
@@ -39,6 +38,16 @@ from skdptune.base._parameters import (
     set_seeds,
 )
 from skdptune.base._payments import carry_settings, paid_for
+from skdptune.base._persons import (
+    MEAN_OF_ROWS,
+    PUBLIC_PERSONS,
+    PUBLIC_SIZE,
+    Persons,
+    hold_persons,
+    names_persons,
+    persons_of,
+    refused_groups,
+)
 from skdptune.base._reading import (
     as_table,
     by_halves,
@@ -107,4 +116,4 @@ from skdptune.base._tuning import (
     without_noise,
     worst_cost_of_budget,
 )
-from skdptune.ledger._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
+from skdptune.ledger._shared import ADD_OR_REMOVE, PERSON, PERSON_ZEROED, REPLACE, ZERO_OUT

@@ -38,7 +38,13 @@ ZERO_OUT = (
     "add or remove one record's contribution at its place, the public number of records unchanged"
 )
 REPLACE = "replace one of a public number of records"
-RELATIONS = (ADD_OR_REMOVE, ZERO_OUT, REPLACE)
+PERSON = "add or remove one person with all of their rows"
+PERSON_ZEROED = (
+    "add or remove one person's contribution at its place, the public number of persons unchanged"
+)
+# The relation about persons that takes the place of one about records, where persons are given.
+BY_PERSON = {ADD_OR_REMOVE: PERSON, ZERO_OUT: PERSON_ZEROED}
+RELATIONS = (ADD_OR_REMOVE, ZERO_OUT, REPLACE, PERSON, PERSON_ZEROED)
 
 
 def check_relation(value: Any) -> str:
@@ -53,12 +59,13 @@ def common_relation(relations: Iterable[str]) -> str | None:
 
     Notes
     -----
-    Theorem F11.
+    Theorem F11. By Theorem I1, a guarantee about records says nothing about persons.
     """
     found = set(relations)
     if len(found) <= 1:
         return next(iter(found), ADD_OR_REMOVE)
-    return ZERO_OUT if found == {ADD_OR_REMOVE, ZERO_OUT} else None
+    pairs = ({ADD_OR_REMOVE, ZERO_OUT}, ZERO_OUT), ({PERSON, PERSON_ZEROED}, PERSON_ZEROED)
+    return next((weaker for pair, weaker in pairs if found == pair), None)
 
 
 # Three ways of adding up costs -----------------------------------------------------------------

@@ -1,6 +1,15 @@
 """Names of this folder that other folders use, in addition to its public ones."""
 
-from skdptune.ledger._books import ADD_OR_REMOVE, RELATIONS, REPLACE, ZERO_OUT, common_relation
+from skdptune.ledger._books import (
+    ADD_OR_REMOVE,
+    BY_PERSON,
+    PERSON,
+    PERSON_ZEROED,
+    RELATIONS,
+    REPLACE,
+    ZERO_OUT,
+    common_relation,
+)
 from skdptune.ledger._context import (
     LedgerSettings,
     checked_ledger,
@@ -14,7 +23,10 @@ from skdptune.ledger._report import shown_below
 
 __all__ = [
     "ADD_OR_REMOVE",
+    "BY_PERSON",
     "LedgerSettings",
+    "PERSON",
+    "PERSON_ZEROED",
     "RELATIONS",
     "REPLACE",
     "ZERO_OUT",

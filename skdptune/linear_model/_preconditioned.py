@@ -14,7 +14,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._regression import SufficientStatistics, squared_radius
 from skdptune.linear_model._solvers import Design, Residuals, fit_noisy_gradient
 from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget, unit_sum
-from skdptune.mechanisms._shared import NoisyGradientPlan
+from skdptune.mechanisms._shared import WHOLE, NoisyGradientPlan
 
 # Share of the squared shift of all releases that pays for the second moments.
 _MOMENT_SHARE = 0.08
@@ -257,8 +257,9 @@ def _basis_of_moments(
     longest2, width = 1.0 + _CONSTANT**2 * float(design.intercept), design.width
     radius2, data_radius = squared_radius(False), data_norm * math.sqrt(longest2)
     sums = SufficientStatistics(data_radius, 1.0, fit_intercept=False)
-    for rows in _bounded_rows(design, data_norm):
-        sums.update(rows, np.zeros(rows.shape[0]))
+    for weight, places in _places_by_weight(design):
+        for rows in _bounded_rows(design.take(places), data_norm):
+            sums.add_weighted(rows, np.zeros(rows.shape[0]), weight)
     scale = radius2 * plan.moment_noise
     upper = np.triu_indices(width)
     moments = np.zeros((width, width))
@@ -284,6 +285,8 @@ def _basis_of_mean_norm(
 ) -> Basis:
     squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
     shares = np.minimum(squares / data_norm**2, 1.0)
+    if design.persons is not None:
+        shares = design.persons.means(shares)
     total = gaussian_release(float(unit_sum(shares)), 1.0, plan.moment_noise, rng)
     # A mean that the noise hides is replaced by the size of the noise.
     least = max(plan.moment_noise / plan.n_samples, 1e-12)
@@ -395,6 +398,11 @@ def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) 
     noise = plan.descent(basis.steps).noise_multiplier * math.sqrt(basis.steps) / plan.n_samples
     rate = basis.noise_distance / max(noise * limit * basis.usual_norm, 1e-300)
     return min(rate, _LONGEST_STEP * basis.usual_norm / (limit * basis.moment))
+
+
+def _places_by_weight(design: Design) -> Iterator[tuple[int, np.ndarray | slice]]:
+    """Iterate over integer weights of rows, of which a record has `WHOLE`, and their places."""
+    return iter([(WHOLE, slice(None))]) if design.persons is None else design.persons.by_weight()
 
 
 def _bounded_rows(design: Design, data_norm: float) -> Iterator[np.ndarray]:

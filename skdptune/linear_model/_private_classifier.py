@@ -25,6 +25,7 @@ from skdptune.base._shared import (
     Records,
     check_class_weight,
     check_classes,
+    persons_of,
     sorted_labels,
     validate_records,
     weights_of_classes,
@@ -438,7 +439,14 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     # Fitting --------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None, **refused: Any
+        self,
+        X: Any,
+        y: Any,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+        *,
+        groups: Any = None,
+        **refused: Any,
     ) -> Self:
         """Fit the model privately.
 
@@ -456,6 +464,12 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             earlier private fit.
         intercept_init : array-like of the shape of ``intercept_``, optional
             As `coef_init`.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            records are numbers of persons. Each clipped gradient of a row counts by one over the
+            number of its person's rows. A row without a proper id is left out. Not for
+            "objective".
 
         Returns
         -------
@@ -465,10 +479,13 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self._check_arguments(coef_init, intercept_init, refused)
         # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         X, y = self._validated(X, y)
+        if persons is not None:
+            X, y = persons.select(X), persons.select(y)
         codes = self._encode(y)
         class_weights = weights_of_classes(self.class_weight, self.classes_)
-        n_samples = self._public_size(X.shape[0])
+        n_samples = self._public_size(X.shape[0] if persons is None else persons.size)
         self._warn_of_large_delta(n_samples)
         plan: Any = active_solver(self).plan(self, n_samples, X.shape[1], len(self.classes_))
         start = self._initial_weights(coef_init, intercept_init, X.shape[1])
@@ -477,12 +494,21 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         with np.errstate(all="ignore"):
             design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
             design = design.weighted(None if class_weights is None else class_weights[codes])
+            design = design.by_persons(persons)
             weights = active_solver(self).weights(self, plan, design, codes, rng, start)
         self._set_weights(weights.T)
         self.plan_ = plan
         self.solver_ = solver_of(self)
-        self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]))
+        self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]), persons)
         return self
+
+    def _persons_refusal(self) -> str | None:
+        if solver_of(self) != "objective":
+            return None
+        return (
+            "The proof of solver='objective', which delta=0 chooses, needs one row per person. "
+            "Use solver='output', or delta > 0."
+        )
 
     def _check_arguments(
         self, coef_init: Any, intercept_init: Any, refused: dict[str, Any]
@@ -493,7 +519,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
                 _REFUSED_WEIGHTS
                 if "sample_weight" in refused
                 else (
-                    f"fit() takes only X, y, coef_init and intercept_init; got {sorted(refused)}."
+                    f"fit() takes only X, y, coef_init, intercept_init and groups; got "
+                    f"{sorted(refused)}."
                 )
             )
         solver = solver_of(self)

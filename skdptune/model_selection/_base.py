@@ -44,12 +44,15 @@ from skdptune.base._shared import (
     check_fit_parameters,
     count_fit,
     declared_labels,
+    hold_persons,
     is_paid,
     ledger_for,
+    names_persons,
     neighbouring_of,
     nested_estimators,
     once,
     own_parameters,
+    refused_groups,
     report_of,
     target_ranges,
     warn_of_large_delta,
@@ -82,6 +85,12 @@ if TYPE_CHECKING:
 # Parameters that change neither the cost nor which values are covered by it.
 _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
 
+
+# A split by rows would put the rows of one person into several parts.
+_NO_PERSONS = (
+    "Tune on other data, with one row per person, and fit the chosen estimator with groups: "
+    "DPLogisticRegression, DPLinearSVC and DPRidge take them."
+)
 
 _SPACES = ("param_grid", "param_distributions", "param_space")
 
@@ -352,6 +361,8 @@ class BasePrivateSearch(
         -------
         self
         """
+        if names_persons(params) or hold_persons(self._estimators()):
+            raise TypeError(refused_groups(f"{type(self).__name__}.fit", _NO_PERSONS))
         ledger = self._ledger_in_use()
         announced = announce_search(self, X, warns=ledger is None)
         with self._progress() as progress:

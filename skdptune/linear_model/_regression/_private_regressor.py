@@ -17,7 +17,9 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     PUBLIC_SIZE,
+    Persons,
     Records,
+    persons_of,
     table_shape,
     target_range,
     target_ranges,
@@ -32,6 +34,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     chunks_of,
     is_streamed,
     squared_radius,
+    weights_of_blocks,
 )
 from skdptune.linear_model._solvers import largest_subset_size, noise_generator, row_norm
 
@@ -101,6 +104,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     # Whether delta may be 0, and whether a record may have several targets.
     _can_be_pure: ClassVar[bool] = False
     _takes_several_targets: ClassVar[bool] = False
+    # Whether Theorem I1 covers the class: not where a record must change a matrix of rank one.
+    _holds_for_persons: ClassVar[bool] = False
     # Names of the parameters on which `privacy_profile` depends.
     cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _least_alpha: ClassVar[float] = _LEAST_ALPHA
@@ -276,7 +281,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
     # Fitting ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Fit the model privately.
 
         Parameters
@@ -289,6 +294,12 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         y : array-like of shape (n_samples,)
             Targets; those beyond ``target_bound`` are clipped to it. None with an iterator.
             `DPRidge` accepts several, of shape (n_samples, n_targets).
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            records are numbers of persons. Each row counts by one over the number of its person's
+            rows. A row without a proper id is left out. For data in memory; not for
+            `PTRLinearRegression`, `OPSLinearRegression` and `AdaOPSLinearRegression`.
 
         Returns
         -------
@@ -296,7 +307,29 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         """
         self._check_parameters()
         self.__dict__.pop("privacy_", None)
-        return self._fit_checked(*self._statistics_of(X, y))
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
+        if persons is None:
+            return self._fit_checked(*self._statistics_of(X, y))
+        return self._fit_checked(*self._statistics_of_persons(X, y, persons))
+
+    def _statistics_of_persons(
+        self, X: Any, y: Any, persons: Persons
+    ) -> tuple[SufficientStatistics, int, Records, Persons]:
+        records = self._validated(X, y)
+        # Rows of one weight are next to each other, since every step reads them again.
+        order = persons.order_of_weights
+        records = Records(*(persons.select(each)[order] for each in records))
+        persons = persons.take(order)
+        statistics = SufficientStatistics(*self._bounds(records.X.shape[1]))
+        return statistics.add_persons(*records, persons), persons.size, records, persons
+
+    def _persons_refusal(self) -> str | None:
+        if self._holds_for_persons:
+            return None
+        return (
+            "The proof of its posterior sample needs one row per person. Use DPRidge, "
+            "AdaSSPLinearRegression or OutputPerturbationLinearRegression."
+        )
 
     def fit_statistics(self, statistics: SufficientStatistics) -> Self:
         """Fit the model privately to sums that were computed before.
@@ -370,7 +403,11 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         return _fit_in_one_pass(models, X, y, return_exceptions)
 
     def _fit_checked(
-        self, statistics: SufficientStatistics, n_samples: int, records: Records | None = None
+        self,
+        statistics: SufficientStatistics,
+        n_samples: int,
+        records: Records | None = None,
+        persons: Persons | None = None,
     ) -> Any:
         """Fit to sums and, if these can be read again, to the records."""
         features = statistics.n_features_in_
@@ -386,13 +423,19 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         values, vectors = statistics.spectrum
         alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
-        blocks = functools.partial(statistics.blocks, *records) if records else None
-        problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size, blocks)
+        blocks: Any = None
+        if persons is not None and records is not None:
+            blocks = functools.partial(statistics.blocks_of_persons, *records, persons)
+        elif records is not None:
+            blocks = functools.partial(statistics.blocks, *records)
+        problem = RidgeProblem(
+            values, vectors, moment, gram, radius2, alpha, size, blocks, weights_of_blocks(persons)
+        )
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
             weights = self._weights(plan, problem, noise_generator(self.random_state))
         self._set_weights(weights, statistics)
-        self.privacy_ = self._make_report(plan.profile, self._assumptions(features))
+        self.privacy_ = self._make_report(plan.profile, self._assumptions(features), persons)
         return self
 
     def _weights(self, plan: Any, problem: RidgeProblem, rng: np.random.Generator) -> np.ndarray:
@@ -412,7 +455,12 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         """Return the sums over the data, the number of records, and the records if in memory."""
         if is_streamed(X):
             return self._statistics_of_chunks(X, y)
-        records = validate_records(
+        records = self._validated(X, y)
+        size, n_features = records.X.shape
+        return SufficientStatistics(*self._bounds(n_features)).update(*records), size, records
+
+    def _validated(self, X: Any, y: Any) -> Records:
+        return validate_records(
             self,
             X,
             y,
@@ -420,8 +468,6 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             # An error must not reveal that a random subset is empty.
             min_samples=1 if self.n_public is None else 0,
         )
-        size, n_features = records.X.shape
-        return SufficientStatistics(*self._bounds(n_features)).update(*records), size, records
 
     def _statistics_of_chunks(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, None]:
         statistics = None

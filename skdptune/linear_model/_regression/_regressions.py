@@ -499,6 +499,7 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
     """
 
     _can_be_pure: ClassVar[bool] = True
+    _holds_for_persons: ClassVar[bool] = True
 
     def _plan(self, n_public: int, n_features: int | None) -> OutputRegressionPlan:
         epsilon, delta = self._checked_budget()

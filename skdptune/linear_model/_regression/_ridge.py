@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,7 +25,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     RidgeProblem,
 )
 from skdptune.mechanisms import gaussian_release, noise_for_budget
-from skdptune.mechanisms._shared import nonprivate_profile
+from skdptune.mechanisms._shared import WHOLE, nonprivate_profile
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def refined_weights(
     raised = np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)
     weights = np.zeros(problem.moment.shape)
     for _ in range(N_STEPS):
-        moment = residual_moment(blocks(), weights, limit)
+        moment = residual_moment(blocks(), weights, limit, problem.block_weights)
         noisy = gaussian_release(moment, sensitivity, scale, rng)
         step = vectors @ ((vectors.T @ noisy).T / raised).T
         weights = whole_weights(weights / UNIT + step)
@@ -214,7 +215,12 @@ def whole_weights(weights: np.ndarray) -> np.ndarray:
     return np.trunc(finite * shrinkage * UNIT)
 
 
-def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: float) -> np.ndarray:
+def residual_moment(
+    blocks: Iterable[np.ndarray],
+    weights: np.ndarray,
+    limit: float,
+    block_weights: Sequence[int] | None = None,
+) -> np.ndarray:
     """Return the rows' products with cut residuals, in units of the bounds.
 
     Parameters
@@ -225,24 +231,37 @@ def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: fl
         From `whole_weights`.
     limit : float
         From `largest_residual`.
+    block_weights : sequence of int, optional
+        Weight of the rows of each block, of which a record has `WHOLE`; None means the whole.
 
     Notes
     -----
-    Theorem L10.
+    Theorem L10. Theorem I1: weights multiply residuals that are cut already.
     """
-    return exact_moment(blocks, weights, limit).astype(np.float64) / UNIT**2
+    whole = 1 if block_weights is None else WHOLE
+    total = exact_moment(blocks, weights, limit, block_weights)
+    return total.astype(np.float64) / (UNIT**2 * whole)
 
 
-def exact_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: float) -> np.ndarray:
-    """Return `residual_moment` as Python's integers, in units of 2^-40 of the bounds."""
+def exact_moment(
+    blocks: Iterable[np.ndarray],
+    weights: np.ndarray,
+    limit: float,
+    block_weights: Sequence[int] | None = None,
+) -> np.ndarray:
+    """Return `residual_moment` as Python's integers, in units of 2^-40 of the bounds.
+
+    With weights of blocks, the units are smaller by `WHOLE`.
+    """
     total, width = np.zeros(weights.shape, dtype=object), len(weights)
-    for block in blocks:
+    counts = itertools.repeat(1) if block_weights is None else iter(block_weights)
+    for block, count in zip(blocks, counts, strict=False):
         rows, targets = block[:, :width], block[:, width:]
         # In units of 2^-40, and then of 2^-20.
         residuals = targets.reshape(len(block), *weights.shape[1:]) * UNIT - rows @ weights
         residuals = np.trunc(residuals / UNIT)
         np.clip(residuals, -limit, limit, out=residuals)
-        total += (rows.T @ residuals).astype(np.int64).astype(object)
+        total += (rows.T @ residuals).astype(np.int64).astype(object) * count
     return total
 
 
@@ -311,6 +330,7 @@ class DPRidge(PrivateLinearRegressor):
     """
 
     _takes_several_targets: ClassVar[bool] = True
+    _holds_for_persons: ClassVar[bool] = True
 
     def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
         return noisy_sums_plan(*self._checked_budget(), 2)
@@ -378,6 +398,7 @@ class AdaSSPLinearRegression(PrivateLinearRegressor):
     """
 
     _least_alpha: ClassVar[float] = 0.0
+    _holds_for_persons: ClassVar[bool] = True
 
     def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
         return noisy_sums_plan(*self._checked_budget(), 3)

@@ -13,12 +13,14 @@ import numpy as np
 
 from skdptune._validation import check_flag, check_real
 from skdptune.base._shared import (
+    Persons,
     finite_rows,
     middle_and_half,
     table_shape,
     target_array,
     target_ranges,
 )
+from skdptune.mechanisms._shared import WHOLE
 
 # Rows of one piece of a memory-mapped array, which are in memory at the same time.
 _ROWS = 2**16
@@ -179,6 +181,8 @@ class SufficientStatistics:
         self.fit_intercept = bool(fit_intercept)
         self.n_samples = 0
         self._blocks = 0
+        # Weight of a record in the sums.
+        self._whole = 1
 
     def update(self, X: Any, y: Any) -> SufficientStatistics:
         """Add a chunk of records.
@@ -195,6 +199,41 @@ class SufficientStatistics:
         self
         """
         X, y = self._checked_chunk(X, y)
+        self._add_rows(X, y, 1)
+        self.n_samples += X.shape[0]
+        return self
+
+    def add_persons(self, X: Any, y: Any, persons: Persons) -> SufficientStatistics:
+        """Add records of persons, of whom each counts by the mean of their rows.
+
+        Parameters
+        ----------
+        X, y
+            As for `update`, in one chunk.
+        persons : Persons
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Theorem I1. Products of rows are added up exactly for each weight, and then multiplied by
+        it as integers.
+        """
+        X, y = self._checked_chunk(X, y)
+        for weight, places in persons.by_weight():
+            self.add_weighted(X[places], y[places], weight)
+        self.n_samples += persons.size
+        return self
+
+    def add_weighted(self, X: np.ndarray, y: np.ndarray, weight: int) -> None:
+        """Add arrays of rows that all have a weight, of which a record has `WHOLE` in all."""
+        self._whole = WHOLE
+        self._add_rows(X, y, weight)
+        self._flush(weight)
+
+    def _add_rows(self, X: np.ndarray, y: np.ndarray, weight: int) -> None:
         if not hasattr(self, "n_features_in_"):
             self.n_features_in_, self._form = X.shape[1], y.shape[1:]
             width = self.width + math.prod(self._form)
@@ -204,9 +243,7 @@ class SufficientStatistics:
         vars(self).pop("gram_and_moment", None)
         vars(self).pop("spectrum", None)
         for block in self._blocks_of(X, y):
-            self._add(block)
-        self.n_samples += X.shape[0]
-        return self
+            self._add(block, weight)
 
     def blocks(self, X: Any, y: Any) -> Iterator[np.ndarray]:
         """Iterate over records that were added before, as they count in the sums.
@@ -223,6 +260,12 @@ class SufficientStatistics:
             ``2**-20`` of the bounds. Each block is overwritten by the next.
         """
         return self._blocks_of(*self._checked_chunk(X, y))
+
+    def blocks_of_persons(self, X: Any, y: Any, persons: Persons) -> Iterator[np.ndarray]:
+        """Iterate over records as `blocks` does; each block has rows of one weight."""
+        X, y = self._checked_chunk(X, y)
+        for _, places in persons.by_weight():
+            yield from self._blocks_of(X[places], y[places])
 
     def _checked_chunk(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return arrays in which an improper record does not have a number as its target."""
@@ -289,12 +332,15 @@ class SufficientStatistics:
         block[:, self.width :] = bounded.reshape(size, -1)
         return np.trunc(block, out=block)
 
-    def _add(self, block: np.ndarray) -> None:
+    def _add(self, block: np.ndarray, weight: int) -> None:
         self._sums += (block.T @ block).astype(np.int64)
         self._blocks += 1
         if self._blocks % _MOST_BLOCKS == 0:
-            self._large += self._sums.astype(object)
-            self._sums[:] = 0
+            self._flush(weight)
+
+    def _flush(self, weight: int) -> None:
+        self._large += self._sums.astype(object) * weight
+        self._sums[:] = 0
 
     # Reading -------------------------------------------------------------------------------
 
@@ -317,7 +363,8 @@ class SufficientStatistics:
     @cached_property
     def gram_and_moment(self) -> tuple[np.ndarray, np.ndarray]:
         """Products of rows with rows, and of rows with targets, in units of the bounds."""
-        total = (self._large + self._sums.astype(object)).astype(np.float64) / UNIT**2
+        total = (self._large + self._sums.astype(object)).astype(np.float64)
+        total /= UNIT**2 * self._whole
         rows, targets = total[: self.width, : self.width], total[: self.width, self.width :]
         return rows, targets.reshape(self.width, *self._form)
 
@@ -333,6 +380,16 @@ class SufficientStatistics:
         if "_buffer" in state:
             state["_buffer"] = np.empty_like(state["_buffer"])
         return state
+
+
+def weights_of_blocks(persons: Persons | None) -> tuple[int, ...] | None:
+    """Return the weight of each block of `SufficientStatistics.blocks_of_persons`."""
+    if persons is None:
+        return None
+    weights: list[int] = []
+    for weight, places in persons.by_weight():
+        weights += [weight] * -(-persons.codes[places].size // BLOCK)
+    return tuple(weights)
 
 
 def _read(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -408,6 +465,8 @@ class RidgeProblem:
     blocks : callable, optional
         Reads the records again, as `SufficientStatistics.blocks` does; None where they are not in
         memory.
+    block_weights : tuple of int, optional
+        Weight of the rows of each block, of which a record has `WHOLE`; None means the whole.
     """
 
     values: np.ndarray
@@ -418,6 +477,7 @@ class RidgeProblem:
     alpha: float
     n_public: int
     blocks: Callable[[], Iterator[np.ndarray]] | None = None
+    block_weights: tuple[int, ...] | None = None
 
     @property
     def joint_norm(self) -> float:

@@ -14,6 +14,7 @@ from skdptune._secure_random import secure_generator
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, calibrate
 from skdptune.accounting._shared import LARGEST_LOSS
+from skdptune.base._shared import Persons
 from skdptune.mechanisms._shared import (
     add_gaussian,
     add_spherical,
@@ -44,6 +45,9 @@ class Design:
         Whether a constant 1 follows the features.
     weights : ndarray of shape (n_samples,) or None
         Factor in [0, 1] of each record's loss, or of its gradient after clipping; None means ones.
+    persons : Persons or None
+        Whose rows these are, if a record is a person with several rows; the weights of a person's
+        rows then sum to at most 1.
     """
 
     rows: Any
@@ -51,6 +55,7 @@ class Design:
     squared_norms: np.ndarray
     intercept: bool
     weights: np.ndarray | None = None
+    persons: Persons | None = None
 
     @classmethod
     def clipped(cls, rows: Any, norm: float, intercept: bool) -> Design:
@@ -74,6 +79,22 @@ class Design:
         if weights.shape != (self.n_samples,) or not ((weights >= 0) & (weights <= 1)).all():
             raise ValueError(f"weights must be {self.n_samples} numbers in [0, 1]; got others.")
         return replace(self, weights=weights)
+
+    def by_persons(self, persons: Persons | None) -> Design:
+        """Return the design in which each person counts by the mean of their rows."""
+        # Theorem I1: weights multiply after the last clip of a row.
+        if persons is None:
+            return self
+        return replace(self, weights=self.times_weights(persons.shares), persons=persons)
+
+    def rows_of(self, records: np.ndarray | slice) -> np.ndarray | slice:
+        """Return the places of the rows of some records."""
+        return records if self.persons is None else self.persons.rows_of(records)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records: of persons if there are any, and else of rows."""
+        return self.n_samples if self.persons is None else self.persons.size
 
     @property
     def n_samples(self) -> int:

@@ -442,7 +442,7 @@ def fit_noisy_gradient(
     point = coordinates.of(start)
     step = {"sgd": _sgd, "adam": _adam}[optimizer](rate, shape)
     sums = ClippedGradients(design, targets, residuals_of, limit, coordinates.squared_norms)
-    batches = plan.batches(design.n_samples, rng)
+    batches = plan.batches(design.n_records, rng)
     with_noise = _noise(plan, limit, design.width * shape[1], rng)
     mean, first = np.zeros(shape), plan.steps // 2 if averages else plan.steps - 1
     # A warning that depends on the data would be a release.
@@ -450,7 +450,8 @@ def fit_noisy_gradient(
         for count, batch in enumerate(batches):
             progress.count(count, plan.steps, "steps")
             weights = coordinates.weights(point)
-            gradient = with_noise(coordinates.gradient(sums(weights, batch)))
+            gradient = coordinates.gradient(sums(weights, design.rows_of(batch)))
+            gradient = with_noise(gradient)
             gradient /= plan.batch_size
             if is_shrunk and basis is None:
                 gradient += shrinkage * weights
@@ -527,10 +528,10 @@ def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
 def _check_size(plan: NoisyGradientPlan, design: Design) -> None:
     # Batches of fixed size contain each record more often if there are fewer records than the
     # plan's cost covers, which allows for a neighbour with one record less.
-    if plan.sampling == "fixed" and design.n_samples < plan.n_samples - 1:
+    if plan.sampling == "fixed" and design.n_records < plan.n_samples - 1:
         raise ValueError(
             f"design must be of at least the plan's {plan.n_samples} rows; got "
-            f"{design.n_samples}. Make a plan for that number."
+            f"{design.n_records}. Make a plan for that number."
         )
 
 

@@ -337,12 +337,12 @@ def last_weights(
         Permutation of the plan's places.
     """
     problem = plan.problem
-    if design.n_samples > problem.n_samples:
-        raise ValueError(
-            f"design must be of at most {problem.n_samples} rows; got {design.n_samples}."
-        )
-    groups = [group[group < design.n_samples] for group in np.array_split(order, plan.n_batches)]
-    batches = [(design.take(group), signs[group]) for group in groups]
+    size = design.n_records
+    if size > problem.n_samples:
+        raise ValueError(f"design must be of at most {problem.n_samples} rows; got {size}.")
+    groups = [group[group < size] for group in np.array_split(order, plan.n_batches)]
+    places = [design.rows_of(group) for group in groups]
+    batches = [(design.take(place), signs[place]) for place in places]
     weights = np.zeros(problem.width)
     gamma = problem.regularization / problem.n_samples
     share = plan.n_batches / problem.n_samples

@@ -1,0 +1,402 @@
+"""Persons: which rows belong together, and by how much each row counts.
+
+**Guarantee.** A row belongs to the person whose id it has, and no other row decides which person
+that is. Every person counts by the mean of their rows. So one person with all of their rows moves
+a sum of bounded contributions by no more than one bounded contribution (Theorem I1).
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skdptune._compat import number_of_samples
+from skdptune._formatting import shown
+from skdptune.base._parameters import nested_estimators
+from skdptune.base._reading import Mask, Table, is_of_words
+from skdptune.ledger._shared import BY_PERSON
+from skdptune.mechanisms._shared import UNIT, WHOLE
+
+# Larger floats are not exact: another row may have turned a column of integers into floats.
+_LARGEST_FLOAT = 2.0**53
+# Longer integers are improper ids; Python does not write very long ones as text.
+_MOST_BITS, _MOST_DIGITS = 1024, 300
+
+# Assumptions stated in reports, from Assumption P0.
+PUBLIC_SIZE = "the number of records is public"
+PUBLIC_PERSONS = "the number of persons is public, and the number of their rows is secret"
+MEAN_OF_ROWS = (
+    "each person counts by the mean of their rows, and a row without a proper id is left out"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Persons:
+    """The person of each row. Nothing of it is published except the number of persons.
+
+    Attributes
+    ----------
+    codes : ndarray of int
+        For each row with a proper id, the number of its person: 0, 1, ... in the order of their
+        first rows, so that ids can be renamed without an effect.
+    counts : ndarray of int
+        Number of rows of each person, improper rows included.
+    kept : ndarray of bool or None
+        Which of the given rows have a proper id; None means all.
+
+    Notes
+    -----
+    Theorem I1.
+    """
+
+    codes: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    kept: Mask | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of persons."""
+        return self.counts.size
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those without a proper id included; secret."""
+        return self.codes.size if self.kept is None else self.kept.size
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """Integer weight of each row: 2^30 over the number of its person's rows, cut down.
+
+        The weights of a person's rows sum to at most 2^30; floats 1 / k could sum to more.
+        """
+        return (WHOLE // self.counts)[self.codes]
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Weight of each row in units of 2^30; those of a person sum to at most 1."""
+        return self.weights / WHOLE
+
+    def select(self, values: Table) -> Table:
+        """Return those of the given rows that have a proper id."""
+        return values if self.kept is None else values[self.kept]
+
+    def rows_of(self, persons: NDArray[np.intp] | slice) -> NDArray[np.intp] | slice:
+        """Return the places of the rows of some persons, person by person."""
+        if isinstance(persons, slice) or self.size == self.codes.size:
+            return persons
+        order, starts = self._places
+        lengths = self.counts[persons]
+        ends = np.cumsum(lengths)
+        total = int(ends[-1]) if ends.size else 0
+        offsets = np.repeat(starts[persons] - (ends - lengths), lengths)
+        return np.asarray(order[offsets + np.arange(total)])
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """The rows in the order of their persons, and where each person starts."""
+        starts = np.cumsum(self.counts) - self.counts
+        return np.argsort(self.codes, kind="stable"), starts
+
+    def by_weight(self) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
+        """Iterate over the different weights, and the places of the rows that have them."""
+        if self.codes.size == 0:
+            yield WHOLE, slice(None)
+            return
+        is_sorted = (np.diff(self.weights) <= 0).all()
+        order = np.arange(self.codes.size) if is_sorted else self.order_of_weights
+        found = self.weights[order]
+        ends = np.flatnonzero(np.diff(found, append=-1)) + 1
+        for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+            yield int(found[start]), slice(start, end) if is_sorted else order[start:end]
+
+    @property
+    def order_of_weights(self) -> NDArray[np.intp]:
+        """The places of the rows by falling weights, and else in their order."""
+        largest = int(self.counts.max(initial=0))
+        # Short integers are sorted faster.
+        counts = self.counts.astype(np.uint16) if largest < 2**16 else self.counts
+        return np.argsort(counts[self.codes], kind="stable")
+
+    def take(self, order: NDArray[np.intp]) -> Persons:
+        """Return the persons of rows in another order."""
+        return Persons(self.codes[order], self.counts)
+
+    def means(self, units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Return the mean of each person's numbers in [-1, 1], cut towards 0.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_rows,) or (n_rows, n_values)
+            As for `unit_sum`, which sums the result exactly.
+
+        Notes
+        -----
+        Theorem I1, Theorem R1. Numbers are cut to multiples of 2^-26. Their sum over a person's
+        rows is an integer in these units, and it is divided once. So no order of rows matters.
+        """
+        whole = np.clip(units, -1.0, 1.0).astype(np.float64, copy=False) / UNIT
+        np.trunc(whole, out=whole)
+        whole[np.isnan(whole)] = -1.0 / UNIT
+        if self.size == self.codes.size:
+            return np.asarray(whole * UNIT)
+        order, starts = self._places
+        parts = np.ones(order.size), order, np.append(starts, order.size)
+        total = sparse.csr_array(parts, shape=(self.size, order.size)) @ whole
+        # Integers, as are their quotients: rounded divisions cut as exact ones do.
+        return np.asarray(np.trunc((total.T / self.counts).T) * UNIT)
+
+
+def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | None:
+    """Return the persons of rows, or None without ids.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_rows,), Persons or None
+        An id for each row: text or a number. The number 1, the float 1.0 and the text "1" are one
+        id. A row whose id is missing or of another kind belongs to nobody, and is left out.
+    X : array-like
+        The rows, of which only the number is used.
+    may_be_empty : bool, default=False
+        Whether there may be no person at all, as in a random part of the data.
+
+    Notes
+    -----
+    Theorem I1. Which id a row has depends on this row only. Errors depend on types and shapes.
+    """
+    if groups is None:
+        return None
+    persons = groups if isinstance(groups, Persons) else _read(groups)
+    try:
+        n_rows = number_of_samples(X)
+    except TypeError:
+        raise TypeError(
+            "X must be a table in memory if groups are given, since the rows of a person may be "
+            f"in different chunks; got {type(X).__name__}."
+        ) from None
+    if persons.n_rows != n_rows:
+        raise ValueError(
+            "groups must be as long as X, with the id of a person for each row: inconsistent "
+            "numbers of samples."
+        )
+    if persons.size == 0 and not may_be_empty:
+        raise ValueError(
+            "groups must hold the id of at least one person; got none. Ids are text or whole "
+            "numbers; rows with other ids are left out."
+        )
+    return persons
+
+
+def _read(groups: Any) -> Persons:
+    """Return the persons of an array-like of ids."""
+    ids = _column_of(groups)
+    if ids.dtype.kind in "iu":
+        kept = None
+    elif ids.dtype.kind == "f":
+        kept = np.abs(ids) < _LARGEST_FLOAT
+        ids, kept = (ids, None) if kept.all() else (ids[kept], kept)
+    else:
+        keys = ids.tolist()
+        if not all(type(key) is str for key in keys):
+            keys = [_canonical(key) for key in keys]
+        proper = (key for key in dict.fromkeys(keys) if key is not None)
+        numbers = {None: -1} | {key: place for place, key in enumerate(proper)}
+        codes = np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
+        kept = codes >= 0
+        codes, kept = (codes, None) if kept.all() else (codes[kept], kept)
+        return Persons(codes, np.bincount(codes), kept)
+    codes = _numbered(ids)
+    return Persons(codes, np.bincount(codes), kept)
+
+
+def _numbered(ids: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the number of each id, in the order in which ids occur first."""
+    size = ids.size
+    if ids.dtype.kind in "iu" and size:
+        low, high = int(ids.min()), int(ids.max())
+        if high - low < 8 * size:
+            # Without sorting: the place where each id occurs first.
+            wide = ids.astype(np.uint64 if ids.dtype.kind == "u" else np.int64, copy=False)
+            shifted = (wide - wide.dtype.type(low)).astype(np.intp)
+            first = np.empty(high - low + 1, dtype=np.intp)
+            first[shifted[::-1]] = np.arange(size)[::-1]
+            firsts = first[shifted]
+            return (np.cumsum(firsts == np.arange(size)) - 1)[firsts]
+    _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    found = np.empty(size and order.size, dtype=np.intp)
+    found[order] = np.arange(order.size)
+    return np.asarray(found[codes.ravel()])
+
+
+def _column_of(groups: Any) -> NDArray[Any]:
+    """Return ids as an array of numbers, text or objects; or raise if types rule out ids."""
+    domain = "groups must hold the id of a person for each row"
+    if isinstance(groups, str | bytes) or not (
+        hasattr(groups, "dtype") or hasattr(groups, "__len__")
+    ):
+        raise TypeError(
+            f"{domain}; got {shown(groups)}. If a column of the table holds the ids, name it in "
+            "the schema: Schema(..., person='patient_id')."
+        )
+    shape = getattr(groups, "shape", None)
+    if (shape is not None and len(shape) != 1) or hasattr(groups, "columns"):
+        raise ValueError(f"{domain}, in one dimension; got {len(shape or ())} dimensions.")
+    dtype = getattr(groups, "dtype", None)
+    kind = getattr(dtype, "kind", "O")
+    inexact = kind == "f" and getattr(dtype, "itemsize", 8) != 8
+    if kind in tuple("bcmMV") or inexact:
+        raise TypeError(
+            f"{domain}, as text or whole numbers; got {dtype}. Numbers must have at least 64 bits."
+        )
+    if isinstance(groups, np.ma.MaskedArray):
+        found = np.array(groups.data, dtype=object)
+        found[np.ma.getmaskarray(groups)] = None
+        return found
+    if isinstance(dtype, np.dtype) and kind in "iufU":
+        return np.asarray(groups)
+    if is_of_words(dtype):
+        # Also categories, whose text is read faster as a list.
+        return _objects(list(groups))
+    # One entry of a list must not change the type of the others.
+    return _objects(np.asarray(groups, dtype=object) if hasattr(groups, "dtype") else groups)
+
+
+def _objects(values: Any) -> NDArray[Any]:
+    found = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        found[place] = value
+    return found
+
+
+def _canonical(entry: Any) -> str | None:
+    """Return an id as text, the same for 1, 1.0 and "1"; None for other entries."""
+    if isinstance(entry, str):
+        return str.__str__(entry)
+    if isinstance(entry, bytes):
+        return bytes.decode(entry, "latin-1")
+    if isinstance(entry, bool | np.bool_):
+        return None
+    if isinstance(entry, int | np.integer):
+        number = int.__int__(entry) if isinstance(entry, int) else int(entry)
+        return str(number) if number.bit_length() <= _MOST_BITS else None
+    if isinstance(entry, float):
+        value = float.__float__(entry)
+        if not math.fabs(value) < _LARGEST_FLOAT:
+            return None
+        return str(int(value)) if value == int(value) else repr(value)
+    if type(entry) is Decimal:
+        is_whole = entry.is_finite() and entry.adjusted() < _MOST_DIGITS and entry == int(entry)
+        return str(int(entry)) if is_whole else None
+    return str(entry) if type(entry) is uuid.UUID else None
+
+
+# Fits by persons ------------------------------------------------------------------------------
+
+# What can be fitted by persons, for messages.
+BY_PERSONS = (
+    "Fits by persons: DPLogisticRegression and DPLinearSVC (any solver but 'objective'), DPRidge, "
+    "AdaSSPLinearRegression, OutputPerturbationLinearRegression, DPStandardScaler, DPMinMaxScaler."
+)
+
+
+def names_persons(arguments: Mapping[str, Any]) -> bool:
+    """Return whether named arguments of a fit hold groups, for itself or for one of its steps."""
+    return any(
+        value is not None and name.rpartition("__")[2] == "groups"
+        for name, value in arguments.items()
+    )
+
+
+def hold_persons(estimators: Iterable[Any]) -> bool:
+    """Return whether a pipeline among estimators, or inside of them, names persons itself."""
+    return any(
+        getattr(part, "_person_column", None) is not None
+        for estimator in estimators
+        if hasattr(estimator, "get_params")
+        for _, part in nested_estimators(estimator)
+    )
+
+
+def persons_for(
+    estimator: Any,
+    name: str,
+    accepted: Collection[str],
+    arguments: Mapping[str, Any],
+    X: Any,
+    y: Any,
+) -> Persons | Any:
+    """Return the persons of a fit for its argument ``groups``, before anything is read or spent.
+
+    Parameters
+    ----------
+    estimator : estimator
+    name : str
+        Name of its method that was called.
+    accepted : collection of str
+        Names of that method's arguments.
+    arguments : mapping
+        Named arguments of the call.
+    X, y : array-like
+
+    Returns
+    -------
+    Persons, or the given groups if a class of a user has its own use for them
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no guarantee for persons: groups are never ignored.
+    """
+    groups = arguments.get("groups")
+    refusal = getattr(estimator, "_persons_refusal", None)
+    words = refusal() if callable(refusal) else ""
+    if groups is None or "groups" not in accepted or words:
+        raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
+    if words is not None:
+        return groups
+    is_open = getattr(estimator, "n_public", None) is not None
+    found = persons_of(groups, X, may_be_empty=is_open)
+    _check_form(X, y)
+    return found
+
+
+def _check_form(X: Any, y: Any) -> None:
+    """Raise for shapes that fits refuse, without the number of rows, which is secret."""
+    shape = tuple(getattr(X, "shape", ())) or (0, 1)
+    if len(shape) != 2 or shape[1] == 0:
+        raise ValueError(
+            "X must be two-dimensional and have columns: Expected 2D array, got "
+            f"{len(shape)} dimension(s) and {math.prod(shape[1:2])} feature(s)."
+        )
+    if y is not None and hasattr(y, "__len__") and number_of_samples(y) != number_of_samples(X):
+        raise ValueError(
+            "y must be as long as X, with a target for each row: inconsistent numbers of samples."
+        )
+
+
+def about_persons(relation: str, assumptions: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the relation and the assumptions of a guarantee about records, for persons.
+
+    Notes
+    -----
+    Theorem I1.
+    """
+    others = (sentence for sentence in assumptions if sentence != PUBLIC_SIZE)
+    return BY_PERSON[relation], (PUBLIC_PERSONS, MEAN_OF_ROWS, *others)
+
+
+def refused_groups(name: str, words: str | None = None) -> str:
+    """Return the message of a method that cannot protect persons."""
+    return (
+        f"groups must be None for {name}, which protects single records; got ids of persons. "
+        f"{words or BY_PERSONS}"
+    )
