@@ -45,6 +45,7 @@ THEOREMS = {
     "DPNeuralNetRegressor": ("U1", "U2", "U4", "U6"),
     "DPStandardScaler": ("R1",),
     "DPMinMaxScaler": ("R1",),
+    "DPPCA": ("R9",),
 }
 # Parameters that state public knowledge, and values that every estimator takes for them.
 PUBLIC = {"bounds": (-1.0, 1.0), "target_bound": 1.0, "data_norm": 1.0, "schema": None}

@@ -24,6 +24,7 @@ __all__ = [
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPMinMaxScaler",
+    "DPPCA",
     "DPRandomSearchCV",
     "DPRidge",
     "DPStandardScaler",
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from skdptune.neural_network import DPNeuralNetClassifier as DPNeuralNetClassifier
     from skdptune.neural_network import DPNeuralNetRegressor as DPNeuralNetRegressor
     from skdptune.preprocessing import (
+        DPPCA,
         BoundedScaler,
         DPMinMaxScaler,
         DPStandardScaler,
@@ -171,6 +173,7 @@ else:
         "preprocessing": (
             "BoundedScaler",
             "DPMinMaxScaler",
+            "DPPCA",
             "DPStandardScaler",
             "RowNormClipper",
             "Schema",

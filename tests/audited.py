@@ -56,7 +56,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
     HoldOut,
 )
-from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
+from skdptune.preprocessing import DPPCA, DPMinMaxScaler, DPStandardScaler
 from tests import auditing
 from tests.flat import flat
 from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
@@ -322,6 +322,7 @@ def scalers() -> dict[str, Case]:
             DPStandardScaler(2.0, 0.0, **bounds), pair, None, pure=True, **COUNTED
         ),
         "DPMinMaxScaler": medians_case(),
+        "DPPCA": released_case(DPPCA(epsilon=8.0, **bounds), pair, None),
     }
 
 

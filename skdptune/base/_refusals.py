@@ -95,6 +95,7 @@ _TRANSFORMERS = {
         "quantiles",
         f"skdptune.preprocessing.DPMinMaxScaler(bounds=...) or {_TABLE}",
     ),
+    "PCA": ("directions of variance", "skdptune.preprocessing.DPPCA(bounds=...)"),
     "QuantileTransformer": ("quantiles", _TABLE),
     "PowerTransformer": ("exponents", f'{_TABLE}, whose columns take "scale": "log"'),
     "KBinsDiscretizer": ("bins", _TABLE),

@@ -5,6 +5,7 @@ given as bounds or as a public schema of the whole table, or released with noise
 has `privacy_profile`, and `privacy_` after ``fit``.
 """
 
+from skdptune.preprocessing._private_pca import DPPCA
 from skdptune.preprocessing._private_pipeline import make_private_pipeline
 from skdptune.preprocessing._private_scalers import DPMinMaxScaler, DPStandardScaler
 from skdptune.preprocessing._schema import Schema
@@ -15,6 +16,7 @@ from skdptune.preprocessing._table_encoder import TableEncoder
 __all__ = [
     "BoundedScaler",
     "DPMinMaxScaler",
+    "DPPCA",
     "DPStandardScaler",
     "RowNormClipper",
     "Schema",

@@ -44,8 +44,8 @@ _LEAST_VARIANCE = 1e-12
 _TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
-class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
-    """Base class of scalers that learn from the records, with noise."""
+class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
+    """Base class of transformers that learn from the records, with noise."""
 
     def _persons_refusal(self) -> str | None:
         return None
@@ -69,7 +69,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixi
         return tags
 
 
-class DPStandardScaler(PrivateScaler):
+class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     """Standardise features by private means and standard deviations.
 
     Features are clipped to `bounds`. The sums of their values and squares are released with noise:
@@ -343,7 +343,7 @@ _LEAST_SHARE = 2.0**-16
 _WIDEST = np.finfo(np.float64).max / 4.0
 
 
-class DPMinMaxScaler(PrivateScaler):
+class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     """Scale each feature so that a private range of quantiles is mapped to a given range.
 
     Use it for features whose known bounds are far too wide. The minimum and maximum cannot be

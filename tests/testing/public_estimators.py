@@ -37,6 +37,7 @@ from skdptune.model_selection import (
     ThresholdRounds,
 )
 from skdptune.preprocessing import (
+    DPPCA,
     BoundedScaler,
     DPMinMaxScaler,
     DPStandardScaler,
@@ -95,6 +96,7 @@ ESTIMATORS = [
     PrivateConformalRegressor(AdaSSPLinearRegression(target_bound=1.0), coverage=0.5),
     BoundedScaler(bounds=BOUNDS),
     DPMinMaxScaler(bounds=BOUNDS),
+    DPPCA(bounds=BOUNDS),
     DPStandardScaler(bounds=BOUNDS),
     DPStandardScaler(delta=0.0, bounds=BOUNDS),
     RowNormClipper(),

@@ -1,0 +1,306 @@
+"""Principal components of private second moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune._validation import check_flag, check_integer
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._shared import PUBLIC_SIZE, Persons, rows_with_gaps
+from skdptune.ledger import PrivacyLedger
+from skdptune.mechanisms import as_generator, gaussian_release, noise_for_budget, unit_sum
+from skdptune.mechanisms._shared import check_seed
+from skdptune.preprocessing._private_scalers import PrivateTransformer
+from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
+
+# The weight of a row beside that of its products: the mean then has four times their noise, and
+# enters the covariance squared.
+_MEAN_WEIGHT = 0.25
+# More than all roundings of a row's numbers, which are below 2^-30 up to a million columns.
+_SLACK = 1.0 + 2.0**-20
+
+
+class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
+    """Principal components, from one noisy release of the mean and the second moments.
+
+    Features are clipped to `bounds`, and mapped to [-1, 1]. The guarantee is (`epsilon`,
+    `delta`)-differential privacy for data sets that differ by one record, added or removed, with
+    the number of records public.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of components; None means all.
+    epsilon : float, default=1.0
+        Budget; infinite for no privacy.
+    delta : float, default=1e-5
+        Failure probability of the budget, greater than 0.
+    bounds : tuple (lower, upper)
+        Lower and upper bounds: numbers, or arrays with one number per feature. Required, and must
+        be known without looking at the data.
+    whiten : bool, default=False
+        Whether to divide each component by its standard deviation.
+    random_state : int or None, default=None
+        None uses the operating system's entropy. A seed makes research runs reproducible, but
+        gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
+        two folds, share their noise.
+    n_public : int, optional
+        Public constant used in place of the number of records; by default, the actual number. A
+        search sets it when it fits on a random part of the data, whose size must stay secret.
+    ledger : PrivacyLedger, optional
+        Ledger in which a fit reserves its cost before it reads the data. None means the active
+        ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Directions of largest variance, for features mapped to [-1, 1].
+    explained_variance_ : ndarray of shape (n_components,)
+        Variance of each component, at least 0. Noise makes the first ones too large.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Shares of the sum of all variances.
+    mean_ : ndarray of shape (n_features,)
+        Private mean of the mapped features.
+    n_components_ : int
+        Number of components.
+    noise_scale_ : float
+        Standard deviation of the noise on an entry of the covariance of mapped features. A public
+        number.
+    n_samples_seen_ : int
+        Number of records, or `n_public`.
+    privacy_ : PrivacyReport
+        The privacy cost of the fit.
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, if they have names.
+
+    See Also
+    --------
+    DPStandardScaler : Private means and deviations of each feature.
+
+    Notes
+    -----
+    Theorem R9, Theorem R5.
+
+    With few records for the noise, the components are those of the noise. A random projection
+    (`sklearn.random_projection.GaussianRandomProjection`) costs nothing, and is better then.
+    Compare `noise_scale_` times the root of the number of features with `explained_variance_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.preprocessing import DPPCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 1)) * [3.0, -3.0, 0.0] + rng.normal(size=(5000, 3))
+    >>> pca = DPPCA(n_components=1, epsilon=1.0, bounds=(-10, 10), random_state=0).fit(X)
+    >>> pca.components_.round(1)
+    array([[ 0.7, -0.7,  0. ]])
+    >>> pca.transform(X).shape
+    (5000, 1)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        bounds: Any = None,
+        whiten: bool = False,
+        random_state: Any = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.whiten = whiten
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return the privacy cost of a fit, which depends only on the parameters.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        self._check_parameters()
+        return noise_for_budget(*self._checked_budget())[1]
+
+    @property
+    def cost_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends."""
+        return frozenset({"epsilon", "delta"})
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+        """Release a private mean and private second moments, and compute the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            A record with any entry that is not a finite number is treated as a row of zeros.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            records are numbers of persons. Each person counts by the mean of their rows' moments.
+            A row without a proper id is left out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self.__dict__.pop("privacy_", None)
+        ratio, profile = noise_for_budget(*self._checked_budget())
+        rows, persons = self._validated(X, groups)
+        width = rows.shape[1]
+        self._low_high = bounds_per_feature(self.bounds, width)
+        self.n_components_ = width if self.n_components is None else self.n_components
+        if self.n_components_ > width:
+            raise ValueError(
+                f"n_components must be at most the number of features, {width}; got "
+                f"{self.n_components_}."
+            )
+        n_samples = self._public_size(rows.shape[0] if persons is None else persons.size)
+        self._warn_of_large_delta(n_samples)
+        self.n_samples_seen_ = n_samples
+        mean, second = self._noisy_moments(rows, persons, ratio)
+        self._keep_components(mean, second)
+        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the components of records, whose features are clipped to the bounds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            A record with any entry that is not a finite number becomes a row of NaN.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        rows = rows_with_gaps(self, X)
+        found = (self._mapped(rows) - self.mean_) @ self.components_.T
+        if self.whiten:
+            found /= self._deviations()
+        return found.astype(rows.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Return the records that have these components, with all other components at the mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        found = np.asarray(X, dtype=np.float64)
+        if self.whiten:
+            found = found * self._deviations()
+        middle, half = self._middle_and_half()
+        return middle + half * (found @ self.components_ + self.mean_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _check_parameters(self) -> None:
+        _, delta = self._checked_budget()
+        if delta == 0.0:
+            raise ValueError("delta must be greater than 0, since the noise is Gaussian; got 0.")
+        self._public_size(1)
+        check_bounds(self.bounds)
+        check_flag(self.whiten, name="whiten")
+        if self.n_components is not None:
+            check_integer(
+                self.n_components,
+                name="n_components",
+                lower=1,
+                hint="Shares of the variance are not supported, since they follow from the data.",
+            )
+
+    def _middle_and_half(self) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self._low_high
+        half = np.maximum(high / 2.0 - low / 2.0, np.finfo(np.float64).tiny)
+        return low / 2.0 + high / 2.0, half
+
+    def _mapped(self, rows: np.ndarray) -> np.ndarray:
+        """Return features in [-1, 1], in double precision."""
+        middle, half = self._middle_and_half()
+        clipped = np.clip(rows.astype(np.float64, copy=False), *self._low_high)
+        return np.clip((clipped - middle) / half, -1.0, 1.0)
+
+    def _deviations(self) -> np.ndarray:
+        # Below the noise, a variance is not known.
+        return np.sqrt(np.maximum(self.explained_variance_, max(self.noise_scale_, 1e-12)))
+
+    def _noisy_moments(
+        self, rows: np.ndarray, persons: Persons | None, ratio: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and the second moments of mapped features, both with noise."""
+        width = rows.shape[1]
+        # All noise comes from one release, in which a record has at most this length.
+        sensitivity = math.sqrt(1.0 + _MEAN_WEIGHT**2) * _SLACK
+        units = self._mapped(rows) / math.sqrt(width)
+        sums = [
+            unit_sum(values if persons is None else persons.means(values))
+            for values in _contributions(units)
+        ]
+        generator = as_generator(check_seed(self.random_state))
+        noisy = gaussian_release(
+            np.concatenate(sums), sensitivity, sensitivity * ratio, generator
+        ) / (self.n_samples_seen_ / width)
+        self.noise_scale_ = sensitivity * ratio / self.n_samples_seen_ * width
+        mean = noisy[:width] / (_MEAN_WEIGHT * math.sqrt(width))
+        second = np.zeros((width, width))
+        upper = np.triu_indices(width)
+        second[upper] = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5)) * noisy[width:]
+        return np.clip(mean, -1.0, 1.0), second + np.triu(second, 1).T
+
+    def _keep_components(self, mean: np.ndarray, second: np.ndarray) -> None:
+        variances, vectors = np.linalg.eigh(second - np.outer(mean, mean))
+        variances, vectors = np.maximum(variances[::-1], 0.0), vectors.T[::-1]
+        # The largest entry is positive, as in scikit-learn.
+        largest = np.abs(vectors).argmax(axis=1)[:, None]
+        vectors = vectors * np.sign(np.take_along_axis(vectors, largest, axis=1))
+        count = self.n_components_
+        total = float(variances.sum())
+        self.mean_ = mean
+        self.components_ = vectors[:count]
+        self.explained_variance_ = variances[:count]
+        self.explained_variance_ratio_ = self.explained_variance_ / max(total, 1e-300)
+
+
+def _contributions(units: np.ndarray) -> Iterator[np.ndarray]:
+    """Iterate over the numbers of each row in the release: the row, then products.
+
+    Rows of length at most 1 have products of length at most 1, if those of two different
+    features, which occur once, are multiplied by the root of 2.
+    """
+    yield _MEAN_WEIGHT * units
+    for place in range(units.shape[1]):
+        products = units[:, place:] * units[:, place : place + 1]
+        products[:, 1:] *= math.sqrt(2.0)
+        yield products
