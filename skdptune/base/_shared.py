@@ -25,6 +25,7 @@ from skdptune.base._mixin import (
 )
 from skdptune.base._parameters import (
     RESERVED_PARAMETERS,
+    arguments_of,
     change_parameters,
     check_fit_parameters,
     cost_parameters,

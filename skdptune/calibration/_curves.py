@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_real
-from skdptune.base._shared import declared_labels, labels_in, own_parameters, read_targets
+from skdptune.base._shared import (
+    arguments_of,
+    declared_labels,
+    labels_in,
+    own_parameters,
+    read_targets,
+)
 from skdptune.calibration._release import (
     PrivateRelease,
     ReleasePlan,
@@ -366,6 +372,9 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
     """
 
     _release_name = "score histogram"
+    n_bins: int | None
+    pos_label: Any
+    insist: bool
 
     def __init__(
         self,
@@ -381,18 +390,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            epsilon=epsilon,
-            delta=delta,
-            share=share,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.n_bins = n_bins
-        self.pos_label = pos_label
-        self.insist = insist
+        self.__dict__.update(arguments_of(locals()))
 
     # Before data ----------------------------------------------------------------------------
 

@@ -58,7 +58,6 @@ from skdptune.base._shared import (
     set_seeds,
     without_noise,
 )
-from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator, gaussian_profile, noise_for_budget
 
 _ALONE = (
@@ -109,26 +108,8 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
     # For `make_private_pipeline`: parameters of the model that a schema can set.
     _model_prefix = "estimator__"
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        epsilon: float,
-        delta: float | None = None,
-        share: float = 0.03,
-        random_state: int | None = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.share = share
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
-
-    # The cost, before data ----------------------------------------------------------------
+    estimator: Any
+    share: float
 
     @property
     def cost_parameters(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from skdptune._docstrings import with_shared_text
 from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_WEIGHTS,
+    arguments_of,
     check_class_weight,
     check_classes,
     proper_targets,
@@ -79,6 +80,8 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     # Noise of a logit: a logistic curve is about 4 wide. Labels tolerate more noise than
     # probabilities.
     _rate_rule = RateRule(noise=0.4, largest=1.0, growth=1.0 / 3.0)
+    classes: Sequence[Any] | None
+    class_weight: Mapping[Any, float] | None
 
     def __init__(
         self,
@@ -101,25 +104,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            bounds=bounds,
-            schema=schema,
-            max_bins=max_bins,
-            max_rounds=max_rounds,
-            max_leaves=max_leaves,
-            learning_rate=learning_rate,
-            bin_share=bin_share,
-            interactions=interactions,
-            monotonic_cst=monotonic_cst,
-            noise_multiplier=noise_multiplier,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.classes = classes
-        self.class_weight = class_weight
+        self.__dict__.update(arguments_of(locals()))
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None

@@ -40,7 +40,6 @@ from skdptune.ensemble._boosting import (
 )
 from skdptune.ensemble._interpret import model_of_interpret
 from skdptune.ensemble._pairs import Pair, PairLearner, purified
-from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator
 from skdptune.preprocessing._shared import (
     PUBLIC_SCHEMA,
@@ -197,42 +196,16 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     noise_parameter = "noise_multiplier"
     _rate_rule: ClassVar[RateRule]
 
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        *,
-        bounds: Any = None,
-        schema: Any = None,
-        max_bins: int = 32,
-        max_rounds: int = 100,
-        max_leaves: int = 3,
-        learning_rate: float | None = None,
-        bin_share: float = 0.1,
-        interactions: Interactions = "auto",
-        monotonic_cst: Any = None,
-        noise_multiplier: float | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.schema = schema
-        self.max_bins = max_bins
-        self.max_rounds = max_rounds
-        self.max_leaves = max_leaves
-        self.learning_rate = learning_rate
-        self.bin_share = bin_share
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.noise_multiplier = noise_multiplier
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
-
-    # The cost, before data ----------------------------------------------------------------
+    bounds: Any
+    schema: Any
+    max_bins: int
+    max_rounds: int
+    max_leaves: int
+    learning_rate: float | None
+    bin_share: float
+    interactions: Interactions
+    monotonic_cst: Any
+    noise_multiplier: float | None
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the cost of a fit, which follows from the parameters.
