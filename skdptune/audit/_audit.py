@@ -12,6 +12,7 @@ from scipy import sparse
 
 from skdptune._compat import number_of_features, number_of_samples, safe_indexing
 from skdptune._formatting import shown
+from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_n_jobs, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit._analyses import METHODS, analysis
@@ -335,7 +336,8 @@ def audit_epsilon(
     check_n_jobs(n_jobs)
     seed, name = as_seed(random_state), type(estimator).__name__
     neighbours = canary_for(estimator, X, y, canary)
-    with Players(name, seed, n_jobs, 2 * n_pairs, verbose) as players:
+    with Progress(f"audit of {name}", verbose) as progress:
+        players = Players(progress, seed, n_jobs, 2 * n_pairs)
         game, examples = _game(neighbours, estimator, statistic, players)
         size = number_of_samples(neighbours.X_with)
         curve = ClaimCurve(*read_claim(examples, size, claim, delta))

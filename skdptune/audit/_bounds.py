@@ -317,20 +317,6 @@ def refutation_by(
     )
 
 
-def counted_epsilon(together: FloatArray, without: FloatArray, delta: float, risk: float) -> float:
-    """Return a lower bound on epsilon from one event, for any distribution of the numbers.
-
-    The event is a half-line. The event, and the side on which it is likelier, are chosen from
-    every other number. Its probabilities are bounded by the remaining numbers.
-
-    Notes
-    -----
-    Theorem A1.
-    """
-    event, _ = best_event(together[::2], without[::2], delta, risk)
-    return bound_by(event, together[1::2], without[1::2], delta, risk)
-
-
 # Normal statistics ----------------------------------------------------------------------------
 
 
@@ -356,19 +342,6 @@ def gaussian_shift(together: FloatArray, without: FloatArray, risk: float) -> fl
     # Half of the risk, two-sided, since the sign of the difference was used.
     error = stats.norm.isf(risk / 4) * math.sqrt(1 / sizes[0] + 1 / sizes[1])
     return max(difference / deviation * least - error, 0.0)
-
-
-def gaussian_epsilon(
-    together: FloatArray, without: FloatArray, delta: float, risk: float
-) -> float:
-    """Return a lower bound on epsilon if both sides are normal with equal deviations.
-
-    Notes
-    -----
-    Theorem A2.
-    """
-    shift = min(gaussian_shift(together, without, risk), LARGEST_SHIFT)
-    return PrivacyProfile.gaussian(shift).epsilon(delta) if shift > 0.0 else 0.0
 
 
 def normality(together: FloatArray, without: FloatArray) -> float:

@@ -41,7 +41,6 @@ from skdptune.accounting._losses._renyi import (
     RenyiSubsampled,
     RenyiSum,
     RenyiTable,
-    RenyiUnknown,
     log_binomial,
     table_of_integer_orders,
 )
