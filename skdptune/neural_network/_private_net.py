@@ -173,7 +173,7 @@ class PrivateNet(TrainingLoop):
     def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
         # With "auto", the optimizer decides on the size and the number of batches.
-        return _COST_PARAMETERS | ({"optimizer"} if self._takes_default_batch() else set())
+        return _COST_PARAMETERS | ({"optimizer"} if self._has("batch_size") else set())
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in units of the clipping norm.
@@ -249,7 +249,7 @@ class PrivateNet(TrainingLoop):
         values: dict[str, Any] = {
             "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)
         }
-        if self._takes_default_epochs():
+        if self._has("max_epochs"):
             values["max_epochs"] = self._epochs_for(size)
         if self.optimizer is torch.optim.SGD:
             values[self._rate_name] = self._present_rate(n_final) * (n_tune / n_final)
@@ -287,7 +287,7 @@ class PrivateNet(TrainingLoop):
     def _present_rate(self, n_samples: int) -> float:
         """Return the learning rate of a fit to a number of records, also if it is "auto"."""
         rate = getattr(self, self._rate_name)
-        if self._rate_name == "lr" and self._takes_default_rate():
+        if self._rate_name == "lr" and self._has("lr"):
             return self._rate_for(self._plan_before_data(n_samples))
         return float(rate)
 
