@@ -20,6 +20,7 @@ from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.base._shared import (
     arguments_of,
+    check_length,
     declared_labels,
     labels_in,
     own_parameters,
@@ -467,11 +468,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         labels = np.where(targets == self._positive, 1, 0)
         labels[improper] = -1
         scores, alone = values_of_records(self.estimator_, X, self._scores)
-        if scores.size != labels.size:
-            raise ValueError(
-                f"y must be as long as X; got {labels.size} targets for {scores.size} records: "
-                "inconsistent numbers of samples."
-            )
+        check_length(labels.size, scores.size)
         # Theorem Q1: two Gaussian releases of squared shifts in this proportion.
         coarse = scale * _RANGE_SHARE**-0.5
         fine = scale * (1.0 - _RANGE_SHARE) ** -0.5

@@ -45,6 +45,7 @@ from skdptune.base._shared import (
     assumptions_of,
     budget_owners,
     by_halves,
+    check_given,
     cost_of,
     finite_rows,
     named_like,
@@ -261,9 +262,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         # An interrupted fit leaves no release, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
-        if y is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        check_given(y, self)
         plan = self._plan(self._public_size(number_of_samples(X)), number_of_features(X))
         self._check_targets(y)
         generator = fit_generator(self.random_state)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from skdptune._docstrings import with_shared_text
 from skdptune.base._shared import (
@@ -18,8 +17,8 @@ from skdptune.base._shared import (
     arguments_of,
     check_class_weight,
     check_classes,
+    label_set,
     proper_targets,
-    sorted_labels,
     weights_of_classes,
 )
 from skdptune.ensemble._boosting import BinaryResiduals, RateRule, Residuals, SoftmaxResiduals
@@ -149,17 +148,9 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         labels = self._labels()
         targets, improper = proper_targets(targets, improper, is_classifier=True, labels=labels)
-        if labels is not None:
-            self.classes_ = np.unique(np.asarray(labels))
-            return targets, improper
-        found = sorted_labels(targets)
-        # Its warnings depend on the labels in the data, so it is not used with declared labels.
-        check_classification_targets(targets)
-        if found.size < 2:
-            raise ValueError(
-                "y must have at least two classes, or classes= must name them; got one class."
-            )
-        self._check_constraints(found.size)
+        found = label_set(targets, labels)
+        if labels is None:
+            self._check_constraints(found.size)
         self.classes_ = found
         return targets, improper
 

@@ -17,7 +17,15 @@ from skdptune._compat import number_of_samples, validated_rows
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._shared import PUBLIC_SIZE, as_table, target_array, validate_rows, zeroed
+from skdptune.base._shared import (
+    PUBLIC_SIZE,
+    as_table,
+    check_given,
+    check_length,
+    target_array,
+    validate_rows,
+    zeroed,
+)
 from skdptune.ensemble._boosting import (
     BinnedColumn,
     Bins,
@@ -559,10 +567,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         -----
         Theorem R5, Theorem R7.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
+        check_given(y, self)
         targets = target_array(y, warns=True)
         if self.schema is None:
             # An error must not reveal that a random subset is empty.
@@ -583,11 +588,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         return self._cells(rows), targets
 
     def _check_length(self, n_samples: int, targets: NDArray[Any]) -> None:
-        if targets.shape[0] != n_samples:
-            raise ValueError(
-                f"y must be as long as X; got {targets.shape[0]} targets for {n_samples} records: "
-                "inconsistent numbers of samples."
-            )
+        check_length(targets.shape[0], n_samples)
         if n_samples == 0 and self.n_public is None:
             raise ValueError(
                 "X must have records; got 0 sample(s) while a minimum of 1 is required."

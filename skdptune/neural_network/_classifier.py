@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils.multiclass import check_classification_targets
 from skorch import NeuralNetClassifier
 from torch import nn
 
@@ -20,7 +19,7 @@ from skdptune.base._shared import (
     arguments_of,
     check_class_weight,
     check_classes,
-    sorted_labels,
+    label_set,
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
@@ -146,15 +145,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         X, y = self._validated_pair(X, y, labels=self.classes, is_classifier=True)
-        if self.classes is not None:
-            labels = np.unique(np.asarray(self.classes))
-        else:
-            labels = sorted_labels(y)
-            check_classification_targets(y)
-            if labels.size < 2:
-                raise ValueError(
-                    "y must have at least two classes, or classes= must name them; got one class."
-                )
+        labels = label_set(y, self.classes)
         codes = codes_of(y, labels)
         self.classes_inferred_ = labels
         return X, codes, labels.size
