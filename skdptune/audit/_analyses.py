@@ -309,9 +309,9 @@ class Findings:
     Attributes
     ----------
     epsilon_lower : float
-    together, without : ndarray
+    statistic_with, statistic_without : ndarray
         The statistic of fits that were not used to choose its direction.
-    power : callable
+    power_of : callable
         Function that computes the power.
     is_refuted : bool
     refutation : Refutation or None
@@ -322,9 +322,9 @@ class Findings:
     """
 
     epsilon_lower: float
-    together: FloatArray
-    without: FloatArray
-    power: Callable[[], AuditPower]
+    statistic_with: FloatArray
+    statistic_without: FloatArray
+    power_of: Callable[[], AuditPower]
     is_refuted: bool
     refutation: Refutation | None = None
     gaussian: GaussianBound | None = None

@@ -346,26 +346,16 @@ def audit_epsilon(
         findings = analyse(trials, n_pairs, lambda number: players.add_to(trials, game, number))
     return AuditResult(
         estimator=name,
-        epsilon_lower=findings.epsilon_lower,
         claimed_epsilon=curve.epsilon,
         delta=curve.delta,
         confidence=confidence,
-        is_refuted=findings.is_refuted,
-        refutation=findings.refutation,
-        gaussian=findings.gaussian,
         method=method,
         statistic=_described(statistic, trials),
         neighbouring=neighbours.neighbouring,
         canary=neighbours.reason,
-        event=findings.event,
         n_trials=2 * len(trials),
         n_failed=trials.n_failed,
-        stopped=findings.stopped,
-        capital=findings.capital,
-        goal=findings.goal,
-        statistic_with=findings.together,
-        statistic_without=findings.without,
-        power_of=findings.power,
+        **vars(findings),
     )
 
 

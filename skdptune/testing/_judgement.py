@@ -128,11 +128,6 @@ class Difference:
     noisy: Mask
     replayed: bool | None
 
-    @property
-    def is_identical(self) -> bool:
-        """Whether nothing differs for any seed."""
-        return self.is_comparable and not self.free.any() and not self.noisy.any()
-
 
 def difference(first: Sequence[Leaf], second: Sequence[Leaf]) -> Difference:
     """Compare a value between fits to two data sets, with one pair of fits per seed."""
