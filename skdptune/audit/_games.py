@@ -325,7 +325,10 @@ class Game:
         made = clone(self.estimator)
         set_seeds(made, seed)
         # A fit may modify its arguments.
-        arguments = [_copied(each) for each in self.sides[0 if present else 1]]
+        arguments = [
+            data.copy() if hasattr(data, "copy") else data
+            for data in self.sides[0 if present else 1]
+        ]
         if threading.current_thread() is not threading.main_thread():
             # Other threads use the global generators, too. If these were seeded, fits might share
             # noise.
@@ -466,10 +469,6 @@ class Players:
             trials.add(present, outcome)
             self._done += 1
             self._progress.count(self._done, self._total, "fits")
-
-
-def _copied(data: Any) -> Any:
-    return data.copy() if hasattr(data, "copy") else data
 
 
 def as_seed(random_state: Any) -> int | None:

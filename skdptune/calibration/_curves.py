@@ -104,7 +104,8 @@ class ScoreHistogram:
 
     def auc(self) -> float:
         """Return the area under the ROC curve; two scores in one bin count half."""
-        return _auc(*self.shares)
+        negative, positive = self.shares
+        return float(_auc_table(negative[None], positive[None])[0, 0])
 
     def auc_std(self) -> float:
         """Return the standard deviation of `auc`, of noise, sampling and bins.
@@ -190,10 +191,6 @@ class ScoreHistogram:
         """Return standard deviations of shares of positive records, of noise and sampling."""
         spread = noise**2 * (share**2 + (1.0 - share) ** 2) / total**2
         return np.asarray(np.sqrt(spread + share * (1.0 - share) / total))
-
-
-def _auc(negative: Floats, positive: Floats) -> float:
-    return float(_auc_table(negative[None], positive[None])[0, 0])
 
 
 def _auc_table(negative: Floats, positive: Floats) -> Floats:

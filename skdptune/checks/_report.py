@@ -126,11 +126,6 @@ def _codes() -> Iterator[tuple[str, Code]]:
 CODES = dict(_codes())
 
 
-def _page_of(code: str) -> str:
-    """Return the URL of a code's section."""
-    return f"{PAGE}#{code.lower()}"
-
-
 def check_codes(codes: Any, *, name: str = "mute") -> frozenset[str]:
     """Return a set of codes, or raise if one is unknown."""
     listed = [codes] if isinstance(codes, str) else codes
@@ -205,7 +200,7 @@ class Finding:
     @property
     def page(self) -> str:
         """URL of the section about its code."""
-        return _page_of(self.code)
+        return f"{PAGE}#{self.code.lower()}"
 
     @property
     def line(self) -> str:

@@ -572,6 +572,8 @@ class TuningCostDisplay:
         return ax.vlines(least, *ends, color=ink(), linewidth=1.4, linestyle="--", zorder=3)
 
     def _draw_lines(self, ax: Any) -> None:
+        from matplotlib.ticker import LogLocator
+
         ax = axes_for(self, ax, _SIZE_OF_LINES)
         self.artists_ = {}
         finite = np.concatenate(list(self.epsilons.values()))
@@ -589,7 +591,8 @@ class TuningCostDisplay:
         ax.set_xticks(ticks, [f"{mean:.3g}" for mean in ticks])
         ax.minorticks_off()
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        ax.yaxis.set_major_locator(_few_ticks())
+        # Short logarithmic axes have ticks at 1, 2 and 5 times powers of ten.
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.set_xlabel("mean number of runs")
         ax.set_ylabel(f"ε at δ = {shown_delta(self.delta)}")
         tidy(ax)
@@ -599,13 +602,6 @@ class TuningCostDisplay:
 
 
 _OF_THE_BEST = {_WAYS[name] for name in ("rdp", "profile", "envelope")}
-
-
-def _few_ticks() -> Any:
-    """Return a locator of ticks at 1, 2 and 5 times powers of ten, for short logarithmic axes."""
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(subs=(1.0, 2.0, 5.0))
 
 
 def _ways(

@@ -113,7 +113,9 @@ def check_random_state(subject: Subject) -> None:
         _all_equal(*map(subject.responses, seeded)),
         "a fit with random_state=7 must repeat itself; it does not.",
     )
-    if subject.profile().epsilon(0.0) == 0.0 or _is_noiseless(subject):
+    epsilon = subject.parameters.get("epsilon")
+    is_noiseless = isinstance(epsilon, numbers.Real) and math.isinf(epsilon)
+    if subject.profile().epsilon(0.0) == 0.0 or is_noiseless:
         return
     for _ in range(_ATTEMPTS):
         free = [subject.fitted(subject.fresh(random_state=None)) for _ in range(2)]
@@ -178,11 +180,6 @@ def _report(subject: Subject, fitted: Any) -> PrivacyReport:
         f"privacy_ must be a PrivacyReport; got {type(own).__name__}.",
     )
     return report
-
-
-def _is_noiseless(subject: Subject) -> bool:
-    epsilon = subject.parameters.get("epsilon")
-    return isinstance(epsilon, numbers.Real) and math.isinf(epsilon)
 
 
 def _fitted_values(fitted: Any) -> dict[str, Any]:
