@@ -25,7 +25,6 @@ from skdptune.audit._bounds import (
     AuditPower,
     ClaimCurve,
     Counts,
-    Event,
     Events,
     Refutation,
     best_event,
@@ -414,7 +413,7 @@ class _Parts:
 
 def _counted(
     claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int
-) -> tuple[float, Event, Refutation | None, _Parts]:
+) -> tuple[float, Events, Refutation | None, _Parts]:
     """Bound epsilon by one event, and test the claim by another one, each with the full risk.
 
     Notes
