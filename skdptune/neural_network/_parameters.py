@@ -242,7 +242,7 @@ class NetParameters(PrivateEstimatorMixin):
     def _check_sizes(self) -> None:
         if not (self._takes_most_steps() or self._has("max_epochs")):
             hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget; or {AUTO!r}."
-            ends = {"lower": 0.0, "lower_open": True, "upper": 1e9}
+            ends: dict[str, Any] = {"lower": 0.0, "lower_open": True, "upper": 1e9}
             check_real(self.max_epochs, name="max_epochs", hint=hint, **ends)
         # Larger numbers do not fit in single precision.
         if not self._has("lr"):

@@ -338,12 +338,14 @@ class Replays:
 
     def values(self) -> list[_Value]:
         """Return all values, in the order of their places."""
-        sides = self.without, self.added, self.replaced
-        places = dict.fromkeys(place for side in sides for leaves in side for place in leaves)
+        runs = (*self.without, *self.added, *self.replaced)
+        places = dict.fromkeys(place for leaves in runs for place in leaves)
         return [
             _Value(
                 place,
-                *([leaves.get(place, MISSING) for leaves in side] for side in sides),
+                [leaves.get(place, MISSING) for leaves in self.without],
+                [leaves.get(place, MISSING) for leaves in self.added],
+                [leaves.get(place, MISSING) for leaves in self.replaced],
                 None if self.constant is None else self.constant.get(place, MISSING),
             )
             for place in places

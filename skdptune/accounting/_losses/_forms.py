@@ -57,7 +57,7 @@ class _CountedForm(Form):
 
     def composed(self, other: Form) -> Form | None:
         """Return the form of the composition with equal releases, or None if they differ."""
-        if not isinstance(other, type(self)) or replace(other, count=self.count) != self:
+        if not isinstance(other, type(self)) or other._of(self.count) != self:
             return None
         return self._of(self.count + other.count)
 
