@@ -566,7 +566,8 @@ def to_html(view: ReportView) -> str:
     pieces = [_heading(view)]
     if view.top.rows:
         tree = "".join(_branch(row, level=1) for row in view.top.rows)
-        pieces += [f'<div style="margin-top:.5em">{tree}</div>', _small(escape(view.caption))]
+        caption = f'<div style="{_SMALL}">{escape(view.caption)}</div>'
+        pieces += [f'<div style="margin-top:.5em">{tree}</div>', caption]
     if view.assumptions:
         sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in view.assumptions)
         listed = f'<ul style="margin:.2em 0 0;padding-left:1.4em">{sentences}</ul>'
@@ -606,7 +607,3 @@ def _html_label(row: Row) -> str:
 def _figure(figure: str) -> str:
     style = _WARNING if figure == NOT_PRIVATE else _FIGURE
     return f'<span style="{style}">{escape(figure)}</span>'
-
-
-def _small(content: str) -> str:
-    return f'<div style="{_SMALL}">{content}</div>'

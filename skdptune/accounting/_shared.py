@@ -8,20 +8,3 @@ from skdptune.accounting._run_counts import check_distribution
 from skdptune.accounting._selection import BOUNDS
 from skdptune.accounting._statement import ReleaseFacts, includes_tuning
 from skdptune.accounting._tuning import VARIANTS
-
-__all__ = [
-    "BOUNDS",
-    "LARGEST_LOSS",
-    "ReleaseFacts",
-    "ReportView",
-    "Row",
-    "VARIANTS",
-    "charge_of",
-    "check_distribution",
-    "covered_squared_residual",
-    "gaussian_delta",
-    "includes_tuning",
-    "one_line",
-    "to_html",
-    "to_text",
-]

@@ -25,7 +25,6 @@ from skdptune.audit._bounds import (
     AuditPower,
     ClaimCurve,
     Counts,
-    Event,
     Events,
     Refutation,
     best_event,
@@ -309,9 +308,9 @@ class Findings:
     Attributes
     ----------
     epsilon_lower : float
-    together, without : ndarray
+    statistic_with, statistic_without : ndarray
         The statistic of fits that were not used to choose its direction.
-    power : callable
+    power_of : callable
         Function that computes the power.
     is_refuted : bool
     refutation : Refutation or None
@@ -322,9 +321,9 @@ class Findings:
     """
 
     epsilon_lower: float
-    together: FloatArray
-    without: FloatArray
-    power: Callable[[], AuditPower]
+    statistic_with: FloatArray
+    statistic_without: FloatArray
+    power_of: Callable[[], AuditPower]
     is_refuted: bool
     refutation: Refutation | None = None
     gaussian: GaussianBound | None = None
@@ -354,22 +353,20 @@ def analysis(method: str, claim: ClaimCurve, risk: float) -> Analysis:
 def _auto(claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int, play: Player) -> Findings:
     """Count two events, and bet; each has a third of the risk."""
     play(n_pairs)
-    counted, parts = _counted(claim, risk / 3.0, trials, n_pairs)
+    bound, event, refutation, parts = _counted(claim, risk / 3.0, trials, n_pairs)
     test = SequentialTest(claim, risk / 3.0)
     for first, last in looks(n_pairs):
         _bet(test, trials, first, last)
-    refuted = (
-        test.is_refuted or counted.refutation is not None or counted.epsilon_lower > claim.epsilon
-    )
+    refuted = test.is_refuted or refutation is not None or bound > claim.epsilon
     sides = parts.projected(trials)
     return Findings(
-        counted.epsilon_lower,
+        bound,
         *sides,
         _power(sides, sides[0].size, claim, _is_refuted_by_bets, risk / 3.0),
         refuted,
-        counted.refutation,
+        refutation,
         _gaussian_bound(claim, risk, *sides),
-        str(counted.event),
+        str(event),
         capital=tuple(test.path),
         goal=test.goal,
     )
@@ -380,16 +377,16 @@ def _counts(
 ) -> Findings:
     """Count two events; each has half of the risk."""
     play(n_pairs)
-    counted, parts = _counted(claim, risk / 2.0, trials, n_pairs)
+    bound, event, refutation, parts = _counted(claim, risk / 2.0, trials, n_pairs)
     sides = parts.projected(trials)
     share = (parts.choice - parts.direction_end) / max(n_pairs - parts.direction_end, 1)
     return Findings(
-        counted.epsilon_lower,
+        bound,
         *sides,
         _power(sides, sides[0].size, claim, _is_refuted_by_counts, risk / 2.0, share),
-        counted.refutation is not None or counted.epsilon_lower > claim.epsilon,
-        counted.refutation,
-        event=str(counted.event),
+        refutation is not None or bound > claim.epsilon,
+        refutation,
+        event=str(event),
     )
 
 
@@ -414,16 +411,9 @@ class _Parts:
         return trials.projected(self.direction, self.direction_end, self.n_pairs)
 
 
-@dataclass(frozen=True)
-class _Counted:
-    epsilon_lower: float
-    event: Event
-    refutation: Refutation | None
-
-
 def _counted(
     claim: ClaimCurve, risk: float, trials: Trials, n_pairs: int
-) -> tuple[_Counted, _Parts]:
+) -> tuple[float, Events, Refutation | None, _Parts]:
     """Bound epsilon by one event, and test the claim by another one, each with the full risk.
 
     Notes
@@ -435,14 +425,8 @@ def _counted(
     rest = trials.projected(parts.direction, parts.choice, n_pairs)
     event, _ = best_event(*chosen, claim.delta, risk)
     damning = most_damning_event(*chosen, claim, risk)
-    return (
-        _Counted(
-            bound_by(event, *rest, claim.delta, risk),
-            event,
-            refutation_by(damning, *rest, claim, risk),
-        ),
-        parts,
-    )
+    refutation = refutation_by(damning, *rest, claim, risk)
+    return bound_by(event, *rest, claim.delta, risk), event, refutation, parts
 
 
 # Normal statistics ----------------------------------------------------------------------

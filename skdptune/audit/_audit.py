@@ -12,6 +12,7 @@ from scipy import sparse
 
 from skdptune._compat import number_of_features, number_of_samples, safe_indexing
 from skdptune._formatting import shown
+from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_n_jobs, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit._analyses import METHODS, analysis
@@ -335,7 +336,8 @@ def audit_epsilon(
     check_n_jobs(n_jobs)
     seed, name = as_seed(random_state), type(estimator).__name__
     neighbours = canary_for(estimator, X, y, canary)
-    with Players(name, seed, n_jobs, 2 * n_pairs, verbose) as players:
+    with Progress(f"audit of {name}", verbose) as progress:
+        players = Players(progress, seed, n_jobs, 2 * n_pairs)
         game, examples = _game(neighbours, estimator, statistic, players)
         size = number_of_samples(neighbours.X_with)
         curve = ClaimCurve(*read_claim(examples, size, claim, delta))
@@ -344,26 +346,16 @@ def audit_epsilon(
         findings = analyse(trials, n_pairs, lambda number: players.add_to(trials, game, number))
     return AuditResult(
         estimator=name,
-        epsilon_lower=findings.epsilon_lower,
         claimed_epsilon=curve.epsilon,
         delta=curve.delta,
         confidence=confidence,
-        is_refuted=findings.is_refuted,
-        refutation=findings.refutation,
-        gaussian=findings.gaussian,
         method=method,
         statistic=_described(statistic, trials),
         neighbouring=neighbours.neighbouring,
         canary=neighbours.reason,
-        event=findings.event,
         n_trials=2 * len(trials),
         n_failed=trials.n_failed,
-        stopped=findings.stopped,
-        capital=findings.capital,
-        goal=findings.goal,
-        statistic_with=findings.together,
-        statistic_without=findings.without,
-        power_of=findings.power,
+        **vars(findings),
     )
 
 

@@ -120,30 +120,6 @@ LARGEST_SHIFT = 30.0
 _N_LEVELS = 64
 
 
-class Event(NamedTuple):
-    """A half-line, and the side on which it is likelier.
-
-    Attributes
-    ----------
-    level : float
-        The end of the half-line.
-    is_above : bool
-        Whether the event is "not below the level" or "not above it".
-    is_with : bool
-        Whether the event is likelier with the record than without it.
-    """
-
-    level: float
-    is_above: bool
-    is_with: bool
-
-    def __str__(self) -> str:
-        """Return the event as text."""
-        sign = "≥" if self.is_above else "≤"
-        side = "with" if self.is_with else "without"
-        return f"statistic {sign} {self.level:.4g}, likelier {side} the record"
-
-
 class Events(NamedTuple):
     """Half-lines, and the sides on which they are likelier."""
 
@@ -151,14 +127,15 @@ class Events(NamedTuple):
     is_above: NDArray[np.bool_]
     is_with: NDArray[np.bool_]
 
-    def at(self, place: int) -> Event:
-        """Return a single event."""
-        level, is_above, is_with = (column[place] for column in self)
-        return Event(float(level), bool(is_above), bool(is_with))
-
     def of(self, places: Sequence[int] | NDArray[np.intp]) -> Events:
         """Return several of the events."""
         return Events(self.level[places], self.is_above[places], self.is_with[places])
+
+    def __str__(self) -> str:
+        """Return the first event as text."""
+        sign = "≥" if self.is_above[0] else "≤"
+        side = "with" if self.is_with[0] else "without"
+        return f"statistic {sign} {self.level[0]:.4g}, likelier {side} the record"
 
 
 class Counts(NamedTuple):
@@ -256,7 +233,7 @@ def least_epsilons(found: Intervals, deltas: FloatArray) -> FloatArray:
 
 def best_event(
     together: FloatArray, without: FloatArray, delta: float, risk: float
-) -> tuple[Event, float]:
+) -> tuple[Events, float]:
     """Return the event with the largest bound on epsilon at one delta, and this bound.
 
     The bound is not valid for the numbers by which the event was chosen.
@@ -265,25 +242,21 @@ def best_event(
     found = intervals(count(events, together, without), risk)
     bounds = least_epsilons(found, np.array([delta]))[:, 0]
     best = int(np.argmax(bounds))
-    return events.at(best), float(bounds[best])
+    return events.of([best]), float(bounds[best])
 
 
 def most_damning_event(
     together: FloatArray, without: FloatArray, claim: ClaimCurve, risk: float
-) -> Event:
+) -> Events:
     """Return the event that is closest to contradicting a claim, at any delta."""
     events = possible_events(together, without)
     found = intervals(count(events, together, without), risk)
     gaps = least_epsilons(found, claim.deltas) - claim.epsilons
-    return events.at(int(np.argmax(gaps.max(axis=1))))
-
-
-def _only(event: Event) -> Events:
-    return Events(*(np.array([value]) for value in event))
+    return events.of([int(np.argmax(gaps.max(axis=1)))])
 
 
 def bound_by(
-    event: Event, together: FloatArray, without: FloatArray, delta: float, risk: float
+    event: Events, together: FloatArray, without: FloatArray, delta: float, risk: float
 ) -> float:
     """Return a lower bound on epsilon from an event that was chosen without these numbers.
 
@@ -291,12 +264,12 @@ def bound_by(
     -----
     Theorem A1.
     """
-    found = intervals(count(_only(event), together, without), risk)
+    found = intervals(count(event, together, without), risk)
     return max(float(least_epsilons(found, np.array([delta]))[0, 0]), 0.0)
 
 
 def refutation_by(
-    event: Event, together: FloatArray, without: FloatArray, claim: ClaimCurve, risk: float
+    event: Events, together: FloatArray, without: FloatArray, claim: ClaimCurve, risk: float
 ) -> Refutation | None:
     """Return the point of a claim that an event contradicts, or None.
 
@@ -306,7 +279,7 @@ def refutation_by(
     -----
     Theorem A1: both probabilities are bounded simultaneously, for any number of points.
     """
-    found = intervals(count(_only(event), together, without), risk)
+    found = intervals(count(event, together, without), risk)
     bounds = least_epsilons(found, claim.deltas)[0]
     places = np.flatnonzero(bounds > claim.epsilons)
     if not places.size:
@@ -315,20 +288,6 @@ def refutation_by(
     return Refutation(
         float(claim.deltas[place]), float(bounds[place]), float(claim.epsilons[place])
     )
-
-
-def counted_epsilon(together: FloatArray, without: FloatArray, delta: float, risk: float) -> float:
-    """Return a lower bound on epsilon from one event, for any distribution of the numbers.
-
-    The event is a half-line. The event, and the side on which it is likelier, are chosen from
-    every other number. Its probabilities are bounded by the remaining numbers.
-
-    Notes
-    -----
-    Theorem A1.
-    """
-    event, _ = best_event(together[::2], without[::2], delta, risk)
-    return bound_by(event, together[1::2], without[1::2], delta, risk)
 
 
 # Normal statistics ----------------------------------------------------------------------------
@@ -356,19 +315,6 @@ def gaussian_shift(together: FloatArray, without: FloatArray, risk: float) -> fl
     # Half of the risk, two-sided, since the sign of the difference was used.
     error = stats.norm.isf(risk / 4) * math.sqrt(1 / sizes[0] + 1 / sizes[1])
     return max(difference / deviation * least - error, 0.0)
-
-
-def gaussian_epsilon(
-    together: FloatArray, without: FloatArray, delta: float, risk: float
-) -> float:
-    """Return a lower bound on epsilon if both sides are normal with equal deviations.
-
-    Notes
-    -----
-    Theorem A2.
-    """
-    shift = min(gaussian_shift(together, without, risk), LARGEST_SHIFT)
-    return PrivacyProfile.gaussian(shift).epsilon(delta) if shift > 0.0 else 0.0
 
 
 def normality(together: FloatArray, without: FloatArray) -> float:

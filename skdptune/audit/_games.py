@@ -9,7 +9,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -326,7 +325,10 @@ class Game:
         made = clone(self.estimator)
         set_seeds(made, seed)
         # A fit may modify its arguments.
-        arguments = [_copied(each) for each in self.sides[0 if present else 1]]
+        arguments = [
+            data.copy() if hasattr(data, "copy") else data
+            for data in self.sides[0 if present else 1]
+        ]
         if threading.current_thread() is not threading.main_thread():
             # Other threads use the global generators, too. If these were seeded, fits might share
             # noise.
@@ -435,45 +437,23 @@ class Players:
 
     Parameters
     ----------
-    name : str
-        Name of the estimator.
+    progress : Progress
+        Shows the number of fits.
     random_state : int or None
         No two fits have the same seed, on either side.
     n_jobs : int or None
         Number of workers, as in joblib.
     n_fits : int
         Largest number of fits.
-    verbose : int or None
-        See `skdptune._progress.Progress`.
     """
 
     def __init__(
-        self,
-        name: str,
-        random_state: int | None,
-        n_jobs: int | None,
-        n_fits: int,
-        verbose: int | None,
+        self, progress: Progress, random_state: int | None, n_jobs: int | None, n_fits: int
     ) -> None:
-        self._n_jobs = n_jobs
+        self._progress, self._n_jobs = progress, n_jobs
         self._seeds = np.random.SeedSequence(random_state)
         self._done, self._total = 0, n_fits
-        self._progress = Progress(f"audit of {name}", verbose)
-
-    def __enter__(self) -> Players:
-        """Start showing progress."""
-        self._progress.__enter__()
-        self._progress.count(0, self._total, "fits")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop showing progress."""
-        self._progress.__exit__(kind, error, trace)
+        progress.count(0, n_fits, "fits")
 
     def seeds(self, number: int) -> list[np.random.SeedSequence]:
         """Return seeds that were not used before."""
@@ -489,10 +469,6 @@ class Players:
             trials.add(present, outcome)
             self._done += 1
             self._progress.count(self._done, self._total, "fits")
-
-
-def _copied(data: Any) -> Any:
-    return data.copy() if hasattr(data, "copy") else data
 
 
 def as_seed(random_state: Any) -> int | None:

@@ -434,7 +434,7 @@ def one_run_audit(
     relation = relation_of(estimator)
     prepared, size = _prepared(estimator, X, made, relation)
     is_in = rng.integers(0, 2, len(made)) == 1
-    seed = _seed(rng)
+    seed = np.random.SeedSequence(int(rng.integers(2**63)))
     fitted = seeded_fit(prepared, *made.data(is_in, relation), seed)
     scores, words = scores_of(score, fitted, prepared, made, size, seed)
     if claim is None and not hasattr(fitted, "privacy_"):
@@ -507,7 +507,3 @@ def _prepared(estimator: Any, X: Any, made: Canaries, relation: str) -> tuple[An
             f"{type(estimator).__name__}."
         )
     return sized, size
-
-
-def _seed(rng: np.random.Generator) -> np.random.SeedSequence:
-    return np.random.SeedSequence(int(rng.integers(2**63)))

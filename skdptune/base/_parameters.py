@@ -58,6 +58,13 @@ def own_parameters(estimator: Parametrized) -> dict[str, Any]:
     return estimator.get_params(deep=False)
 
 
+def arguments_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a constructor by name, from the ``locals()`` at its start."""
+    components = given.get("components", {})
+    left_out = ("self", "__class__", "components")
+    return {name: value for name, value in given.items() if name not in left_out} | components
+
+
 def declared_labels(estimator: Parametrized) -> list[Any] | None:
     """Return the labels declared by the parameter ``classes`` of a nested estimator, or None."""
     for _, part in nested_estimators(estimator):

@@ -148,18 +148,11 @@ def validate_records(
     -----
     Theorem R5.
     """
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
+    check_given(y, estimator)
     check_target_type(y, labels, is_classifier=is_classifier)
     targets = target_array(y, n_outputs, warns=n_outputs == 1)
     rows, improper = validate_rows(estimator, X, **settings)
-    if targets.shape[0] != rows.shape[0]:
-        raise ValueError(
-            f"y must be as long as X; got {targets.shape[0]} targets for {rows.shape[0]} records: "
-            "inconsistent numbers of samples."
-        )
+    check_length(targets.shape[0], rows.shape[0])
     targets, both = proper_targets(
         targets, improper, is_classifier=is_classifier, labels=labels, dtype=target_dtype
     )
@@ -291,6 +284,36 @@ def check_classes(classes: Sequence[Any] | None) -> None:
     # Labels are compared as in a fit: 1 and "1" are not told apart there.
     if np.unique(labels).size < max(labels.size, 2):
         raise ValueError(f"{domain}; got {shown(classes)}.")
+
+
+def check_given(y: Any, estimator: Any) -> None:
+    """Raise unless there are targets."""
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+
+
+def check_length(n_targets: int, n_samples: int) -> None:
+    """Raise unless there is a target for each record."""
+    if n_targets != n_samples:
+        raise ValueError(
+            f"y must be as long as X; got {n_targets} targets for {n_samples} records: "
+            "inconsistent numbers of samples."
+        )
+
+
+def label_set(y: NDArray[Any], declared: Any) -> NDArray[Any]:
+    """Return the declared labels in order, or else those that occur, at least two; or raise."""
+    if declared is not None:
+        return np.unique(np.asarray(declared))
+    labels = sorted_labels(y)
+    # Its warnings depend on the labels in the data, so it is not used with declared labels.
+    check_classification_targets(y)
+    if labels.size < 2:
+        raise ValueError(
+            "y must have at least two classes, or classes= must name them; got one class."
+        )
+    return labels
 
 
 def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:

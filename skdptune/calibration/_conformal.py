@@ -16,6 +16,7 @@ from skdptune._docstrings import with_shared_text
 from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_SIZE,
+    arguments_of,
     check_classes,
     declared_labels,
     labels_in,
@@ -84,6 +85,7 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
     """
 
     _kind, _response, _scored = "regressor", "predict", "residuals held out"
+    target_bound: float | tuple[float, float] | None
 
     def __init__(
         self,
@@ -98,15 +100,7 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.coverage = coverage
-        self.calibration_fraction = calibration_fraction
-        self.target_bound = target_bound
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     def predict_interval(self, X: Any) -> NDArray[np.float64]:
         """Return the lower and upper ends of the intervals.
@@ -245,6 +239,7 @@ class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
     """
 
     _kind, _response, _scored = "classifier", "predict_proba", "scores held out"
+    classes: Sequence[Any] | None
 
     def __init__(
         self,
@@ -259,15 +254,7 @@ class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.coverage = coverage
-        self.calibration_fraction = calibration_fraction
-        self.classes = classes
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     @property
     def cost_parameters(self) -> frozenset[str]:

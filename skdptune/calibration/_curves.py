@@ -18,7 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_real
-from skdptune.base._shared import declared_labels, labels_in, own_parameters, read_targets
+from skdptune.base._shared import (
+    arguments_of,
+    check_length,
+    declared_labels,
+    labels_in,
+    own_parameters,
+    read_targets,
+)
 from skdptune.calibration._release import (
     PrivateRelease,
     ReleasePlan,
@@ -97,7 +104,8 @@ class ScoreHistogram:
 
     def auc(self) -> float:
         """Return the area under the ROC curve; two scores in one bin count half."""
-        return _auc(*self.shares)
+        negative, positive = self.shares
+        return float(_auc_table(negative[None], positive[None])[0, 0])
 
     def auc_std(self) -> float:
         """Return the standard deviation of `auc`, of noise, sampling and bins.
@@ -183,10 +191,6 @@ class ScoreHistogram:
         """Return standard deviations of shares of positive records, of noise and sampling."""
         spread = noise**2 * (share**2 + (1.0 - share) ** 2) / total**2
         return np.asarray(np.sqrt(spread + share * (1.0 - share) / total))
-
-
-def _auc(negative: Floats, positive: Floats) -> float:
-    return float(_auc_table(negative[None], positive[None])[0, 0])
 
 
 def _auc_table(negative: Floats, positive: Floats) -> Floats:
@@ -366,6 +370,9 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
     """
 
     _release_name = "score histogram"
+    n_bins: int | None
+    pos_label: Any
+    insist: bool
 
     def __init__(
         self,
@@ -381,18 +388,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            epsilon=epsilon,
-            delta=delta,
-            share=share,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.n_bins = n_bins
-        self.pos_label = pos_label
-        self.insist = insist
+        self.__dict__.update(arguments_of(locals()))
 
     # Before data ----------------------------------------------------------------------------
 
@@ -469,11 +465,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         labels = np.where(targets == self._positive, 1, 0)
         labels[improper] = -1
         scores, alone = values_of_records(self.estimator_, X, self._scores)
-        if scores.size != labels.size:
-            raise ValueError(
-                f"y must be as long as X; got {labels.size} targets for {scores.size} records: "
-                "inconsistent numbers of samples."
-            )
+        check_length(labels.size, scores.size)
         # Theorem Q1: two Gaussian releases of squared shifts in this proportion.
         coarse = scale * _RANGE_SHARE**-0.5
         fine = scale * (1.0 - _RANGE_SHARE) ** -0.5

@@ -54,6 +54,7 @@ from skdptune.base._shared import (
     assumptions_of,
     budget_owners,
     by_halves,
+    check_given,
     check_secret_size,
     check_target_type,
     cost_of,
@@ -393,10 +394,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[np.bool_], Any]:
         """Return rows, targets, which records are improper, and the public labels if any."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
+        check_given(y, self)
         labels = self._labels(y)
         check_target_type(y, labels, is_classifier=labels is not None)
         least = 1 if self.n_public is None else 0

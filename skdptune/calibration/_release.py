@@ -45,6 +45,7 @@ from skdptune.base._shared import (
     assumptions_of,
     budget_owners,
     by_halves,
+    check_given,
     cost_of,
     finite_rows,
     named_like,
@@ -58,7 +59,6 @@ from skdptune.base._shared import (
     set_seeds,
     without_noise,
 )
-from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator, gaussian_profile, noise_for_budget
 
 _ALONE = (
@@ -109,26 +109,8 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
     # For `make_private_pipeline`: parameters of the model that a schema can set.
     _model_prefix = "estimator__"
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        epsilon: float,
-        delta: float | None = None,
-        share: float = 0.03,
-        random_state: int | None = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.share = share
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
-
-    # The cost, before data ----------------------------------------------------------------
+    estimator: Any
+    share: float
 
     @property
     def cost_parameters(self) -> frozenset[str]:
@@ -280,9 +262,7 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         # An interrupted fit leaves no release, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
-        if y is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        check_given(y, self)
         plan = self._plan(self._public_size(number_of_samples(X)), number_of_features(X))
         self._check_targets(y)
         generator = fit_generator(self.random_state)

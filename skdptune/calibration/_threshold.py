@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_option, check_real
+from skdptune.base._shared import arguments_of
 from skdptune.calibration._curves import SCORES_TEXT, PrivateScoreCurves
 from skdptune.ledger import PrivacyLedger
 
@@ -76,6 +77,10 @@ class PrivateThreshold(PrivateScoreCurves):
     True
     """
 
+    metric: str
+    at_least: float | None
+    costs: Sequence[float] | None
+
     def __init__(
         self,
         estimator: Any,
@@ -93,21 +98,7 @@ class PrivateThreshold(PrivateScoreCurves):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            epsilon=epsilon,
-            delta=delta,
-            share=share,
-            n_bins=n_bins,
-            pos_label=pos_label,
-            insist=insist,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.metric = metric
-        self.at_least = at_least
-        self.costs = costs
+        self.__dict__.update(arguments_of(locals()))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Self, overload
@@ -12,7 +12,6 @@ from skdptune._formatting import shown
 from skdptune._html import BADGE, INSIDE, QUIET, RED, box, title
 
 PAGE = "https://skdptune.readthedocs.io/en/latest/checks.html"
-CRITICAL, THEORETICAL, NEGLIGIBLE = "critical", "theoretical", "negligible"
 
 
 @dataclass(frozen=True)
@@ -35,134 +34,96 @@ class Code:
     why: str
 
 
-CODES: dict[str, Code] = {
-    "SKP001": Code(
-        "A step learns from the records and is not paid for",
-        CRITICAL,
-        "Means, deviations, directions or selected columns depend on every record, and are part "
-        "of what is published. No guarantee covers them.",
-    ),
-    "SKP002": Code(
-        "Bounds, bins or quantiles come from the data",
-        CRITICAL,
-        "The largest value of a column is the value of one record. A bound or a bin that was "
-        "taken from the data shows that record.",
-    ),
-    "SKP003": Code(
-        "The number of records is secret, but used",
-        THEORETICAL,
-        "The number of records in a random part reveals whether a record is in it. Rates and "
-        "noise must follow from a public constant instead.",
-    ),
-    "SKP004": Code(
-        "delta is not below one over the number of records",
-        CRITICAL,
-        "A mechanism that publishes one random record in full satisfies such a delta, so the "
-        "guarantee is worthless.",
-    ),
-    "SKP005": Code(
-        "The noise is drawn from a seed",
-        CRITICAL,
-        "An attacker who knows or guesses the seed draws the same noise and subtracts it. Seeds "
-        "such as 0 and 42 are guessed first, and code is often published.",
-    ),
-    "SKP006": Code(
-        "Scores are exact, or choices are made by them",
-        CRITICAL,
-        "Each fit of a search and each exact score reads the records again. A private estimator "
-        "covers one fit, not that it was the best of many.",
-    ),
-    "SKP007": Code(
-        "A model without privacy",
-        CRITICAL,
-        "What it learns from a record is published without noise, or with noise that nobody has "
-        "accounted for.",
-    ),
-    "SKP008": Code(
-        "Labels are taken from the data",
-        THEORETICAL,
-        "The label set is then taken to be public. A label that only one record has would "
-        "reveal that record.",
-    ),
-    "SKP009": Code(
-        "Categories, columns or replacements are learnt from the data",
-        CRITICAL,
-        "A category that only one record has becomes a column, which reveals that record; a mean "
-        "that replaces missing values depends on every record.",
-    ),
-    "SKP010": Code(
-        "Tuned by hand",
-        THEORETICAL,
-        "If values were chosen by looking at fits on the same records, each of those fits costs "
-        "its epsilon, and so does the choice. The report of the last fit covers that fit only.",
-    ),
-    "SKP011": Code(
-        "Values that no budget pays for are kept",
-        CRITICAL,
-        "diagnostics=True keeps all exact scores and the number of runs in the fitted search, "
-        "and an exception shows values of the data.",
-    ),
-    "SKP012": Code(
-        "Guarantees about other neighbours",
-        THEORETICAL,
-        "An epsilon for replacing a record, or for emptying its place, is not an epsilon for "
-        "adding or removing one. They must be neither added nor compared.",
-    ),
-    "SKP013": Code(
-        "Few records for the budget",
-        NEGLIGIBLE,
-        "Noise has to hide one record among all. With few records, or a small epsilon, it also "
-        "hides what the model should learn. Privacy does not suffer.",
-    ),
-    "SKP014": Code(
-        "Little to choose from",
-        NEGLIGIBLE,
-        "A search costs privacy, or noise in the final fit. It gains nothing if there is one "
-        "candidate, and may lose accuracy if the estimator's own values are not among the "
-        "candidates.",
-    ),
-    "SKP015": Code(
-        "Caches, callbacks and messages of steps",
-        CRITICAL,
-        "A cache keeps transformed records on disk, a callback reads losses or scores that no "
-        "budget pays for, and times can depend on a record.",
-    ),
-    "SKP016": Code(
-        "A large epsilon or delta",
-        THEORETICAL,
-        "The guarantee holds, but says little: the odds that a record takes part may change by a "
-        "factor of exp(epsilon), whatever else is known.",
-    ),
-    "SKP017": Code(
-        "Fits that add up",
-        THEORETICAL,
-        "Each fit that continues from the last one reads the records again. The final model "
-        "costs as much as all fits together, and no report adds up these costs.",
-    ),
-    "SKP018": Code(
-        "A function that must treat records one by one",
-        THEORETICAL,
-        "The cost of later steps holds if a record changes only its own row. A function that "
-        "subtracts a mean, sorts or ranks breaks this, at no stated cost.",
-    ),
-    "SKP019": Code(
-        "Refused with these settings",
-        NEGLIGIBLE,
-        "The fit raises this error before it reads the data. Nothing leaks, but nothing is "
-        "fitted.",
-    ),
-    "SKP020": Code(
-        "A model whose guarantee fails or lacks a proof",
-        CRITICAL,
-        "Its library states an epsilon, but the noise is known to be too small for it, some "
-        "published values have no noise, or no proof covers the settings.",
-    ),
-}
+# For each code its severity, its title, and why a finding matters.
+_TEXT = """\
+SKP001 critical: A step learns from the records and is not paid for
+Means, deviations, directions or selected columns depend on every record, and are part of what is
+published. No guarantee covers them.
+
+SKP002 critical: Bounds, bins or quantiles come from the data
+The largest value of a column is the value of one record. A bound or a bin that was taken from the
+data shows that record.
+
+SKP003 theoretical: The number of records is secret, but used
+The number of records in a random part reveals whether a record is in it. Rates and noise must
+follow from a public constant instead.
+
+SKP004 critical: delta is not below one over the number of records
+A mechanism that publishes one random record in full satisfies such a delta, so the guarantee is
+worthless.
+
+SKP005 critical: The noise is drawn from a seed
+An attacker who knows or guesses the seed draws the same noise and subtracts it. Seeds such as 0
+and 42 are guessed first, and code is often published.
+
+SKP006 critical: Scores are exact, or choices are made by them
+Each fit of a search and each exact score reads the records again. A private estimator covers one
+fit, not that it was the best of many.
+
+SKP007 critical: A model without privacy
+What it learns from a record is published without noise, or with noise that nobody has accounted
+for.
+
+SKP008 theoretical: Labels are taken from the data
+The label set is then taken to be public. A label that only one record has would reveal that
+record.
+
+SKP009 critical: Categories, columns or replacements are learnt from the data
+A category that only one record has becomes a column, which reveals that record; a mean that
+replaces missing values depends on every record.
+
+SKP010 theoretical: Tuned by hand
+If values were chosen by looking at fits on the same records, each of those fits costs its
+epsilon, and so does the choice. The report of the last fit covers that fit only.
+
+SKP011 critical: Values that no budget pays for are kept
+diagnostics=True keeps all exact scores and the number of runs in the fitted search, and an
+exception shows values of the data.
+
+SKP012 theoretical: Guarantees about other neighbours
+An epsilon for replacing a record, or for emptying its place, is not an epsilon for adding or
+removing one. They must be neither added nor compared.
+
+SKP013 negligible: Few records for the budget
+Noise has to hide one record among all. With few records, or a small epsilon, it also hides what
+the model should learn. Privacy does not suffer.
+
+SKP014 negligible: Little to choose from
+A search costs privacy, or noise in the final fit. It gains nothing if there is one candidate, and
+may lose accuracy if the estimator's own values are not among the candidates.
+
+SKP015 critical: Caches, callbacks and messages of steps
+A cache keeps transformed records on disk, a callback reads losses or scores that no budget pays
+for, and times can depend on a record.
+
+SKP016 theoretical: A large epsilon or delta
+The guarantee holds, but says little: the odds that a record takes part may change by a factor of
+exp(epsilon), whatever else is known.
+
+SKP017 theoretical: Fits that add up
+Each fit that continues from the last one reads the records again. The final model costs as much
+as all fits together, and no report adds up these costs.
+
+SKP018 theoretical: A function that must treat records one by one
+The cost of later steps holds if a record changes only its own row. A function that subtracts a
+mean, sorts or ranks breaks this, at no stated cost.
+
+SKP019 negligible: Refused with these settings
+The fit raises this error before it reads the data. Nothing leaks, but nothing is fitted.
+
+SKP020 critical: A model whose guarantee fails or lacks a proof
+Its library states an epsilon, but the noise is known to be too small for it, some published
+values have no noise, or no proof covers the settings."""
 
 
-def _page_of(code: str) -> str:
-    """Return the URL of a code's section."""
-    return f"{PAGE}#{code.lower()}"
+def _codes() -> Iterator[tuple[str, Code]]:
+    for entry in _TEXT.split("\n\n"):
+        head, _, why = entry.partition("\n")
+        code, severity, title = head.split(maxsplit=2)
+        yield code, Code(title, severity.removesuffix(":"), " ".join(why.split()))
+
+
+CODES = dict(_codes())
 
 
 def check_codes(codes: Any, *, name: str = "mute") -> frozenset[str]:
@@ -239,7 +200,7 @@ class Finding:
     @property
     def page(self) -> str:
         """URL of the section about its code."""
-        return _page_of(self.code)
+        return f"{PAGE}#{self.code.lower()}"
 
     @property
     def line(self) -> str:

@@ -201,19 +201,15 @@ class Subject:
         errors: list[tuple[str, Exception]] = []
         for place, estimator in [*self.estimators, *self.searched_steps]:
             budgeted = self._with_budget(estimator)
-            refusals += [
-                (_place_of(estimator, place, refusal.steps), refusal)
-                for refusal in _refusals_of(budgeted, self.size)
-            ]
+            found, of_whole = _faults_of(budgeted, self.size)
+            refusals += [(_place_of(estimator, place, one.steps), one) for one in found]
             of_parts = [
                 (part.place, error)
                 for part in _parts_of(budgeted, place)
                 if part.is_private and not part.is_inside
-                for error in _errors_of(part.estimator, self.size)
+                for error in _faults_of(part.estimator, self.size)[1]
             ]
-            # For example, steps that cannot be combined.
-            of_whole = [(place, error) for error in _errors_of(budgeted, self.size)]
-            errors += of_parts or of_whole
+            errors += of_parts or [(place, error) for error in of_whole]
         said = {str(error).removesuffix(".") for _, error in errors}
         errors += [
             (self.name, error)
@@ -272,25 +268,16 @@ def _place_of(estimator: Any, place: str, path: Sequence[str]) -> str:
     return place
 
 
-def _refusals_of(estimator: Any, size: tuple[int, int]) -> Sequence[Refusal]:
-    """Return the reasons why an estimator has no cost, except its parts' invalid parameters."""
+def _faults_of(estimator: Any, size: tuple[int, int]) -> tuple[list[Refusal], list[Exception]]:
+    """Return why an estimator has no cost, or else the error of a parameter, if there is one."""
     try:
         cost_of(estimator, *size)
     except NoProfileError as error:
-        return [refusal for refusal in error.refusals if not refusal.is_of_parameter]
-    except Exception:
-        return []
-    return []
-
-
-def _errors_of(estimator: Any, size: tuple[int, int]) -> Iterator[Exception]:
-    """Yield errors of parameters of an estimator that has a cost, if there are any."""
-    try:
-        cost_of(estimator, *size)
-    except NoProfileError:
-        return
+        # Invalid parameters of its parts are found in these parts.
+        return [refusal for refusal in error.refusals if not refusal.is_of_parameter], []
     except Exception as error:
-        yield error
+        return [], [error]
+    return [], []
 
 
 def _errors_in(error: Exception | None, *, is_explained: bool) -> list[Exception]:

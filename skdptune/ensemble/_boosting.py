@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,27 +35,10 @@ from skdptune.preprocessing._shared import CategoryColumn, NumberColumn, bounds_
 Scores = NDArray[np.float64]
 
 
-class Residuals(Protocol):
-    """The residuals of records; the object holds their targets."""
-
-    norm: float
-    n_outputs: int
-
-    def units(self, scores: Scores) -> Scores:
-        """Return residuals in units of 2^-26, one row per output; scores have the same shape."""
-        ...
-
-    def moved(self, state: Scores, update: Scores, places: Places) -> None:
-        """Move the state of all records by the update of their bins."""
-        ...
-
-    def units_of(self, state: Scores) -> Scores:
-        """Return `units` from the state of all records, which is 1 at the start."""
-        ...
-
-    def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the second derivative of the loss by each output, at public scores."""
-        ...
+# The classes of residuals hold the targets of the records, and share four methods. `units` returns
+# residuals in units of 2^-26, one row per output, from scores of the same shape. The state of all
+# records is 1 at the start: `moved` moves it by the update of their bins, and `units_of` returns
+# `units` from it. `curvature` returns the second derivative of the loss by each output.
 
 
 class BinaryResiduals:
@@ -188,6 +171,9 @@ class BoundedResiduals:
     def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ones."""
         return np.ones_like(scores)
+
+
+Residuals = BinaryResiduals | SoftmaxResiduals | BoundedResiduals
 
 
 def _variance(chances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from skdptune._docstrings import with_shared_text
 from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_WEIGHTS,
+    arguments_of,
     check_class_weight,
     check_classes,
+    label_set,
     proper_targets,
-    sorted_labels,
     weights_of_classes,
 )
 from skdptune.ensemble._boosting import BinaryResiduals, RateRule, Residuals, SoftmaxResiduals
@@ -79,6 +79,8 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     # Noise of a logit: a logistic curve is about 4 wide. Labels tolerate more noise than
     # probabilities.
     _rate_rule = RateRule(noise=0.4, largest=1.0, growth=1.0 / 3.0)
+    classes: Sequence[Any] | None
+    class_weight: Mapping[Any, float] | None
 
     def __init__(
         self,
@@ -101,25 +103,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            bounds=bounds,
-            schema=schema,
-            max_bins=max_bins,
-            max_rounds=max_rounds,
-            max_leaves=max_leaves,
-            learning_rate=learning_rate,
-            bin_share=bin_share,
-            interactions=interactions,
-            monotonic_cst=monotonic_cst,
-            noise_multiplier=noise_multiplier,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.classes = classes
-        self.class_weight = class_weight
+        self.__dict__.update(arguments_of(locals()))
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
@@ -164,17 +148,9 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         labels = self._labels()
         targets, improper = proper_targets(targets, improper, is_classifier=True, labels=labels)
-        if labels is not None:
-            self.classes_ = np.unique(np.asarray(labels))
-            return targets, improper
-        found = sorted_labels(targets)
-        # Its warnings depend on the labels in the data, so it is not used with declared labels.
-        check_classification_targets(targets)
-        if found.size < 2:
-            raise ValueError(
-                "y must have at least two classes, or classes= must name them; got one class."
-            )
-        self._check_constraints(found.size)
+        found = label_set(targets, labels)
+        if labels is None:
+            self._check_constraints(found.size)
         self.classes_ = found
         return targets, improper
 

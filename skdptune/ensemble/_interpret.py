@@ -70,7 +70,9 @@ def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
         found.bin_weights_.append(np.ones(sizes))
     found.bagged_scores_ = [scores[None] for scores in found.term_scores_]
     found.feature_bounds_ = np.array([_range(term) for term in terms])
-    _set_intercept(found, model.intercept_.copy(), is_regressor=not hasattr(model, "classes_"))
+    intercept = model.intercept_.copy()
+    found.intercept_ = intercept if hasattr(model, "classes_") else float(intercept[0])
+    found.bagged_intercept_ = intercept[None] if intercept.size > 1 else intercept.copy()
     found.best_iteration_ = np.array([[model.max_rounds * n_terms]])
     # A public number in place of the number of records.
     found.bag_weights_ = np.array([1.0])
@@ -99,11 +101,6 @@ def _empty_model(model: Any) -> Any:
     found.classes_ = model.classes_
     found.link_, found.link_param_ = "logit" if is_binary else "mlogit", np.nan
     return found
-
-
-def _set_intercept(found: Any, intercept: NDArray[np.float64], *, is_regressor: bool) -> None:
-    found.intercept_ = float(intercept[0]) if is_regressor else intercept
-    found.bagged_intercept_ = intercept[None] if intercept.size > 1 else intercept.copy()
 
 
 def _level(term: Term, of_cells: NDArray[Any]) -> tuple[Any, NDArray[Any]]:

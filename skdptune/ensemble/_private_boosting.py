@@ -17,7 +17,15 @@ from skdptune._compat import number_of_samples, validated_rows
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._shared import PUBLIC_SIZE, as_table, target_array, validate_rows, zeroed
+from skdptune.base._shared import (
+    PUBLIC_SIZE,
+    as_table,
+    check_given,
+    check_length,
+    target_array,
+    validate_rows,
+    zeroed,
+)
 from skdptune.ensemble._boosting import (
     BinnedColumn,
     Bins,
@@ -40,7 +48,6 @@ from skdptune.ensemble._boosting import (
 )
 from skdptune.ensemble._interpret import model_of_interpret
 from skdptune.ensemble._pairs import Pair, PairLearner, purified
-from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator
 from skdptune.preprocessing._shared import (
     PUBLIC_SCHEMA,
@@ -197,42 +204,16 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     noise_parameter = "noise_multiplier"
     _rate_rule: ClassVar[RateRule]
 
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        *,
-        bounds: Any = None,
-        schema: Any = None,
-        max_bins: int = 32,
-        max_rounds: int = 100,
-        max_leaves: int = 3,
-        learning_rate: float | None = None,
-        bin_share: float = 0.1,
-        interactions: Interactions = "auto",
-        monotonic_cst: Any = None,
-        noise_multiplier: float | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.schema = schema
-        self.max_bins = max_bins
-        self.max_rounds = max_rounds
-        self.max_leaves = max_leaves
-        self.learning_rate = learning_rate
-        self.bin_share = bin_share
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.noise_multiplier = noise_multiplier
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
-
-    # The cost, before data ----------------------------------------------------------------
+    bounds: Any
+    schema: Any
+    max_bins: int
+    max_rounds: int
+    max_leaves: int
+    learning_rate: float | None
+    bin_share: float
+    interactions: Interactions
+    monotonic_cst: Any
+    noise_multiplier: float | None
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the cost of a fit, which follows from the parameters.
@@ -586,10 +567,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         -----
         Theorem R5, Theorem R7.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
+        check_given(y, self)
         targets = target_array(y, warns=True)
         if self.schema is None:
             # An error must not reveal that a random subset is empty.
@@ -610,11 +588,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         return self._cells(rows), targets
 
     def _check_length(self, n_samples: int, targets: NDArray[Any]) -> None:
-        if targets.shape[0] != n_samples:
-            raise ValueError(
-                f"y must be as long as X; got {targets.shape[0]} targets for {n_samples} records: "
-                "inconsistent numbers of samples."
-            )
+        check_length(targets.shape[0], n_samples)
         if n_samples == 0 and self.n_public is None:
             raise ValueError(
                 "X must have records; got 0 sample(s) while a minimum of 1 is required."

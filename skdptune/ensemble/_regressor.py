@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base._shared import middle_and_half, proper_targets, target_range
+from skdptune.base._shared import arguments_of, middle_and_half, proper_targets, target_range
 from skdptune.ensemble._boosting import BoundedResiduals, RateRule, Residuals
 from skdptune.ensemble._private_boosting import TEXT, Interactions, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
@@ -57,6 +57,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
 
     # In units of half of the targets' range.
     _rate_rule = RateRule(noise=0.08, largest=0.3)
+    target_bound: float | tuple[float, float] | None
 
     def __init__(
         self,
@@ -78,24 +79,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            bounds=bounds,
-            schema=schema,
-            max_bins=max_bins,
-            max_rounds=max_rounds,
-            max_leaves=max_leaves,
-            learning_rate=learning_rate,
-            bin_share=bin_share,
-            interactions=interactions,
-            monotonic_cst=monotonic_cst,
-            noise_multiplier=noise_multiplier,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.target_bound = target_bound
+        self.__dict__.update(arguments_of(locals()))
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None

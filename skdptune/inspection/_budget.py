@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number
-from skdptune._validation import check_integer, check_private_numbers, check_real, check_vector
+from skdptune._validation import (
+    check_integer,
+    check_kind,
+    check_private_numbers,
+    check_real,
+    check_vector,
+)
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.inspection._plotting import (
     LETTER,
@@ -18,7 +24,6 @@ from skdptune.inspection._plotting import (
     add_title,
     axes_for,
     bar_look,
-    checked_report,
     ink,
     name_rows,
     quiet,
@@ -182,7 +187,7 @@ class BudgetDisplay(DrawsReport):
         -------
         BudgetDisplay
         """
-        checked_report(report)
+        check_kind(report, name="report", kind=PrivacyReport, domain="a PrivacyReport")
         rows = list(_rows(report, 0))
         delta = report.delta
         added = np.full(len(rows), np.nan)

@@ -141,14 +141,8 @@ class DoublingRoundsDisplay:
         hits = np.array([one.hit for one in self.rounds])
         ax.vlines(number, self.reached[:-1], self.thresholds, color=quiet(ax), linewidth=1.0)
         ends = np.append(number - 0.5, number[-1] + 0.5)
-        (self.line_,) = ax.plot(
-            ends,
-            self.reached,
-            drawstyle="steps-post",
-            color=COLOURS[0],
-            linewidth=1.7,
-            label=f"{self.utility} reached",
-        )
+        look = {"color": COLOURS[0], "linewidth": 1.7, "label": f"{self.utility} reached"}
+        (self.line_,) = ax.plot(ends, self.reached, drawstyle="steps-post", **look)
         # Extend the line, since the last level is only visible after the last round.
         ax.plot([ends[-1], ends[-1] + 0.5], [self.reached[-1]] * 2, color=COLOURS[0], lw=1.7)
         self.passed_ = _draw(ax, number[hits], self.thresholds[hits], "threshold, passed", True)
@@ -178,18 +172,12 @@ def _draw(ax: Any, x: Any, y: Any, label: str, passed: bool) -> Any:
     if not len(x):
         return None
     colour = COLOURS[2 if passed else 1]
-    look = {"markerfacecolor": colour if passed else "none", "markeredgecolor": colour}
-    (drawn,) = ax.plot(
-        x,
-        y,
-        linestyle="none",
-        marker="^" if passed else "v",
-        markersize=8.0,
-        markeredgewidth=1.5,
-        label=label,
-        zorder=4,
-        **look,
-    )
+    look: dict[str, Any] = {
+        "markerfacecolor": colour if passed else "none",
+        "markeredgecolor": colour,
+    }
+    look |= {"marker": "^" if passed else "v", "markersize": 8.0, "markeredgewidth": 1.5}
+    (drawn,) = ax.plot(x, y, linestyle="none", label=label, zorder=4, **look)
     return drawn
 
 

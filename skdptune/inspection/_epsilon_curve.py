@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -202,14 +202,16 @@ class EpsilonCurveDisplay:
             check_integer(random_state, name="random_state", lower=0)
         level = _checked_level(no_privacy, is_public)
         scorer = check_scoring(estimator, scoring=scoring)
-        with _recorded(is_public), Progress(cls.__name__, verbose) as progress:
-            fits = _Fits(estimator, X, y, param, random_state, asked.size * count)
+        # Of private data, the active ledger records the fits. Their total cost is stated as well.
+        unrecorded = config_context(ledger=False) if is_public else nullcontext()
+        with expected_refits(), unrecorded, Progress(cls.__name__, verbose) as progress:
+            every, n_samples = np.repeat(asked, count), number_of_samples(X)
             rows: list[list[float]] = [[] for _ in asked]
             reports: list[list[PrivacyReport]] = [[] for _ in asked]
-            for place, epsilon in enumerate(np.repeat(asked, count)):
-                fitted = fits.next_at(float(epsilon), progress)
+            fits = _fits(estimator, X, y, param, every, random_state, progress)
+            for place, fitted in enumerate(fits):
                 # Check this before the next fit: without a report, a fit has no known cost.
-                reports[place // count].append(privacy_of(fitted, n_samples=fits.n_samples))
+                reports[place // count].append(privacy_of(fitted, n_samples=n_samples))
                 _check_costs(reports, param)
                 rows[place // count].append(float(scorer(fitted, X_test, y_test)))
             if level is not None and not isinstance(level, float):
@@ -309,36 +311,25 @@ class EpsilonCurveDisplay:
 # Fits -----------------------------------------------------------------------------------------
 
 
-class _Fits:
-    """Fits of copies of an estimator, each with independent noise, counted as they are made."""
-
-    def __init__(
-        self, estimator: Any, X: Any, y: Any, param: str, random_state: int | None, count: int
-    ) -> None:
-        self._estimator, self._data, self._param = estimator, (X, y), param
-        self.n_samples = number_of_samples(X)
-        self._seeds: Iterator[np.random.SeedSequence | None] = iter([None] * count)
-        if random_state is not None:
-            self._seeds = iter(np.random.SeedSequence(random_state).spawn(count))
-        self._done, self._count = 0, count
-
-    def next_at(self, epsilon: float, progress: Progress) -> Any:
-        """Return the next fit, at a given epsilon."""
-        progress.count(self._done, self._count, "fits")
-        copy = clone(self._estimator).set_params(**{self._param: epsilon})
+def _fits(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    param: str,
+    epsilons: FloatArray,
+    random_state: int | None,
+    progress: Progress,
+) -> Iterator[Any]:
+    """Yield a fit of a copy at each epsilon, with independent noise, counted as they are made."""
+    seeds: Sequence[np.random.SeedSequence | None] = [None] * epsilons.size
+    if random_state is not None:
+        seeds = np.random.SeedSequence(random_state).spawn(epsilons.size)
+    for done, (epsilon, seed) in enumerate(zip(epsilons.tolist(), seeds, strict=True)):
+        progress.count(done, epsilons.size, "fits")
+        copy = clone(estimator).set_params(**{param: epsilon})
         # A common seed would give several fits the same noise, which then protects nothing.
-        set_seeds(copy, next(self._seeds))
-        fitted = copy.fit(*self._data)
-        self._done += 1
-        return fitted
-
-
-@contextmanager
-def _recorded(is_public: bool) -> Iterator[None]:
-    """Let the active ledger record fits, unless the data are public."""
-    # Their total cost is stated next to the curve.
-    with expected_refits(), config_context(ledger=False) if is_public else nullcontext():
-        yield
+        set_seeds(copy, seed)
+        yield copy.fit(X, y)
 
 
 def _together(reports: Sequence[Sequence[PrivacyReport]], name: str) -> PrivacyReport:
@@ -356,9 +347,7 @@ def _together(reports: Sequence[Sequence[PrivacyReport]], name: str) -> PrivacyR
         )
     delta = max(report.delta for report in every)
     parts = [_part(row, delta, name) for row in reports]
-    total = parts[0].profile
-    for part in parts[1:]:
-        total = total + part.profile
+    total = sum((part.profile for part in parts[1:]), start=parts[0].profile)
     sentences = (sentence for report in every for sentence in report.assumptions)
     return PrivacyReport(
         total,
@@ -377,9 +366,7 @@ def _part(row: Sequence[PrivacyReport], delta: float, name: str) -> PrivacyRepor
     if all(report.profile == first for report in row):
         profile = len(row) * first
     else:
-        profile = first
-        for report in row[1:]:
-            profile = profile + report.profile
+        profile = sum((report.profile for report in row[1:]), start=first)
     most = max(report.epsilon for report in row)
     note = f"{len(row)} fit{'s' if len(row) > 1 else ''} of {shown_epsilon(most)}"
     return PrivacyReport(profile, delta, name=name, note=note)

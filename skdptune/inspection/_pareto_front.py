@@ -306,10 +306,8 @@ class ParetoFrontDisplay:
         is_empty = not (ax.lines or ax.collections)
         left, right = self._ends()
         if reference and self.reference_point is not None:
-            left, right = (
-                min(left, self.reference_point[0] / _ROOM),
-                max(right, self.reference_point[0] * _ROOM),
-            )
+            worst = self.reference_point[0]
+            left, right = min(left, worst / _ROOM), max(right, worst * _ROOM)
         self.lines_: list[Any] = []
         for place, (label, front) in enumerate(self.fronts.items()):
             colour = palette[place % len(palette)]
@@ -341,17 +339,9 @@ class ParetoFrontDisplay:
     def _draw_reference(self, ax: Any, y: str, colour: str) -> None:
         worst, error = (float(value) for value in self.reference_point or (0.0, 0.0))
         level = _shown(np.array([error]), y)[0]
-        ax.plot(
-            worst,
-            level,
-            marker="X",
-            markersize=8,
-            color=quiet(ax),
-            markeredgecolor=ax.get_facecolor(),
-            linestyle="none",
-            zorder=5,
-            label="reference point",
-        )
+        look = {"marker": "X", "markersize": 8, "linestyle": "none", "zorder": 5}
+        look |= {"color": quiet(ax), "markeredgecolor": ax.get_facecolor()}
+        ax.plot(worst, level, label="reference point", **look)
         points = next(iter(self.fronts.values())).points
         points = points[(points[:, 0] < worst) & (points[:, 1] < error)]
         if len(self.fronts) == 1 and len(points):
@@ -370,21 +360,11 @@ class ParetoFrontDisplay:
                 continue
             level = float(_shown(bought[-1:, 1], y)[0])
             ax.vlines(budget, bottom, level, color=quiet(ax), lw=0.8, ls=":", zorder=1)
-            ax.annotate(
-                f"ε = {budget:g}: {level:.3g}",
-                (budget, level),
-                xytext=(7, 9 if y == "error" else -14),
-                textcoords="offset points",
-                fontsize="small",
-                color=ink(),
-                bbox={
-                    "boxstyle": "round,pad=0.25",
-                    "fc": ax.get_facecolor(),
-                    "ec": quiet(ax),
-                    "lw": 0.6,
-                },
-                zorder=6,
-            )
+            box = {"fc": ax.get_facecolor(), "ec": quiet(ax), "lw": 0.6}
+            look = {"bbox": {"boxstyle": "round,pad=0.25"} | box, "color": ink(), "zorder": 6}
+            look |= {"textcoords": "offset points", "fontsize": "small"}
+            words, offset = f"ε = {budget:g}: {level:.3g}", (7, 9 if y == "error" else -14)
+            ax.annotate(words, (budget, level), xytext=offset, **look)
         ax.set_ylim(bottom, top)
 
     def _legend(self, ax: Any) -> None:
@@ -412,36 +392,14 @@ def _draw(
 ) -> Any:
     """Draw one front and return its line."""
     if evaluations and len(front.evaluated):
-        ax.scatter(
-            front.evaluated[:, 0],
-            _shown(front.evaluated[:, 1], y),
-            s=13,
-            color=colour,
-            alpha=0.28,
-            linewidths=0,
-            zorder=2,
-        )
+        look = {"s": 13, "color": colour, "alpha": 0.28, "linewidths": 0, "zorder": 2}
+        ax.scatter(front.evaluated[:, 0], _shown(front.evaluated[:, 1], y), **look)
     x, heights = _steps(front.points, right)
-    (line,) = ax.step(
-        x,
-        _shown(heights, y),
-        where="post",
-        label=label,
-        zorder=4,
-        solid_joinstyle="round",
-        **line_look(place) | {"color": colour},
-    )
-    ax.plot(
-        front.points[:, 0],
-        _shown(front.points[:, 1], y),
-        linestyle="none",
-        marker=MARKERS[place % len(MARKERS)],
-        markersize=5.5,
-        color=colour,
-        markeredgecolor=ax.get_facecolor(),
-        markeredgewidth=0.9,
-        zorder=5,
-    )
+    look = line_look(place) | {"color": colour, "zorder": 4, "solid_joinstyle": "round"}
+    (line,) = ax.step(x, _shown(heights, y), where="post", label=label, **look)
+    look = {"marker": MARKERS[place % len(MARKERS)], "markersize": 5.5, "linestyle": "none"}
+    look |= {"markeredgecolor": ax.get_facecolor(), "markeredgewidth": 0.9, "color": colour}
+    ax.plot(front.points[:, 0], _shown(front.points[:, 1], y), zorder=5, **look)
     return line
 
 
@@ -455,16 +413,8 @@ def _draw_band(
     x = np.union1d(best[0], worst[0])
     # To the left of the first point of the worst repeats, their front is unknown.
     x = x[x >= max(best[0][0], worst[0][0])]
-    ax.fill_between(
-        x,
-        _shown(_read(best, x), y),
-        _shown(_read(worst, x), y),
-        step="post",
-        color=colour,
-        alpha=0.16,
-        linewidth=0,
-        zorder=1,
-    )
+    look = {"step": "post", "color": colour, "alpha": 0.16, "linewidth": 0, "zorder": 1}
+    ax.fill_between(x, _shown(_read(best, x), y), _shown(_read(worst, x), y), **look)
 
 
 def _dress(ax: Any, ends: tuple[float, float], delta: float | None, level: str) -> None:

@@ -18,27 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._formatting import shown, shown_delta
 from skdptune._validation import check_kind
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyReport
 from skdptune.base import privacy_of, profile_of
 from skdptune.base._shared import DEFAULT_DELTA, assumptions_of, budget_owners, neighbouring_of
 
 _SLACK = 1e-9
-
-
-def checked_profile(profile: Any) -> PrivacyProfile:
-    """Return a privacy profile, or raise."""
-    found: PrivacyProfile = check_kind(
-        profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile"
-    )
-    return found
-
-
-def checked_report(report: Any) -> PrivacyReport:
-    """Return a privacy report, or raise."""
-    found: PrivacyReport = check_kind(
-        report, name="report", kind=PrivacyReport, domain="a PrivacyReport"
-    )
-    return found
 
 
 def check_search(search: Any) -> None:

@@ -20,8 +20,6 @@ from skdptune.inspection._plotting import (
     add_legend,
     add_title,
     axes_for,
-    checked_profile,
-    checked_report,
     ink,
     line_look,
     next_place,
@@ -142,7 +140,7 @@ class PrivacyProfileDisplay(DrawsReport):
         -------
         PrivacyProfileDisplay
         """
-        checked_profile(profile)
+        check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         if epsilon is not None and delta is None:
             raise ValueError(
                 f"delta must be given with an epsilon; got None and {shown(epsilon)}."
@@ -176,7 +174,7 @@ class PrivacyProfileDisplay(DrawsReport):
         -------
         PrivacyProfileDisplay
         """
-        checked_report(report)
+        check_kind(report, name="report", kind=PrivacyReport, domain="a PrivacyReport")
         return cls.from_profile(
             report.profile,
             delta=report.delta,
@@ -236,22 +234,19 @@ class PrivacyProfileDisplay(DrawsReport):
         height = max(delta, floor)
         rule = {"color": quiet(ax), "linewidth": 0.8, "linestyle": ":", "zorder": 1}
         ax.plot([0.0, epsilon, epsilon], [height, height, floor], **rule)
-        (point,) = ax.plot(
-            epsilon,
-            height,
-            marker="o",
-            markersize=7,
-            markerfacecolor=ax.get_facecolor(),
-            markeredgecolor=self.line_.get_color(),
-            markeredgewidth=1.8,
-            linestyle="none",
-            zorder=5,
-            clip_on=False,
-        )
+        point = _draw_points(ax, epsilon, height, self.line_.get_color())
         if self.label is None:
             style = {"textcoords": "offset points", "fontsize": "small", "color": ink()}
             ax.annotate(_in_words(epsilon, delta), (epsilon, height), xytext=(8, 6), **style)
         return point
+
+
+def _draw_points(ax: Any, x: Any, y: Any, colour: Any) -> Any:
+    """Draw marked points as circles, and return them."""
+    look = {"marker": "o", "markersize": 7, "linestyle": "none", "zorder": 5, "clip_on": False}
+    look |= {"markerfacecolor": ax.get_facecolor(), "markeredgecolor": colour}
+    (points,) = ax.plot(x, y, markeredgewidth=1.8, **look)
+    return points
 
 
 def _in_words(epsilon: float, delta: float) -> str:
@@ -434,7 +429,7 @@ class TradeOffDisplay(DrawsReport):
         -------
         TradeOffDisplay
         """
-        checked_profile(profile)
+        check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         marked = _checked_rates(
             np.atleast_1d(np.asarray(false_positive_rates)), "false_positive_rates"
         )
@@ -463,7 +458,7 @@ class TradeOffDisplay(DrawsReport):
         -------
         TradeOffDisplay
         """
-        checked_report(report)
+        check_kind(report, name="report", kind=PrivacyReport, domain="a PrivacyReport")
         return cls.from_profile(
             report.profile,
             neighbouring=report.neighbouring,
@@ -529,12 +524,7 @@ class TradeOffDisplay(DrawsReport):
         if not self.marked:
             return None
         absent, present = np.array(self.marked).T
-        look = {"marker": "o", "markersize": 7, "linestyle": "none", "zorder": 5, "clip_on": False}
-        edge = {"markeredgecolor": self.line_.get_color(), "markeredgewidth": 1.8}
-        (points,) = ax.plot(
-            absent, _shown(present, kind), markerfacecolor=ax.get_facecolor(), **look, **edge
-        )
-        return points
+        return _draw_points(ax, absent, _shown(present, kind), self.line_.get_color())
 
 
 def _guessing(ax: Any, kind: str) -> Any:

@@ -191,36 +191,18 @@ class ScoreCurvesDisplay:
         found = self.curves.roc_curve_
         # Along the curve a false positive rate that is off moves points by its slope.
         spread = np.hypot(found.tpr_std, found.fpr_std * _slopes(found.fpr, found.tpr))
-        return (
-            found.fpr,
-            found.tpr,
-            _DEVIATIONS * spread,
-            ("false positive rate", "true positive rate"),
-        )
+        labels = "false positive rate", "true positive rate"
+        return found.fpr, found.tpr, _DEVIATIONS * spread, labels
 
     def _precision_recall(self) -> tuple[Any, ...]:
         found = self.curves.precision_recall_curve_
-        return (
-            found.recall,
-            found.precision,
-            _DEVIATIONS * found.precision_std,
-            (
-                "recall",
-                "precision",
-            ),
-        )
+        spread = _DEVIATIONS * found.precision_std
+        return found.recall, found.precision, spread, ("recall", "precision")
 
     def _reliability(self) -> tuple[Any, ...]:
         found = self.curves.reliability_
-        return (
-            found.prob_pred,
-            found.prob_true,
-            _DEVIATIONS * found.prob_true_std,
-            (
-                "predicted probability",
-                "share of positive records",
-            ),
-        )
+        labels = "predicted probability", "share of positive records"
+        return found.prob_pred, found.prob_true, _DEVIATIONS * found.prob_true_std, labels
 
 
 def _slopes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:

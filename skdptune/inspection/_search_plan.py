@@ -25,7 +25,6 @@ from skdptune.inspection._plotting import (
     axes_for,
     bar_look,
     check_search,
-    checked_profile,
     ink,
     line_look,
     load_pyplot,
@@ -262,21 +261,10 @@ class SearchPlanDisplay:
     def _draw_ways(self, ax: Any, names: list[str], heights: Any, by: str) -> None:
         """Draw the bars of the alternatives."""
         values = [self._value(row, by) for row in self.rows]
-        end = max([value for value in values if math.isfinite(value)], default=0.0) or 1.0
         words = [self._words(row, value, by) for row, value in zip(self.rows, values, strict=True)]
-        self.bars_ = []
-        for place, (value, height) in enumerate(zip(values, heights, strict=True)):
-            other = {"facecolor": quiet(ax, 0.3), "edgecolor": quiet(ax), "linewidth": 0.8}
-            length = value if math.isfinite(value) else 0.0
-            (bar,) = ax.barh(height, length, 1.0, **(bar_look(0) if place == 0 else other))
-            self.bars_.append(bar)
-            write_beside(ax, words[place], length, height)
-        name_rows(ax, names, heights, _NAMES)
+        self.bars_ = _draw_rows(ax, names, heights, values, words, 0, _WIDTH)
         ax.get_yticklabels()[0].set_fontweight("bold")
-        ax.set_xlim(0.0, end * room_for(words, _WIDTH - _NAMES - 0.3))
-        ax.set_ylim(heights[-1] + 1.0, heights[0] - 1.0)
         ax.set_xlabel(_MEASURES[by], fontsize="small")
-        tidy(ax, grid="x")
 
     def _value(self, row: PlanRow, by: str) -> float:
         value = getattr(row, _ATTRIBUTES[by])
@@ -293,6 +281,30 @@ class SearchPlanDisplay:
         if by != "work":
             words.append(f"work {row.work:.2g}")
         return ", ".join(words)
+
+
+def _draw_rows(
+    ax: Any,
+    names: Sequence[str],
+    heights: Any,
+    values: Sequence[float],
+    words: Sequence[str],
+    own: int,
+    width: float,
+) -> list[Any]:
+    """Draw a labelled bar in each row, only one of them in colour, and return the bars."""
+    grey = {"facecolor": quiet(ax, 0.3), "edgecolor": quiet(ax), "linewidth": 0.8}
+    lengths = [value if math.isfinite(value) else 0.0 for value in values]
+    bars = []
+    for place, (length, height) in enumerate(zip(lengths, heights, strict=True)):
+        bars += ax.barh(height, length, 1.0, **(bar_look(0) if place == own else grey))
+        write_beside(ax, words[place], length, height)
+    name_rows(ax, names, heights, _NAMES)
+    ax.set_ylim(heights[-1] + 1.0, heights[0] - 1.0)
+    end = max(lengths, default=0.0) or 1.0
+    ax.set_xlim(0.0, end * room_for(words, width - _NAMES - 0.3))
+    tidy(ax, grid="x")
+    return bars
 
 
 def _figure(value: float, by: str) -> str:
@@ -452,7 +464,7 @@ class TuningCostDisplay:
         -------
         TuningCostDisplay
         """
-        checked_profile(profile)
+        check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         distributions = _checked_distributions(distribution)
         if tuning_fraction is not None:
             check_share(tuning_fraction, name="tuning_fraction")
@@ -532,24 +544,16 @@ class TuningCostDisplay:
         lines = np.array([1 + name.count("\n") for name in names]) + _COST_BETWEEN
         heights = np.cumsum(lines) - 0.5 * lines
         ax = axes_for(self, ax, (_COST_WIDTH, _COST_REST + _COST_LINE * float(lines.sum())))
-        finite = [value for value in shown.values() if math.isfinite(value)]
         words = [self._figure(name, value) for name, value in shown.items()]
-        end = max(finite, default=0.0) or 1.0
-        self.artists_ = {}
-        for place, (name, value) in enumerate(shown.items()):
-            look = self._look(ax, name)
-            length = value if math.isfinite(value) else 0.0
-            (self.artists_[name],) = ax.barh(heights[place], length, 1.0, **look)
-            write_beside(ax, words[place], length, heights[place])
-        name_rows(ax, names, heights, _NAMES)
-        ax.set_ylim(heights[-1] + 1.0, heights[0] - 1.0)
-        ax.set_xlim(0.0, end * room_for(words, _COST_WIDTH - _NAMES - 0.3))
+        own, values = self.highlighted or _UNTUNED, list(shown.values())
+        place = list(shown).index(own) if own in shown else -1
+        bars = _draw_rows(ax, names, heights, values, words, place, _COST_WIDTH)
+        self.artists_ = dict(zip(shown, bars, strict=True))
         label = f"ε at δ = {shown_delta(self.delta)}"
         if least is not None:
             self.artists_[_LOWER_BOUND] = self._draw_least(ax, least, shown, heights)
             label += "\ndashed: no valid bound of the best run is smaller"
         ax.set_xlabel(label, fontsize="small")
-        tidy(ax, grid="x")
         runs = f"Best of about {self.means[0]:.3g} runs, all with the same noise."
         add_title(ax, runs, _COST_WIDTH - _NAMES - 0.3)
 
@@ -558,11 +562,6 @@ class TuningCostDisplay:
         if math.isfinite(epsilon):
             return shown_number(epsilon)
         return NOT_PRIVATE if name in (_UNTUNED, self.highlighted) else "does not apply"
-
-    def _look(self, ax: Any, name: str) -> dict[str, Any]:
-        if name == (self.highlighted or _UNTUNED):
-            return bar_look(0)
-        return {"facecolor": quiet(ax, 0.3), "edgecolor": quiet(ax), "linewidth": 0.8}
 
     def _draw_least(self, ax: Any, least: float, shown: dict[str, float], heights: Any) -> Any:
         """Draw the lower limit of all bounds across the bars to which it applies."""
@@ -573,6 +572,8 @@ class TuningCostDisplay:
         return ax.vlines(least, *ends, color=ink(), linewidth=1.4, linestyle="--", zorder=3)
 
     def _draw_lines(self, ax: Any) -> None:
+        from matplotlib.ticker import LogLocator
+
         ax = axes_for(self, ax, _SIZE_OF_LINES)
         self.artists_ = {}
         finite = np.concatenate(list(self.epsilons.values()))
@@ -590,7 +591,8 @@ class TuningCostDisplay:
         ax.set_xticks(ticks, [f"{mean:.3g}" for mean in ticks])
         ax.minorticks_off()
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        ax.yaxis.set_major_locator(_few_ticks())
+        # Short logarithmic axes have ticks at 1, 2 and 5 times powers of ten.
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.set_xlabel("mean number of runs")
         ax.set_ylabel(f"ε at δ = {shown_delta(self.delta)}")
         tidy(ax)
@@ -600,13 +602,6 @@ class TuningCostDisplay:
 
 
 _OF_THE_BEST = {_WAYS[name] for name in ("rdp", "profile", "envelope")}
-
-
-def _few_ticks() -> Any:
-    """Return a locator of ticks at 1, 2 and 5 times powers of ten, for short logarithmic axes."""
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(subs=(1.0, 2.0, 5.0))
 
 
 def _ways(

@@ -196,11 +196,10 @@ class Ways:
         """Return the two divisions from which the first reservation selects one."""
         return cls.both(epsilon, delta), cls.shares_alone(epsilon, delta)
 
+    # Cached, since a search requests them for every fit.
+    @functools.lru_cache(maxsize=64)  # noqa: B019
     def charges_of(self, profile: PrivacyProfile) -> Charges:
         """Return the charges of a release in each way, which depend only on public numbers."""
-        return _charges(self, profile)
-
-    def _charges_of(self, profile: PrivacyProfile) -> Charges:
         share = self._share_of(profile)
         if self.squared_shift == 0.0:
             return Charges(share, BEYOND, 1.0)
@@ -342,12 +341,6 @@ class Ways:
             shifts = PrivacyProfile.gaussian(shift)
             found.append(shifts.epsilon(delta - floats.failure))
         return min(found)
-
-
-@functools.lru_cache(maxsize=64)
-def _charges(ways: Ways, profile: PrivacyProfile) -> Charges:
-    """Return charges; cached, since a search requests them for every fit."""
-    return ways._charges_of(profile)
 
 
 @functools.lru_cache(maxsize=16)
@@ -525,24 +518,19 @@ class State:
             totals_of[part] = totals_of.get(part, Totals()).changed(charges, sign)
         return replace(self, totals_of=totals_of)
 
+    def after(self, sequence: int, digest: str, content: dict[str, Any]) -> State:
+        """Return the state with another event counted."""
+        relation = _relation(self, content) or ""
+        return replace(self, n_events=sequence, last_digest=digest, neighbouring=relation)
+
 
 class Replay:
     """The result of the first events of a data set, each of which was verified."""
 
     def __init__(self) -> None:
-        self._state = State()
+        self.state = State()
         # The status, the charges and the parts of each reservation.
         self.standing: dict[str, tuple[str, Charges, Collection[str]]] = {}
-
-    @property
-    def n_events(self) -> int:
-        """Number of events."""
-        return self._state.n_events
-
-    @property
-    def last_digest(self) -> str:
-        """Digest of the last event."""
-        return self._state.last_digest
 
     def add(self, event: StoredEvent, content: dict[str, Any]) -> bool:
         """Add the next event; return whether it is allowed after the previous ones."""
@@ -553,20 +541,10 @@ class Replay:
         if charges is None:
             charges, parts = Charges(**content["charges"]), content.get("parts", ())
         self.standing[event.reservation] = STATUS_AFTER[status, name], charges, parts
-        state = self._state
         if sign := {"reserved": 1, "cancelled": -1}.get(name, 0):
-            state = state.changed(charges, parts, sign)
-        self._state = replace(
-            state,
-            n_events=event.sequence,
-            last_digest=event.digest,
-            neighbouring=_relation(state, content) or "",
-        )
+            self.state = self.state.changed(charges, parts, sign)
+        self.state = self.state.after(event.sequence, event.digest, content)
         return True
-
-    def state(self, ways: Ways | None) -> State:
-        """Return the resulting state, if costs are added up in the given ways."""
-        return replace(self._state, ways=ways)
 
 
 class Books:
@@ -619,16 +597,9 @@ class Books:
         sequence, text = state.n_events + 1, _text(content)
         digest = _digest(state.last_digest, str(sequence), reservation, text)
         self._transaction.append(self._dataset, StoredEvent(sequence, reservation, text, digest))
-        relation = self.relation_with(content) or state.neighbouring
         if charges:
             state = state.changed(charges, parts, sign)
-        self.state = replace(
-            state,
-            n_events=sequence,
-            last_digest=digest,
-            ways=ways or state.ways,
-            neighbouring=relation,
-        )
+        self.state = replace(state.after(sequence, digest, content), ways=ways or state.ways)
         save_account(self._transaction, self.terms, self.state)
         return sequence
 
@@ -669,15 +640,15 @@ class Books:
 
         The resulting state must be that of the account.
         """
-        for event in self._transaction.events(self._dataset, after=past.n_events):
-            texts = past.last_digest, str(event.sequence), event.reservation, event.content
-            if event.sequence != past.n_events + 1 or event.digest != _digest(*texts):
-                raise self._damaged(f"event {past.n_events + 1} was changed or is lost")
+        for event in self._transaction.events(self._dataset, after=past.state.n_events):
+            texts = past.state.last_digest, str(event.sequence), event.reservation, event.content
+            if event.sequence != past.state.n_events + 1 or event.digest != _digest(*texts):
+                raise self._damaged(f"event {past.state.n_events + 1} was changed or is lost")
             content: dict[str, Any] = json.loads(event.content)
             if not past.add(event, content):
                 raise self._damaged(f"event {event.sequence} cannot be where it is")
             yield event.sequence, event.reservation, content
-        if past.state(self.state.ways) != self.state:
+        if replace(past.state, ways=self.state.ways) != self.state:
             raise self._damaged("its events do not come to what its account says")
 
     def go_on_from(self, number: int, digest: str) -> bool:
@@ -694,7 +665,7 @@ class Books:
 
     def follows(self, past: Replay) -> bool:
         """Return whether the known events are all contained in the account."""
-        known, count = past.last_digest, past.n_events
+        known, count = past.state.last_digest, past.state.n_events
         return count < self.state.n_events or known == self.state.last_digest
 
 

@@ -9,7 +9,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from skdptune._formatting import shown
-from skdptune.ledger._storage import Execute, LedgerError, Transaction, damaged, missing, newer
+from skdptune.ledger._storage import (
+    Execute,
+    LedgerError,
+    Storage,
+    Transaction,
+    damaged,
+    missing,
+    newer,
+)
 
 T = TypeVar("T")
 
@@ -120,7 +128,7 @@ def check_url(url: str) -> str:
     return url
 
 
-class PostgresqlServer:
+class PostgresqlServer(Storage):
     """A PostgreSQL database with a ledger in its schema "skdptune".
 
     A writer holds the lock of one row during its whole transaction. Two writers without the lock
@@ -142,17 +150,12 @@ class PostgresqlServer:
         parsed = _parsed(url)
         parts = ("username", "host", "port", "database", "query")
         shown = type(parsed).create(_DRIVER, **{part: getattr(parsed, part) for part in parts})
-        self._location: str = shown.render_as_string()
-        self._password: str | None = parsed.password or _PASSWORDS.get(self._location)
-
-    @property
-    def location(self) -> str:
-        """URL without a password."""
-        return self._location
+        super().__init__(shown.render_as_string())
+        self._password: str | None = parsed.password or _PASSWORDS.get(self.location)
 
     def __reduce__(self) -> tuple[Callable[[str], PostgresqlServer], tuple[str]]:
         """Pickle the location, without the password."""
-        return type(self), (self._location,)
+        return type(self), (self.location,)
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
@@ -177,14 +180,13 @@ class PostgresqlServer:
                 first(Transaction(execute, _SCHEMA))
         if n_tables:
             self.verify()
-            with self.transaction(write=True) as transaction:
-                first(transaction)
+            super().create(first)
 
     def verify(self) -> None:
         """Raise unless every table exists, survives a crash of the server, and has its key."""
         with self._began(False, _found) as (_, found):
             if found != (_N_TABLES, _N_TABLES):
-                raise damaged(self._location, "a table or the key of one is lost")
+                raise damaged(self.location, "a table or the key of one is lost")
 
     @contextmanager
     def _began(self, write: bool, start: Callable[[Execute], T]) -> Iterator[tuple[Execute, T]]:
@@ -201,9 +203,9 @@ class PostgresqlServer:
                 is_committing = write
                 connection.commit()
         except package.exc.SQLAlchemyError as error:
-            raise _explained(self._location, error, is_committing) from error
+            raise _explained(self.location, error, is_committing) from error
         except UnicodeDecodeError as error:
-            raise damaged(self._location, "a text cannot be read") from error
+            raise damaged(self.location, "a text cannot be read") from error
 
     @contextmanager
     def _connected(
@@ -213,9 +215,9 @@ class PostgresqlServer:
         package = _sqlalchemy()
         options = _WRITE if write else _READ
         for is_last in (False, True):
-            with _engine(self._location, self._password, os.getpid()).connect() as connection:
+            with _engine(self.location, self._password, os.getpid()).connect() as connection:
                 if self._password:
-                    _PASSWORDS[self._location] = self._password
+                    _PASSWORDS[self.location] = self._password
                 connection.execution_options(**options)
 
                 def execute(statement: str, values: dict[str, Any], to: Any = connection) -> Any:
@@ -238,7 +240,7 @@ class PostgresqlServer:
         row = self._row(execute, _LOCK, values)
         if row[1] != "on":
             raise LedgerError(
-                f"ledger {self._location!r}: fsync of the server must be on; got off. What "
+                f"ledger {self.location!r}: fsync of the server must be on; got off. What "
                 "was recorded would not last if its machine stopped."
             )
         return int(row[0])
@@ -253,19 +255,19 @@ class PostgresqlServer:
             row = execute(statement, values).fetchone()
         except _sqlalchemy().exc.ProgrammingError as error:
             if getattr(error.orig, "sqlstate", "") in _NO_TABLE:
-                raise missing(self._location) from None
+                raise missing(self.location) from None
             raise
         if row is None:
-            raise damaged(self._location, "its version is lost")
+            raise damaged(self.location, "its version is lost")
         if row[0] > VERSION:
-            raise newer(self._location, row[0], VERSION)
+            raise newer(self.location, row[0], VERSION)
         return row
 
     def _bring_up_to_date(self, execute: Execute, version: int) -> None:
         """Migrate a locked ledger, one version after another, to the current version."""
         for step in range(version, VERSION):
             if step not in _MIGRATIONS:
-                raise damaged(self._location, f"there is no version {step}")
+                raise damaged(self.location, f"there is no version {step}")
             for statement in _MIGRATIONS[step]:
                 execute(statement, {})
             execute("UPDATE skdptune.ledger SET version = :version", {"version": step + 1})

@@ -306,15 +306,13 @@ def _referred(
         if found is not None:
             return found
     ledger = kind.__new__(kind)
-    storage = _MemoryElsewhere() if path == MEMORY else storage_at(path)
+    storage = _MemoryElsewhere(MEMORY) if path == MEMORY else storage_at(path)
     ledger._bind(storage, terms, who, note, parts)
     return ledger
 
 
-class _MemoryElsewhere:
+class _MemoryElsewhere(Storage):
     """Placeholder for the memory of another process, so that references can be unpickled here."""
-
-    location = MEMORY
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
         """Raise: the memory of another process cannot be reached."""
@@ -322,11 +320,3 @@ class _MemoryElsewhere:
             "a ledger in memory must be used in the process that made it; got it in another. "
             "Keep it in a file for workers and for later: PrivacyLedger.create(path, ...)."
         )
-
-    def create(self, first: Callable[[Transaction], None]) -> None:
-        """Raise: the memory of another process cannot be reached."""
-        self.transaction(write=True)
-
-    def verify(self) -> None:
-        """Raise: the memory of another process cannot be reached."""
-        self.transaction(write=False)

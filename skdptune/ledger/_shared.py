@@ -20,22 +20,3 @@ from skdptune.ledger._context import (
     when_used,
 )
 from skdptune.ledger._report import shown_below
-
-__all__ = [
-    "ADD_OR_REMOVE",
-    "BY_PERSON",
-    "LedgerSettings",
-    "PERSON",
-    "PERSON_ZEROED",
-    "RELATIONS",
-    "REPLACE",
-    "ZERO_OUT",
-    "checked_ledger",
-    "common_relation",
-    "prepare",
-    "process_identity",
-    "settings_in_force",
-    "settings_meant",
-    "shown_below",
-    "when_used",
-]

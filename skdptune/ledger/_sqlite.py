@@ -14,7 +14,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from skdptune._formatting import shown_path
-from skdptune.ledger._storage import MEMORY, LedgerError, Transaction, damaged, missing, newer
+from skdptune.ledger._storage import (
+    MEMORY,
+    LedgerError,
+    Storage,
+    Transaction,
+    damaged,
+    missing,
+    newer,
+)
 
 # Since version 2, entries state who recorded them, and files have no write-ahead log. Since
 # version 3, releases may use a part of the data, and copies of the first release are added up.
@@ -55,19 +63,7 @@ CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWI
 _MIGRATIONS: dict[int, str] = {1: "", 2: ""}
 
 
-class SqliteTransaction(Transaction):
-    """A transaction on one SQLite connection."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection.execute)
-
-    def damage(self) -> str:
-        """Return the first damage that SQLite finds in pages, rows and indices, or ""."""
-        (found,) = self._execute("PRAGMA integrity_check(1)", {}).fetchone()
-        return "" if found == "ok" else str(found)
-
-
-class SqliteFile:
+class SqliteFile(Storage):
     """An SQLite file with a rollback journal, which only its user may read.
 
     A file of an older version, with a write-ahead log, is converted by its first transaction. A
@@ -79,69 +75,56 @@ class SqliteFile:
 
     Parameters
     ----------
-    path : str
-        An existing ledger; `create_file` creates one.
+    location : str
+        Path of an existing ledger; `create_file` creates one.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    @property
-    def location(self) -> str:
-        """Path of the file."""
-        return self._path
-
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Return a transaction as a context: committed, or rolled back after an exception."""
-        file = _only_name(self._path)
+        file = _only_name(self.location)
         limit = time.monotonic() + _PATIENCE_S
-        with _Advice(self._path):
+        with _advice(self.location):
             while True:
                 # Use a new connection each time: an open one would prevent others from converting
                 # the file.
                 with closing(_connected(file)) as connection:
                     with _began(connection, write):
-                        if _is_current(connection, self._path):
-                            yield SqliteTransaction(connection)
+                        if _is_current(connection, self.location):
+                            yield Transaction(connection.execute)
                             return
-                    _bring_up_to_date(connection, self._path, limit)
+                    _bring_up_to_date(connection, self.location, limit)
                 time.sleep(_RANDOM.uniform(*_LONG_STEPS_S))
 
     def create(self, first: Callable[[Transaction], None]) -> None:
         """Run `first` in a transaction; create the file if it does not exist."""
-        if not os.path.lexists(self._path):
-            create_file(self._path, first)
+        if not os.path.lexists(self.location):
+            create_file(self.location, first)
             return
         self.verify()
-        with self.transaction(write=True) as transaction:
-            first(transaction)
+        super().create(first)
 
     def verify(self) -> None:
         """Raise if SQLite finds a damaged page, row or index."""
         with self.transaction(write=False) as transaction:
-            found = transaction.damage()
-        if found:
-            raise damaged(self._path, found)
+            (found,) = transaction._execute("PRAGMA integrity_check(1)", {}).fetchone()
+        if found != "ok":
+            raise damaged(self.location, str(found))
 
 
-class SqliteMemory:
+class SqliteMemory(Storage):
     """A database in the memory of this process, for notebooks; it disappears with the process."""
 
     def __init__(self) -> None:
+        super().__init__(MEMORY)
         self._connection = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._connection.close)
         self._process = os.getpid()
         self._lock = threading.RLock()
         _set_up(self._connection)
 
-    @property
-    def location(self) -> str:
-        """The name used instead of a path."""
-        return MEMORY
-
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Return a transaction as a context: committed, or rolled back after an exception."""
         if os.getpid() != self._process:
             # A forked process has a copy, in which nobody else would see its spending.
@@ -149,16 +132,8 @@ class SqliteMemory:
                 "a ledger in memory must be used in the process that made it; got it in one that "
                 "was forked. Keep it in a file for workers: PrivacyLedger.create(path, ...)."
             )
-        with self._lock, _Advice(MEMORY), _began(self._connection, write):
-            yield SqliteTransaction(self._connection)
-
-    def create(self, first: Callable[[Transaction], None]) -> None:
-        """Run `first` in a transaction; the database was created with the object."""
-        with self.transaction(write=True) as transaction:
-            first(transaction)
-
-    def verify(self) -> None:
-        """Do nothing: a database in memory has no file that could be damaged."""
+        with self._lock, _advice(MEMORY), _began(self._connection, write):
+            yield Transaction(self._connection.execute)
 
 
 def create_file(path: str, first: Callable[[Transaction], None]) -> None:
@@ -177,10 +152,10 @@ def create_file(path: str, first: Callable[[Transaction], None]) -> None:
             os.lstat(f"{path}-journal")
         # Before SQLite opens it, and whatever the umask is: nobody else may ever read it.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with _Advice(path), closing(_connected(str(draft))) as connection:
+        with _advice(path), closing(_connected(str(draft))) as connection:
             _set_up(connection)
             with _began(connection, write=True):
-                first(SqliteTransaction(connection))
+                first(Transaction(connection.execute))
         os.link(draft, place)
         _last(place.parent)
     except FileExistsError:
@@ -347,21 +322,15 @@ def _began(connection: sqlite3.Connection, write: bool) -> Iterator[None]:
         raise
 
 
-class _Advice:
-    """Converts SQLite's errors into errors that say what to do."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            raise _explained(self._path, error) from error
-        if isinstance(error, UnicodeDecodeError):
-            # For example, if SQLite names a table whose name is damaged.
-            raise damaged(self._path, "a text cannot be read") from error
+@contextmanager
+def _advice(path: str) -> Iterator[None]:
+    """Convert SQLite's errors into errors that say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _explained(path, error) from error
+    except UnicodeDecodeError as error:
+        raise damaged(path, "a text cannot be read") from error
 
 
 def _explained(path: str, error: sqlite3.Error) -> LedgerError:

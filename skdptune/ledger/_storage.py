@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 # The place of a ledger in the memory of this process, which other processes cannot reach.
 MEMORY = ":memory:"
@@ -56,7 +56,7 @@ class StoredEvent:
     digest: str
 
 
-class Storage(Protocol):
+class Storage:
     """A database in which ledgers are stored.
 
     A writing transaction sees everything written before it started, and excludes other writers
@@ -64,18 +64,21 @@ class Storage(Protocol):
     failure is a `LedgerError`.
     """
 
-    @property
-    def location(self) -> str:
-        """Its place, for messages and for opening it elsewhere."""
+    def __init__(self, location: str) -> None:
+        # Its place, for messages and for opening it elsewhere.
+        self.location = location
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
         """Return a transaction as a context: committed, or rolled back after an exception."""
+        raise NotImplementedError
 
     def create(self, first: Callable[[Transaction], None]) -> None:
         """Create the storage if it does not exist, and run `first` in a transaction."""
+        with self.transaction(write=True) as transaction:
+            first(transaction)
 
     def verify(self) -> None:
-        """Raise if any damage is found."""
+        """Raise if any damage is found; what is only in memory has no file to be damaged."""
 
 
 # Runs a statement with named values, and returns its rows.

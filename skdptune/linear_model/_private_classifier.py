@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import validated_rows
@@ -25,8 +25,8 @@ from skdptune.base._shared import (
     Records,
     check_class_weight,
     check_classes,
+    label_set,
     persons_of,
-    sorted_labels,
     validate_records,
     weights_of_classes,
 )
@@ -566,17 +566,9 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         """Set ``classes_`` and return labels as numbers 0, 1, ..."""
+        self.classes_ = label_set(y, self.classes)
         if self.classes is not None:
-            self.classes_ = np.unique(np.asarray(self.classes))
             return self._codes(y)
-        labels = sorted_labels(y)
-        # Its warnings depend on the labels in the data, so it is not used with declared labels.
-        check_classification_targets(y)
-        self.classes_ = labels
-        if self.classes_.size < 2:
-            raise ValueError(
-                "y must have at least two classes, or classes= must name them; got one class."
-            )
         if self.classes_.size > 2 and self._is_binary_only():
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 
 import numpy as np
 
@@ -51,8 +52,7 @@ def poisson_batches(
     100
     """
     if rate >= 1.0 or n_samples == 0:
-        for _ in range(steps):
-            yield slice(None)
+        yield from repeat(slice(None), steps)
         return
     block = max(1, int(_INDICES_AT_ONCE / (rate * n_samples)))
     for first in range(0, steps, block):
@@ -99,8 +99,7 @@ def fixed_batches(
     """
     n_samples, batch_size = int(n_samples), int(batch_size)
     if batch_size >= n_samples:
-        for _ in range(steps):
-            yield slice(None)
+        yield from repeat(slice(None), steps)
         return
     if batch_size**2 > 2 * n_samples:
         for _ in range(steps):
@@ -165,8 +164,7 @@ def allocation_batches(
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
     if n_batches <= 1:
-        for _ in range(steps):
-            yield slice(None)
+        yield from repeat(slice(None), steps)
         return
     for first in range(0, steps, n_batches):
         places = rng.integers(n_batches, size=n_samples)

@@ -193,15 +193,12 @@ class DoublingThreshold(RunningBudget):
             )
         values = _bounded(utilities)
         ranking = _checked_order(order, values.size)
-        passes = values[ranking] + self._candidate_noise(values.size) >= self._noisy_threshold()
+        noise = self._laplace(self._plan.candidate_scale, values.size)
+        passes = values[ranking] + noise >= self._noisy_threshold()
         place = int(np.argmax(passes))
         found = int(ranking[place]) if passes[place] else None
         self._record(found)
         return found
-
-    def _candidate_noise(self, count: int) -> NDArray[np.float64]:
-        # Noise of candidates after the first one that passes is drawn and ignored.
-        return self._laplace(self._plan.candidate_scale, count)
 
     def _noisy_threshold(self) -> float:
         if self._plan.redraws:

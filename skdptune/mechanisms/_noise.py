@@ -170,29 +170,35 @@ def noise_for_budget(epsilon: float, delta: float) -> tuple[float, PrivacyProfil
 
 @functools.lru_cache(maxsize=256)
 def _calibrated_gaussian(epsilon: float, delta: float) -> tuple[float, PrivacyProfile]:
+    shift = gaussian_shift(epsilon, delta, tolerance=1e-9)
     found = calibrate(
         lambda ratio: PrivacyProfile.gaussian(1.0 / ratio),
         epsilon,
         delta,
         lower=1.0 / _LARGEST_SHIFT,
-        guess=_closed_form_ratio(epsilon, delta),
+        # Slightly above the smallest noise.
+        guess=1.0 if shift is None else min((1.0 + 5e-5) / shift, 1e6),
     )
     return found.value, found.profile
 
 
-def _closed_form_ratio(epsilon: float, delta: float) -> float:
-    """Return the noise by the closed form (Theorem P6), slightly above the smallest one."""
-    low, high = math.log(_LEAST_SHIFT), math.log(_LARGEST_SHIFT)
+def gaussian_shift(epsilon: float, delta: float, tolerance: float = 1e-12) -> float | None:
+    """Return the shift of Gaussian noise whose cost is a given budget, by Theorem P6.
+
+    None if it is outside of a wide range, as for a delta of 0.
+    """
+    if delta == 0.0:
+        return None
+    at = np.asarray(epsilon)
 
     def excess(log_shift: float) -> float:
-        found = float(gaussian_delta(math.exp(log_shift), np.asarray(epsilon)))
+        found = float(gaussian_delta(math.exp(log_shift), at))
         return math.log(max(found, 1e-300) / delta)
 
-    if excess(low) >= 0.0 or excess(high) <= 0.0:
-        return 1.0
-    shift = math.exp(optimize.brentq(excess, low, high, xtol=1e-9))
-    # The grid adds up to this to the closed form.
-    return min((1.0 + 5e-5) / shift, 1e6)
+    ends = math.log(_LEAST_SHIFT), math.log(_LARGEST_SHIFT)
+    if excess(ends[0]) >= 0.0 or excess(ends[1]) <= 0.0:
+        return None
+    return math.exp(optimize.brentq(excess, *ends, xtol=tolerance))
 
 
 def pure_profile(epsilon: float) -> PrivacyProfile:

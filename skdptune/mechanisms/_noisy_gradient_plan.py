@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 from dp_accounting import dp_event
-from scipy import optimize
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import (
@@ -19,8 +18,8 @@ from skdptune.accounting import (
     calibrate,
     random_allocation,
 )
-from skdptune.accounting._shared import gaussian_delta
 from skdptune.mechanisms._batches import Batch, allocation_batches, fixed_batches, poisson_batches
+from skdptune.mechanisms._noise import gaussian_shift
 
 SAMPLINGS = ("poisson", "fixed", "allocation")
 # Instead of a number of epochs: the largest number of steps that the budget allows.
@@ -363,7 +362,6 @@ LARGEST_COUNT = 10**9
 _PRECISION = 1e-4
 # Number of evaluations by interpolation; after that, the bracket is bisected.
 _INTERPOLATIONS = 12
-_LEAST_SHIFT, _LARGEST_SHIFT = 1e-6, 30.0
 
 
 def most_steps(
@@ -419,25 +417,6 @@ def most_steps(
             least,
         )
     return low, best
-
-
-def gaussian_shift(epsilon: float, delta: float) -> float | None:
-    """Return the shift of Gaussian noise whose cost is a given budget, by Theorem P6.
-
-    None if it is outside of a wide range, as for a delta of 0.
-    """
-    if delta == 0.0:
-        return None
-    at = np.asarray(epsilon)
-
-    def excess(log_shift: float) -> float:
-        found = float(gaussian_delta(math.exp(log_shift), at))
-        return math.log(max(found, 1e-300) / delta)
-
-    ends = math.log(_LEAST_SHIFT), math.log(_LARGEST_SHIFT)
-    if excess(ends[0]) >= 0.0 or excess(ends[1]) <= 0.0:
-        return None
-    return math.exp(optimize.brentq(excess, *ends, xtol=1e-12))
 
 
 def _squared_shift(epsilon: float, delta: float) -> float:

@@ -82,7 +82,9 @@ def permute_and_flip_release(
     budget = check_real(epsilon, name="epsilon", lower=0.0)
     check_flag(monotone, name="monotone")
     generator = as_generator(random_state)
-    contenders = _contenders(values)
+    # The candidates for which no other candidate is infinitely better.
+    best = values.max()
+    contenders = np.flatnonzero(np.isfinite(values) if math.isfinite(best) else values == best)
     scale = _noise_scale(influence * (1.0 if monotone else 2.0), budget)
     return int(contenders[_winner(values[contenders], scale, generator)])
 
@@ -95,12 +97,6 @@ def _ranked(scores: ArrayLike) -> NDArray[np.float64]:
             f"scores must be one-dimensional and not empty; got an array of shape {values.shape}."
         )
     return np.where(np.isnan(values), -np.inf, values)
-
-
-def _contenders(values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the candidates for which no other candidate is infinitely better."""
-    best = values.max()
-    return np.flatnonzero(np.isfinite(values) if math.isfinite(best) else values == best)
 
 
 def _noise_scale(shift: float, budget: float) -> float:

@@ -18,24 +18,3 @@ from skdptune.mechanisms._noisy_gradient_plan import (
     plan_noisy_gradient,
 )
 from skdptune.mechanisms._randomness import check_seed, repeatable_generator
-
-__all__ = [
-    "Batch",
-    "MAX_EPOCHS",
-    "NoisyGradientPlan",
-    "NormalNoise",
-    "SAMPLINGS",
-    "UNIT",
-    "WHOLE",
-    "add_gaussian",
-    "add_spherical",
-    "check_noise_and_budget",
-    "check_seed",
-    "draw_images",
-    "grid_of",
-    "nonprivate_profile",
-    "plan_noisy_gradient",
-    "pure_profile",
-    "repeatable_generator",
-    "spherical_spread",
-]

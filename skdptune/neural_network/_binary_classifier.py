@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_real
+from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._module_check import CriterionError
@@ -98,6 +99,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
 
     _can_train_together = True
     _epochs_by_size = EPOCHS_FOR_TWO_CLASSES
+    threshold: float
 
     def __init__(
         self,
@@ -129,34 +131,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         threshold: float = 0.5,
         **components: Any,
     ) -> None:
-        super().__init__(
-            module,
-            criterion=criterion,
-            epsilon=epsilon,
-            delta=delta,
-            optimizer=optimizer,
-            lr=lr,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            max_grad_norm=max_grad_norm,
-            noise_multiplier=noise_multiplier,
-            grad_sample_mode=grad_sample_mode,
-            sampling=sampling,
-            max_physical_batch_size=max_physical_batch_size,
-            fix_module=fix_module,
-            callbacks=callbacks,
-            train_split=train_split,
-            predict_nonlinearity=predict_nonlinearity,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-            classes=classes,
-            class_weight=class_weight,
-            **components,
-        )
-        self.threshold = threshold
+        super().__init__(**arguments_of(locals()))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

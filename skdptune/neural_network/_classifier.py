@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils.multiclass import check_classification_targets
 from skorch import NeuralNetClassifier
 from torch import nn
 
@@ -17,9 +16,10 @@ from skdptune._docstrings import with_shared_text
 from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_WEIGHTS,
+    arguments_of,
     check_class_weight,
     check_classes,
-    sorted_labels,
+    label_set,
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
@@ -104,6 +104,8 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
 
     _can_train_together = True
     _epochs_by_size = EPOCHS_FOR_CLASSES
+    classes: Sequence[Any] | None
+    class_weight: Mapping[Any, float] | None
 
     def __init__(
         self,
@@ -134,33 +136,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         class_weight: Mapping[Any, float] | None = None,
         **components: Any,
     ) -> None:
-        super().__init__(
-            module,
-            criterion=criterion,
-            epsilon=epsilon,
-            delta=delta,
-            optimizer=optimizer,
-            lr=lr,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            max_grad_norm=max_grad_norm,
-            noise_multiplier=noise_multiplier,
-            grad_sample_mode=grad_sample_mode,
-            sampling=sampling,
-            max_physical_batch_size=max_physical_batch_size,
-            fix_module=fix_module,
-            callbacks=callbacks,
-            train_split=train_split,
-            predict_nonlinearity=predict_nonlinearity,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-            classes=classes,
-            **components,
-        )
-        self.class_weight = class_weight
+        super().__init__(**arguments_of(locals()))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -169,15 +145,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         X, y = self._validated_pair(X, y, labels=self.classes, is_classifier=True)
-        if self.classes is not None:
-            labels = np.unique(np.asarray(self.classes))
-        else:
-            labels = sorted_labels(y)
-            check_classification_targets(y)
-            if labels.size < 2:
-                raise ValueError(
-                    "y must have at least two classes, or classes= must name them; got one class."
-                )
+        labels = label_set(y, self.classes)
         codes = codes_of(y, labels)
         self.classes_inferred_ = labels
         return X, codes, labels.size

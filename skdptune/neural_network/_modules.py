@@ -11,6 +11,7 @@ from torch import nn
 
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_real
+from skdptune.base._shared import arguments_of
 
 Shape = int | Sequence[int]
 
@@ -110,14 +111,7 @@ class MLP(SizedModule):
         input_shape: Shape | None = None,
         n_outputs: int | None = None,
     ) -> None:
-        super().__init__(
-            input_shape,
-            n_outputs,
-            hidden=hidden,
-            scale=scale,
-            temperature=temperature,
-            offset=offset,
-        )
+        super().__init__(**arguments_of(locals()))
 
     def _check(self) -> None:
         hidden = self.settings["hidden"]
@@ -163,7 +157,7 @@ class LogisticHead(SizedModule):
     def __init__(
         self, *, bias: bool = True, input_shape: Shape | None = None, n_outputs: int | None = None
     ) -> None:
-        super().__init__(input_shape, n_outputs, bias=bias)
+        super().__init__(**arguments_of(locals()))
 
     def _check(self) -> None:
         check_flag(self.settings["bias"], name="bias")
@@ -217,15 +211,7 @@ class SmallCNN(SizedModule):
         input_shape: Shape | None = None,
         n_outputs: int | None = None,
     ) -> None:
-        super().__init__(
-            input_shape,
-            n_outputs,
-            channels=channels,
-            hidden=hidden,
-            scale=scale,
-            temperature=temperature,
-            offset=offset,
-        )
+        super().__init__(**arguments_of(locals()))
 
     def _check(self) -> None:
         channels, hidden = self.settings["channels"], self.settings["hidden"]

@@ -207,31 +207,20 @@ class NetParameters(PrivateEstimatorMixin):
                 raise ValueError(f"{name} must not be given: the net draws its batches itself.")
         _check_device(self.device)
 
+    def _has(self, name: str, word: str = AUTO) -> bool:
+        """Return whether a parameter has a word as its value: "auto" leaves it to a rule."""
+        value = getattr(self, name)
+        return isinstance(value, str) and value == word
+
     def _takes_most_steps(self) -> bool:
         """Return whether a fit takes all steps of a given noise that its budget pays for."""
-        return isinstance(self.max_epochs, str) and self.max_epochs == MAX_EPOCHS
-
-    def _takes_default_epochs(self) -> bool:
-        """Return whether the number of epochs follows from the public number of records."""
-        return isinstance(self.max_epochs, str) and self.max_epochs == AUTO
-
-    def _takes_default_rate(self) -> bool:
-        """Return whether the learning rate follows from the plan."""
-        return isinstance(self.lr, str) and self.lr == AUTO
-
-    def _takes_default_batch(self) -> bool:
-        """Return whether the batch size follows from the public number of records."""
-        return isinstance(self.batch_size, str) and self.batch_size == AUTO
-
-    def _takes_recipe(self) -> bool:
-        """Return whether the optimizer is Adam with a falling learning rate."""
-        return isinstance(self.optimizer, str) and self.optimizer == AUTO
+        return self._has("max_epochs", MAX_EPOCHS)
 
     def _rate_for(self, plan: NoisyGradientPlan) -> float:
         """Return the learning rate of a fit with a plan."""
-        if not self._takes_default_rate():
+        if not self._has("lr"):
             return float(self.lr)
-        if self._takes_recipe():
+        if self._has("optimizer"):
             return rate_of_adam(plan)
         return default_rate(plan) if self._rate_of_sgd is None else self._rate_of_sgd
 
@@ -251,28 +240,19 @@ class NetParameters(PrivateEstimatorMixin):
             )
 
     def _check_sizes(self) -> None:
-        if not (self._takes_most_steps() or self._takes_default_epochs()):
+        if not (self._takes_most_steps() or self._has("max_epochs")):
             hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget; or {AUTO!r}."
-            check_real(
-                self.max_epochs,
-                name="max_epochs",
-                lower=0.0,
-                lower_open=True,
-                upper=1e9,
-                hint=hint,
-            )
+            ends: dict[str, Any] = {"lower": 0.0, "lower_open": True, "upper": 1e9}
+            check_real(self.max_epochs, name="max_epochs", hint=hint, **ends)
         # Larger numbers do not fit in single precision.
-        if not self._takes_default_rate():
+        if not self._has("lr"):
             check_real(self.lr, name="lr", lower=0.0, upper=3e38, hint=f"Or {AUTO!r}.")
-        if isinstance(self.optimizer, str):
-            check_option(self.optimizer, name="optimizer", options=(AUTO,))
-        if isinstance(self.module, str):
-            check_option(self.module, name="module", options=(AUTO,))
-        if isinstance(self.batch_size, str):
-            check_option(self.batch_size, name="batch_size", options=(AUTO,))
-        elif isinstance(self.batch_size, float):
+        for name in ("optimizer", "module", "batch_size"):
+            if isinstance(getattr(self, name), str):
+                check_option(getattr(self, name), name=name, options=(AUTO,))
+        if isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
-        else:
+        elif not isinstance(self.batch_size, str):
             check_integer(self.batch_size, name="batch_size", lower=1)
         if self.max_physical_batch_size is not None:
             check_integer(self.max_physical_batch_size, name="max_physical_batch_size", lower=1)
@@ -286,8 +266,8 @@ class NetParameters(PrivateEstimatorMixin):
 
     def _epochs_for(self, n_samples: int) -> float | Literal["max"]:
         """Return the number of epochs for a number of records; "max" stays unchanged."""
-        if self._takes_default_epochs():
-            if self._takes_recipe() and self._takes_default_batch():
+        if self._has("max_epochs"):
+            if self._has("optimizer") and self._has("batch_size"):
                 return STEPS * default_batch(n_samples) / n_samples
             return default_epochs(self._epochs_by_size, n_samples)
         return cast(float | Literal["max"], self.max_epochs)
@@ -301,7 +281,7 @@ class NetParameters(PrivateEstimatorMixin):
         """Return the expected number of records in a batch, at most all of them."""
         size = self.batch_size
         if isinstance(size, str):
-            count = default_batch(n_samples) if self._takes_recipe() else _BATCH_OF_SGD
+            count = default_batch(n_samples) if self._has("optimizer") else _BATCH_OF_SGD
         else:
             count = max(1, round(size * n_samples)) if isinstance(size, float) else size
         return min(count, n_samples)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
+from skorch import NeuralNet
 
 from skdptune._compat import validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._shared import PUBLIC_SIZE, validate_records
-from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
-from skdptune.neural_network._parameters import ModuleLike
+from skdptune.neural_network._parameters import named_parameters
 from skdptune.neural_network._population import PopulationTrainer
 from skdptune.neural_network._training_loop import TrainingLoop
 
@@ -118,12 +118,7 @@ SHARED_TEXT["regressor_parameters"] = (
 
 _COST_PARAMETERS = frozenset(
     {
-        "batch_size",
-        "delta",
-        "epsilon",
-        "max_epochs",
-        "n_public",
-        "noise_multiplier",
+        *("batch_size", "delta", "epsilon", "max_epochs", "n_public", "noise_multiplier"),
         "sampling",
     }
 )
@@ -143,35 +138,11 @@ class PrivateNet(TrainingLoop):
     """The private part of all nets, in addition to skorch's."""
 
     # Public classes define the defaults, and list skorch's parameters.
-    def __init__(
-        self,
-        module: ModuleLike | Literal["auto"],
-        *,
-        epsilon: float | None,
-        delta: float,
-        max_grad_norm: float,
-        noise_multiplier: float | None,
-        grad_sample_mode: str,
-        sampling: str,
-        max_physical_batch_size: int | None,
-        fix_module: bool,
-        random_state: int | None,
-        n_public: int | None,
-        ledger: PrivacyLedger | None,
-        **skorch_parameters: Any,
-    ) -> None:
-        super().__init__(module, **skorch_parameters)
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_grad_norm = max_grad_norm
-        self.noise_multiplier = noise_multiplier
-        self.grad_sample_mode = grad_sample_mode
-        self.sampling = sampling
-        self.max_physical_batch_size = max_physical_batch_size
-        self.fix_module = fix_module
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    def __init__(self, **given: Any) -> None:
+        own = {*self._own_names()} - {name for name, _ in named_parameters(NeuralNet.__init__)}
+        super().__init__(**{name: given[name] for name in given if name not in own})
+        for name in own & given.keys():
+            setattr(self, name, given[name])
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the privacy cost of a fit, from the parameters and public sizes only.
@@ -202,7 +173,7 @@ class PrivateNet(TrainingLoop):
     def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
         # With "auto", the optimizer decides on the size and the number of batches.
-        return _COST_PARAMETERS | ({"optimizer"} if self._takes_default_batch() else set())
+        return _COST_PARAMETERS | ({"optimizer"} if self._has("batch_size") else set())
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in units of the clipping norm.
@@ -278,7 +249,7 @@ class PrivateNet(TrainingLoop):
         values: dict[str, Any] = {
             "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)
         }
-        if self._takes_default_epochs():
+        if self._has("max_epochs"):
             values["max_epochs"] = self._epochs_for(size)
         if self.optimizer is torch.optim.SGD:
             values[self._rate_name] = self._present_rate(n_final) * (n_tune / n_final)
@@ -316,7 +287,7 @@ class PrivateNet(TrainingLoop):
     def _present_rate(self, n_samples: int) -> float:
         """Return the learning rate of a fit to a number of records, also if it is "auto"."""
         rate = getattr(self, self._rate_name)
-        if self._rate_name == "lr" and self._takes_default_rate():
+        if self._rate_name == "lr" and self._has("lr"):
             return self._rate_for(self._plan_before_data(n_samples))
         return float(rate)
 

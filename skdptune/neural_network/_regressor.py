@@ -10,7 +10,7 @@ import torch
 from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base._shared import middle_and_half, target_range
+from skdptune.base._shared import arguments_of, middle_and_half, target_range
 from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._parameters import (
@@ -93,6 +93,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     _has_optional_bound = True
     _epochs_by_size = EPOCHS_FOR_TARGETS
     _rate_of_sgd = 0.5
+    target_bound: float | tuple[float, float] | None
 
     def __init__(
         self,
@@ -122,32 +123,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         target_bound: float | tuple[float, float] | None = None,
         **components: Any,
     ) -> None:
-        super().__init__(
-            module,
-            criterion=criterion,
-            epsilon=epsilon,
-            delta=delta,
-            optimizer=optimizer,
-            lr=lr,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            max_grad_norm=max_grad_norm,
-            noise_multiplier=noise_multiplier,
-            grad_sample_mode=grad_sample_mode,
-            sampling=sampling,
-            max_physical_batch_size=max_physical_batch_size,
-            fix_module=fix_module,
-            callbacks=callbacks,
-            train_split=train_split,
-            predict_nonlinearity=predict_nonlinearity,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-            **components,
-        )
-        self.target_bound = target_bound
+        super().__init__(**arguments_of(locals()))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -59,7 +59,7 @@ class NetComponents(NetParameters, NeuralNet):
     @property
     def _default_callbacks(self) -> list[Any]:
         # skorch's history would record losses, scores and times.
-        if not self._takes_recipe() or self.callbacks:
+        if not self._has("optimizer") or self.callbacks:
             return []
         return [("falling_rate", falling_rate(self._steps))]
 
@@ -108,14 +108,14 @@ class NetComponents(NetParameters, NeuralNet):
         """Make the optimizer; "auto" is Adam, and a learning rate of "auto" is that of the fit."""
         given = {"lr": self.lr, "optimizer": self.optimizer}
         rate = getattr(self, "lr_", 0.5) if isinstance(self.lr, str) else self.lr
-        kind = torch.optim.Adam if self._takes_recipe() else self.optimizer
+        kind = torch.optim.Adam if self._has("optimizer") else self.optimizer
         # Bypass skorch, which treats a set parameter as a change by the user.
         self.__dict__.update(lr=rate, optimizer=kind)
         try:
             super().initialize_optimizer(triggered_directly)
         finally:
             self.__dict__.update(given)
-        if self._takes_recipe():
+        if self._has("optimizer"):
             slow_first_layer(self.optimizer_, self.module_)
         return self
 

@@ -31,7 +31,7 @@ from skdptune.base._shared import (
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, NoisyMaximum, RandomRuns
-from skdptune.testing import _fit_checks, _profile_checks
+from skdptune.testing import _profile_checks
 from skdptune.testing._profile_checks import (
     CheckDoesNotApply,
     Subject,
@@ -113,7 +113,9 @@ def check_random_state(subject: Subject) -> None:
         _all_equal(*map(subject.responses, seeded)),
         "a fit with random_state=7 must repeat itself; it does not.",
     )
-    if subject.profile().epsilon(0.0) == 0.0 or _is_noiseless(subject):
+    epsilon = subject.parameters.get("epsilon")
+    is_noiseless = isinstance(epsilon, numbers.Real) and math.isinf(epsilon)
+    if subject.profile().epsilon(0.0) == 0.0 or is_noiseless:
         return
     for _ in range(_ATTEMPTS):
         free = [subject.fitted(subject.fresh(random_state=None)) for _ in range(2)]
@@ -178,11 +180,6 @@ def _report(subject: Subject, fitted: Any) -> PrivacyReport:
         f"privacy_ must be a PrivacyReport; got {type(own).__name__}.",
     )
     return report
-
-
-def _is_noiseless(subject: Subject) -> bool:
-    epsilon = subject.parameters.get("epsilon")
-    return isinstance(epsilon, numbers.Real) and math.isinf(epsilon)
 
 
 def _fitted_values(fitted: Any) -> dict[str, Any]:
@@ -380,29 +377,13 @@ def _hides_size(subject: Subject) -> bool:
 # All checks of the contract of private estimators, run in order, with their results -------------
 
 # Checks without data come first, those with searches last.
-_CHECKS: tuple[Callable[[Subject], None], ...] = (
-    _profile_checks.check_parameters,
-    _profile_checks.check_constructor,
-    _profile_checks.check_profile,
-    _profile_checks.check_profile_within_budget,
-    _profile_checks.check_profile_monotone_in_epsilon,
-    _profile_checks.check_cost_parameters,
-    _profile_checks.check_noise_level,
-    _profile_checks.check_noise_parameter,
-    _profile_checks.check_calibration_to_curve,
-    _profile_checks.check_tuning_parameters,
-    _profile_checks.check_suggested_space,
-    _fit_checks.check_report,
-    _fit_checks.check_report_ignores_values,
-    _fit_checks.check_n_public,
-    _fit_checks.check_random_state,
-    _fit_checks.check_fit_many,
-    _fit_checks.check_pickle,
-    _fit_checks.check_neighbours,
-    _fit_checks.check_pipeline,
-    _fit_checks.check_grid_search,
-    _fit_checks.check_random_search,
-)
+# Every function of both modules up to here whose name begins with "check", in order.
+_CHECKS: list[Callable[[Subject], None]] = [
+    check
+    for module in (vars(_profile_checks), dict(globals()))
+    for name, check in module.items()
+    if name.startswith("check_") and check.__module__ == module["__name__"]
+]
 
 
 class CheckResult(NamedTuple):

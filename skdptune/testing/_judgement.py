@@ -128,11 +128,6 @@ class Difference:
     noisy: Mask
     replayed: bool | None
 
-    @property
-    def is_identical(self) -> bool:
-        """Whether nothing differs for any seed."""
-        return self.is_comparable and not self.free.any() and not self.noisy.any()
-
 
 def difference(first: Sequence[Leaf], second: Sequence[Leaf]) -> Difference:
     """Compare a value between fits to two data sets, with one pair of fits per seed."""
@@ -341,10 +336,20 @@ class Replays:
     replaced: Sequence[Leaves]
     constant: Leaves | None
 
-    def places(self) -> list[str]:
-        """Return the places of all values, in order."""
+    def values(self) -> list[_Value]:
+        """Return all values, in the order of their places."""
         runs = (*self.without, *self.added, *self.replaced)
-        return list(dict.fromkeys(place for leaves in runs for place in leaves))
+        places = dict.fromkeys(place for leaves in runs for place in leaves)
+        return [
+            _Value(
+                place,
+                [leaves.get(place, MISSING) for leaves in self.without],
+                [leaves.get(place, MISSING) for leaves in self.added],
+                [leaves.get(place, MISSING) for leaves in self.replaced],
+                None if self.constant is None else self.constant.get(place, MISSING),
+            )
+            for place in places
+        ]
 
 
 @dataclass(frozen=True)
@@ -366,7 +371,7 @@ class _Value:
 
 def judged(replays: Replays, claim: Claim) -> list[Row]:
     """Return one row per value, and one for all noisy numbers together."""
-    values = [_value(replays, place) for place in replays.places()]
+    values = replays.values()
     known = _ways([value.place for value in values if not value.is_missing])
     rows = [_named(_row(value, claim), known) for value in values]
     together = _together(values, claim)
@@ -384,24 +389,25 @@ def judged_sizes(replays: Replays, claim: Claim, fixed: Collection[str]) -> list
     fixed : collection of str
         Places of values that did not change over many seeds.
     """
-    rows: list[Row] = []
-    for place in replays.places():
-        value = _value(replays, place)
-        row = _constant_row(value, claim) if place in fixed else None
+    values, rows = replays.values(), list[Row]()
+    for value in values:
+        row = _constant_row(value, claim) if value.place in fixed else None
         rows += [row] if row is not None else _scaled_rows(value, claim)
-    known = _ways([place for place in replays.places() if not _value(replays, place).is_missing])
+    known = _ways([value.place for value in values if not value.is_missing])
     return [_named(row, known) for row in rows]
 
 
 def noiseless(replays: Replays) -> list[str]:
     """Return the places of values that do not depend on the seed."""
-    found = []
-    for place in replays.places():
-        value = _value(replays, place)
-        sides = (value.without, value.added, value.replaced)
-        if all(same(leaf, side[0]) for side in sides for leaf in side):
-            found.append(place)
-    return found
+    return [
+        value.place
+        for value in replays.values()
+        if all(
+            same(leaf, side[0])
+            for side in (value.without, value.added, value.replaced)
+            for leaf in side
+        )
+    ]
 
 
 def _ways(places: Sequence[str]) -> set[str]:
@@ -420,14 +426,6 @@ def _named(row: Row, known: set[str]) -> Row:
     ends = [end for end in _ends(row.attribute) if row.attribute[:end] in known]
     way = row.attribute[: max(ends, default=0)]
     return replace(row, attribute=f"{way} (not in all fits)".strip())
-
-
-def _value(replays: Replays, place: str) -> _Value:
-    def at(runs: Sequence[Leaves]) -> list[Leaf]:
-        return [leaves.get(place, MISSING) for leaves in runs]
-
-    constant = replays.constant.get(place, MISSING) if replays.constant is not None else None
-    return _Value(place, at(replays.without), at(replays.added), at(replays.replaced), constant)
 
 
 def _row(value: _Value, claim: Claim) -> Row:

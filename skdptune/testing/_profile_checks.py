@@ -113,6 +113,11 @@ class Subject:
             if name not in self.parameters:
                 raise CheckDoesNotApply(f"has no parameter {name}")
 
+    def needs_budget(self) -> None:
+        """Raise `CheckDoesNotApply` unless a finite epsilon sets the noise."""
+        if self.budget is None:
+            raise CheckDoesNotApply("has no finite epsilon that sets its noise")
+
     def needs_member(self, name: str) -> Any:
         """Return an attribute of the estimator, or raise `CheckDoesNotApply`."""
         found = getattr(self.estimator, name, None)
@@ -218,8 +223,7 @@ def check_profile(subject: Subject) -> None:
 
 def check_profile_within_budget(subject: Subject) -> None:
     """Check that a fit costs at most ``epsilon`` at ``delta``."""
-    if subject.budget is None:
-        raise CheckDoesNotApply("has no finite epsilon that sets its noise")
+    subject.needs_budget()
     epsilon, cost = subject.parameters["epsilon"], subject.profile().epsilon(subject.delta)
     require(
         cost <= epsilon * _SLACK,
@@ -230,8 +234,7 @@ def check_profile_within_budget(subject: Subject) -> None:
 
 def check_profile_monotone_in_epsilon(subject: Subject) -> None:
     """Check that every ``epsilon`` is respected, and that a larger one never costs less."""
-    if subject.budget is None:
-        raise CheckDoesNotApply("has no finite epsilon that sets its noise")
+    subject.needs_budget()
     costs: list[float] = []
     for epsilon in _EPSILONS:
         cost = subject.profile(subject.fresh(epsilon=epsilon)).epsilon(subject.delta)
@@ -271,8 +274,7 @@ def check_cost_parameters(subject: Subject) -> None:
 def check_noise_level(subject: Subject) -> None:
     """Check that the noise is positive, does not grow with ``epsilon`` and can be set again."""
     subject.needs_member("noise_level")
-    if subject.budget is None:
-        raise CheckDoesNotApply("has no finite epsilon that sets its noise")
+    subject.needs_budget()
     sizes = subject.n_samples, subject.n_features
     levels = [subject.fresh(epsilon=e).noise_level(*sizes) for e in _EPSILONS]
     require(
@@ -345,14 +347,7 @@ def check_tuning_parameters(subject: Subject) -> None:
     n_tune, n_final = max(subject.n_samples // 4, 1), subject.n_samples
     before = subject.parameters
     found = dict(rule(n_tune, n_final))
-    unknown = sorted(set(found) - set(subject.estimator.get_params(deep=True)))
-    require(not unknown, f"tuning_parameters must return parameters; {unknown} are not.")
-    kept = sorted(set(found) & {*BUDGET_PARAMETERS, *RESERVED_PARAMETERS})
-    require(not kept, f"tuning_parameters must leave {kept} to the search; it returns them.")
-    require(
-        _are_the_same(subject.parameters, before),
-        "tuning_parameters must leave the estimator unchanged; it did not.",
-    )
+    _check_names(subject, found, before, "tuning_parameters")
     cost = subject.profile(subject.fresh(**found), n_tune).epsilon(subject.delta)
     if subject.budget is not None:
         require(
@@ -367,10 +362,7 @@ def check_suggested_space(subject: Subject) -> None:
     present, before = subject.estimator.get_params(deep=True), subject.parameters
     for n_features in (None, subject.n_features):
         space = suggest(subject.n_samples, n_features)
-        unknown = sorted(set(space) - set(present))
-        require(not unknown, f"suggested_space must return parameters; {unknown} are not.")
-        kept = sorted(set(space) & {*BUDGET_PARAMETERS, *RESERVED_PARAMETERS})
-        require(not kept, f"suggested_space must leave {kept} to the search; it returns them.")
+        _check_names(subject, space, before, "suggested_space")
         for name, values in space.items():
             require(
                 len(values) > 0 and (values[0] is present[name] or values[0] == present[name]),
@@ -380,10 +372,16 @@ def check_suggested_space(subject: Subject) -> None:
             for value in values:
                 # An invalid value raises an error.
                 subject.profile(subject.fresh(**{name: value}))
-    require(
-        _are_the_same(subject.parameters, before),
-        "suggested_space must leave the estimator unchanged; it did not.",
-    )
+
+
+def _check_names(subject: Subject, found: Any, before: dict[str, Any], rule: str) -> None:
+    """Check that a rule names parameters that it may set, and leaves the estimator unchanged."""
+    unknown = sorted(set(found) - set(subject.estimator.get_params(deep=True)))
+    require(not unknown, f"{rule} must return parameters; {unknown} are not.")
+    kept = sorted(set(found) & {*BUDGET_PARAMETERS, *RESERVED_PARAMETERS})
+    require(not kept, f"{rule} must leave {kept} to the search; it returns them.")
+    is_same = _are_the_same(subject.parameters, before)
+    require(is_same, f"{rule} must leave the estimator unchanged; it did not.")
 
 
 def _are_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -202,7 +202,10 @@ def _state(thing: Any) -> Iterator[tuple[str, Any]]:
         return
     if isinstance(reduced, tuple):
         # The arguments that rebuild the object, its state and its entries.
-        yield from ((f"[{place}]", _list_of(part)) for place, part in enumerate(reduced[1:]))
+        yield from (
+            (f"[{place}]", list(part) if isinstance(part, Iterator) else part)
+            for place, part in enumerate(reduced[1:])
+        )
 
 
 def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
@@ -215,11 +218,6 @@ def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
                 yield name, getattr(thing, name)
-
-
-def _list_of(part: Any) -> Any:
-    """Return an iterator as a list, and other objects unchanged."""
-    return list(part) if isinstance(part, Iterator) else part
 
 
 _WARNINGS = "warnings"

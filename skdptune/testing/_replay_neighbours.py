@@ -35,7 +35,6 @@ from skdptune.testing._judgement import (
 )
 from skdptune.testing._published import (
     MISSING,
-    Leaf,
     Leaves,
     Neighbours,
     Whole,
@@ -72,8 +71,7 @@ class Setting:
     sized: Any
     profile: PrivacyProfile
     relation: str
-    n_samples: int
-    n_features: int
+    data: Neighbours
     n_repeats: int
 
     @property
@@ -104,7 +102,7 @@ class Setting:
             size_is_public=states_size and not has_constant,
             # Noise that depends on a public size differs between sizes.
             compares_sizes=has_constant or not states_size,
-            n_samples=self.n_samples,
+            n_samples=self.data.n_samples,
         )
 
     def claim_of_given(self, leaves: Leaves) -> Claim:
@@ -118,21 +116,18 @@ class Setting:
         """Return whether the number of records is stated to be public."""
         stated = [
             self.relation,
-            *assumptions_of(self.given, self.n_samples, self.n_features),
+            *assumptions_of(self.given, self.data.n_samples, self.data.n_features),
             *_sentences(leaves),
         ]
         return any(words in sentence for sentence in stated for words in _PUBLIC_SIZES)
 
-    def announced(self) -> dict[str, tuple[Leaf, Leaf]]:
-        """Return what is announced for a fit to `n_samples` records, and to one more."""
-        found: dict[str, tuple[Leaf, Leaf]] = {}
-        sizes = self.n_samples, self.n_samples + 1
-        costs = [Whole(profile_of(self.given, size, self.n_features)) for size in sizes]
-        found["privacy_profile(n)"] = costs[0], costs[1]
+    def announced(self, n_samples: int) -> Leaves:
+        """Return what is announced for a fit to a number of records."""
+        sizes = n_samples, self.data.n_features
+        found: Leaves = {"privacy_profile(n)": Whole(profile_of(self.given, *sizes))}
         level = getattr(self.given, "noise_level", None)
         if level is not None:
-            noise = [np.array([float(level(size, self.n_features))]) for size in sizes]
-            found["noise_level(n)"] = noise[0], noise[1]
+            found["noise_level(n)"] = np.array([float(level(*sizes))])
         return found
 
     def result(self, rows: Sequence[Row]) -> NeighbourReplay:
@@ -167,7 +162,7 @@ class Setting:
 
     def _has_cost(self, part: Any) -> bool:
         try:
-            cost = profile_of(part, self.n_samples, self.n_features)
+            cost = profile_of(part, self.data.n_samples, self.data.n_features)
         except ValueError:
             # An outer model may set values that the model inside it leaves open.
             return True
@@ -189,15 +184,7 @@ def make_setting(estimator: Any, data: Neighbours, n_repeats: int) -> Setting:
             f"estimator must claim some privacy; got {type(estimator).__name__} with a profile "
             "without any privacy. Give it a finite epsilon."
         )
-    return Setting(
-        given=estimator,
-        sized=sized,
-        profile=profile,
-        relation=relation,
-        n_samples=data.n_samples,
-        n_features=data.n_features,
-        n_repeats=n_repeats,
-    )
+    return Setting(estimator, sized, profile, relation, data, n_repeats)
 
 
 def _sentences(leaves: Leaves) -> Iterator[str]:
@@ -391,9 +378,8 @@ def _with_sizes(
         open_size = _returned(_runs(setting.given, data, seeds))
         if open_size.without:
             found = judged_sizes(open_size, claim, noiseless(replays))
-    constants = [{name: pair[0] for name, pair in setting.announced().items()}]
-    more = [{name: pair[1] for name, pair in setting.announced().items()}]
-    announced = judged(Replays(constants, more, more, None), claim)
+    own, more = ([setting.announced(data.n_samples + extra)] for extra in (0, 1))
+    announced = judged(Replays(own, more, more, None), claim)
     is_new = {row.attribute for row in found}
     # A finding made with the constant stays valid.
     kept = [row for row in rows if row.is_finding or row.attribute not in is_new]

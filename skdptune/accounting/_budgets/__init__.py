@@ -3,12 +3,3 @@
 from skdptune.accounting._budgets._budget_filter import BudgetExceededError, BudgetFilter
 from skdptune.accounting._budgets._gaussian_filter import GaussianFilter, charge_of
 from skdptune.accounting._budgets._renyi_filter import RenyiFilter, suitable_order
-
-__all__ = [
-    "BudgetExceededError",
-    "BudgetFilter",
-    "GaussianFilter",
-    "RenyiFilter",
-    "charge_of",
-    "suitable_order",
-]

@@ -460,7 +460,9 @@ class _Sum:
         sizes = [np.abs(spectrum) + error for spectrum in spectra]
         logs = np.sum([n * np.log(each) for n, each in zip(counts, sizes, strict=True)], axis=0)
         used = np.flatnonzero(logs > _INVISIBLE)
-        largest = np.exp(logs[used]) * _multiplicity(used, length)
+        # All but the first and the last frequency of a real transform represent two.
+        is_alone = (used == 0) | (2 * used == length)
+        largest = np.exp(logs[used]) * np.where(is_alone, 1.0, 2.0)
         # The mean over all frequencies bounds each mass, and likewise each error of one.
         allowance = sum(
             n * float(np.sum(largest / each[used])) for n, each in zip(counts, sizes, strict=True)
@@ -469,7 +471,9 @@ class _Sum:
         product = np.zeros(length // 2 + 1, dtype=np.complex128)
         product[used] = _product_of_powers([each[used] for each in spectra], counts)
         start = low - sum(count * part.lowest for part, count in self._parts)
-        masses = _from_spectrum(product, start, size, length) + allowance
+        found: FloatArray = fft.irfft(product, length)
+        # Without negative noise.
+        masses = np.maximum(np.roll(found, -(start % length))[:size], 0.0) + allowance
         if not slope:
             scale = math.exp(tilt.log_scale) * (1.0 + 2.0 * tilt.error)
             return masses * scale, np.full(size, allowance * scale)
@@ -502,18 +506,6 @@ def _spectrum(weights: FloatArray, start: int, length: int) -> ComplexArray:
         weights = np.concatenate([np.zeros(start), weights])
     spectrum: ComplexArray = fft.rfft(weights, length)
     return spectrum
-
-
-def _from_spectrum(spectrum: ComplexArray, start: int, size: int, length: int) -> FloatArray:
-    """Return masses at ``start, start + 1, ...``, modulo the length, without negative noise."""
-    masses: FloatArray = fft.irfft(spectrum, length)
-    return np.maximum(np.roll(masses, -(start % length))[:size], 0.0)
-
-
-def _multiplicity(used: NDArray[np.intp], length: int) -> FloatArray:
-    """Return how many frequencies each frequency of a real transform represents."""
-    alone = (used == 0) | (2 * used == length)
-    return np.where(alone, 1.0, 2.0)
 
 
 def _product_of_powers(spectra: list[ComplexArray], counts: list[int]) -> ComplexArray:

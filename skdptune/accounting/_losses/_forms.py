@@ -6,6 +6,7 @@ import abc
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
@@ -21,9 +22,6 @@ from skdptune.accounting._losses._closed_forms import (
 from skdptune.accounting._losses._convolution import TAIL, convolved, convolved_with_rare
 from skdptune.accounting._losses._curves import Sides, connected, everything_lost, step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
-
-# More responses are composed by transforms: their closed form needs equally many numbers.
-_MOST_RESPONSES = 10**6
 
 
 class Form(abc.ABC):
@@ -46,12 +44,33 @@ class Form(abc.ABC):
         return None
 
     def covers(self, other: Form) -> bool:
-        """Return whether this is known to cost at least as much as another form, everywhere."""
-        return self == other
+        """Return whether this is of the same kind and no number is smaller, which costs more."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return type(self) is type(other) and all(mine >= theirs for mine, theirs in pairs)
+
+
+class _CountedForm(Form):
+    """A number of equal releases, which a composition adds up."""
+
+    count: int
+    _most: ClassVar[float] = math.inf
+
+    def composed(self, other: Form) -> Form | None:
+        """Return the form of the composition with equal releases, or None if they differ."""
+        if not isinstance(other, type(self)) or other._of(self.count) != self:
+            return None
+        return self._of(self.count + other.count)
+
+    def repeated(self, count: int) -> Form | None:
+        """Return the form of the composition of `count` copies, or None if there are too many."""
+        return self._of(self.count * count)
+
+    def _of(self, count: int) -> Form | None:
+        return replace(self, count=count) if count <= self._most else None  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)
-class ResponseForm(Form):
+class ResponseForm(_CountedForm):
     """Randomised responses, each of which reveals everything with some probability.
 
     Notes
@@ -62,6 +81,8 @@ class ResponseForm(Form):
     epsilon: float
     failure: float
     count: int = 1
+    # More responses are composed by transforms: their closed form needs equally many numbers.
+    _most = 10**6
 
     @property
     def is_nothing(self) -> bool:
@@ -74,30 +95,6 @@ class ResponseForm(Form):
         if step is not None:
             losses = losses.on_grid(step)
         return losses, losses
-
-    def composed(self, other: Form) -> Form | None:
-        """Return the form of the composition with equal responses."""
-        if not isinstance(other, ResponseForm):
-            return None
-        if (self.epsilon, self.failure) != (other.epsilon, other.failure):
-            return None
-        return self._of(self.count + other.count)
-
-    def repeated(self, count: int) -> Form | None:
-        """Return the form of the composition of `count` copies, or None if there are too many."""
-        return self._of(self.count * count)
-
-    def covers(self, other: Form) -> bool:
-        """Return whether there are at least as many responses, each at least as costly."""
-        return (
-            isinstance(other, ResponseForm)
-            and self.count >= other.count
-            and self.epsilon >= other.epsilon
-            and self.failure >= other.failure
-        )
-
-    def _of(self, count: int) -> ResponseForm | None:
-        return replace(self, count=count) if count <= _MOST_RESPONSES else None
 
 
 @dataclass(frozen=True)
@@ -129,13 +126,9 @@ class GaussianForm(Form):
         """Return the form on a Poisson sample."""
         return SampledGaussianForm(self.mu, fraction)
 
-    def covers(self, other: Form) -> bool:
-        """Return whether the shift is at least as large."""
-        return isinstance(other, GaussianForm) and self.mu >= other.mu
-
 
 @dataclass(frozen=True)
-class SampledGaussianForm(Form):
+class SampledGaussianForm(_CountedForm):
     """Gaussian noise on Poisson samples, repeated.
 
     Notes
@@ -151,30 +144,9 @@ class SampledGaussianForm(Form):
         """Return both directions, on a given or a suitable grid."""
         return sampled_gaussian_sides(self.mu, self.rate, self.count, step)
 
-    def composed(self, other: Form) -> Form | None:
-        """Return the form of the composition with equal releases."""
-        if not isinstance(other, SampledGaussianForm):
-            return None
-        if (self.mu, self.rate) != (other.mu, other.rate):
-            return None
-        return replace(self, count=self.count + other.count)
-
-    def repeated(self, count: int) -> Form | None:
-        """Return the form of the composition of `count` copies."""
-        return replace(self, count=self.count * count)
-
     def subsampled(self, fraction: float) -> Form | None:
         """Return the form on a sample of a sample, for a single release."""
         return replace(self, rate=self.rate * fraction) if self.count == 1 else None
-
-    def covers(self, other: Form) -> bool:
-        """Return whether shift, rate and number are at least as large, which costs more."""
-        return (
-            isinstance(other, SampledGaussianForm)
-            and self.mu >= other.mu
-            and self.rate >= other.rate
-            and self.count >= other.count
-        )
 
 
 # Many Gaussian releases on Poisson samples -----------------------------------------------

@@ -59,15 +59,6 @@ class RenyiCurve(abc.ABC):
         return result
 
 
-@dataclass(frozen=True)
-class RenyiUnknown(RenyiCurve):
-    """No known bound: infinite at every order."""
-
-    def at(self, orders: FloatArray) -> FloatArray:
-        """Return infinity at every order."""
-        return np.full(orders.shape, math.inf)
-
-
 @dataclass(frozen=True, eq=False)
 class RenyiOfEvent(RenyiCurve):
     """Divergences of an event by dp_accounting's RDP accountant, or by a faster formula.
@@ -192,7 +183,7 @@ class RenyiMaximum(RenyiCurve):
 
 @dataclass(frozen=True)
 class RenyiTable(RenyiCurve):
-    """Known values, with convexity between them.
+    """Known values, with convexity between them; infinite at every order if none is known.
 
     ``(order - 1) * divergence`` is convex in the order. So the chord between two known orders is
     an upper bound.

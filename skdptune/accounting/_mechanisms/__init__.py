@@ -18,18 +18,3 @@ from skdptune.accounting._mechanisms._thresholds import (
     sparse_vector,
     sparse_vector_split,
 )
-
-__all__ = [
-    "above_threshold",
-    "covered_squared_residual",
-    "doubling_threshold",
-    "exponential_mechanism",
-    "largest_squared_residual",
-    "permute_and_flip",
-    "posterior_sample",
-    "printed_posterior_epsilon",
-    "random_allocation",
-    "report_noisy_max",
-    "sparse_vector",
-    "sparse_vector_split",
-]

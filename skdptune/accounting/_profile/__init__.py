@@ -15,18 +15,3 @@ from skdptune.accounting._profile._profile import (
     with_failure,
 )
 from skdptune.accounting._profile._shared_curve import SharedCurve, calibrate_to_curve
-
-__all__ = [
-    "Calibration",
-    "PrivacyProfile",
-    "SharedCurve",
-    "UnreachableBudgetError",
-    "calibrate",
-    "calibrate_to_curve",
-    "profile_from_bound",
-    "profile_from_halves",
-    "profile_from_renyi",
-    "renyi_of",
-    "sides_of",
-    "with_failure",
-]

@@ -118,7 +118,8 @@ def calibrate(
     lower, upper = check_range(parameter, lower, upper)
     tolerance = check_real(tolerance, name="tolerance", lower=1e-12, upper=0.5)
     start = 1.0 if guess is None else check_real(guess, name="guess", lower=lower, upper=upper)
-    return _Solver(make_profile, epsilon, delta, parameter, (lower, upper), tolerance).solve(
+    sign = 1.0 if parameter == "noise" else -1.0
+    return _Solver(make_profile, epsilon, delta, sign, (lower, upper), tolerance).solve(
         min(max(start, lower), upper)
     )
 
@@ -139,37 +140,29 @@ class _Point:
     profile: PrivacyProfile
 
 
+@dataclass
 class _Solver:
     """The search for the smallest safety whose cost fits the budget."""
 
-    def __init__(
-        self,
-        make_profile: Callable[[float], PrivacyProfile],
-        epsilon: float,
-        delta: float,
-        parameter: str,
-        limits: tuple[float, float],
-        tolerance: float,
-    ) -> None:
-        self._make_profile = make_profile
-        self._epsilon, self._delta = epsilon, delta
-        self._sign = 1.0 if parameter == "noise" else -1.0
-        self._limits = limits
-        ends = sorted(self._sign * math.log(limit) for limit in limits)
-        self._riskiest, self._safest = ends
-        self._tolerance = tolerance
+    make_profile: Callable[[float], PrivacyProfile]
+    epsilon: float
+    delta: float
+    # 1 if a larger parameter costs less, as noise does, and -1 if it costs more.
+    sign: float
+    limits: tuple[float, float]
+    tolerance: float
 
     def solve(self, start: float) -> Calibration:
-        first = self._try(self._sign * math.log(start))
-        if -self._tolerance <= first.excess <= 0.0:
+        first = self._try(self.sign * math.log(start))
+        if -self.tolerance <= first.excess <= 0.0:
             return Calibration(self._value(first.safety), first.profile)
         safe, risky = self._bracket(first)
         halve = False
         for _ in range(_STEPS):
-            if risky is None or -safe.excess <= self._tolerance:
+            if risky is None or -safe.excess <= self.tolerance:
                 break
             width = safe.safety - risky.safety
-            if width <= 1e-3 * self._tolerance:
+            if width <= 1e-3 * self.tolerance:
                 break
             point = self._try(risky.safety + width * self._share(safe, risky, halve))
             safe, risky = (point, risky) if point.excess <= 0.0 else (safe, point)
@@ -178,25 +171,26 @@ class _Solver:
         return Calibration(self._value(safe.safety), safe.profile)
 
     def _value(self, safety: float) -> float:
-        lower, upper = self._limits
-        return min(max(math.exp(self._sign * safety), lower), upper)
+        lower, upper = self.limits
+        return min(max(math.exp(self.sign * safety), lower), upper)
 
     def _try(self, safety: float) -> _Point:
-        profile = self._make_profile(self._value(safety))
+        profile = self.make_profile(self._value(safety))
         check_kind(profile, name="make_profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-        cost = profile.epsilon(self._delta)
-        excess = math.log(cost / self._epsilon) if cost > 0.0 else -math.inf
+        cost = profile.epsilon(self.delta)
+        excess = math.log(cost / self.epsilon) if cost > 0.0 else -math.inf
         return _Point(safety, excess, profile)
 
     def _bracket(self, point: _Point) -> tuple[_Point, _Point | None]:
         """Return a point that fits the budget and one that does not (None if all fit)."""
+        riskiest, safest = sorted(self.sign * math.log(limit) for limit in self.limits)
         stride = 0.7
         safe: _Point | None = point if point.excess <= 0.0 else None
         risky: _Point | None = None if safe else point
         while safe is None or risky is None:
             known = point.safety
             wanted = known + stride if safe is None else known - stride
-            safety = min(max(wanted, self._riskiest), self._safest)
+            safety = min(max(wanted, riskiest), safest)
             if safety == known:
                 break
             point = self._try(safety)
@@ -207,16 +201,16 @@ class _Solver:
         return safe, risky
 
     def _unreachable(self, point: _Point) -> UnreachableBudgetError:
-        least = math.exp(point.excess) * self._epsilon
+        least = math.exp(point.excess) * self.epsilon
         if math.isinf(least):
             return UnreachableBudgetError(
-                f"delta must be larger; got {self._delta:g}, at which epsilon is infinite "
+                f"delta must be larger; got {self.delta:g}, at which epsilon is infinite "
                 "throughout the range of the parameter.",
                 least,
             )
         return UnreachableBudgetError(
-            f"epsilon must be at least {least:.4g} at delta={self._delta:g}, the least that the "
-            f"range of the parameter can reach; got {self._epsilon:g}.",
+            f"epsilon must be at least {least:.4g} at delta={self.delta:g}, the least that the "
+            f"range of the parameter can reach; got {self.epsilon:g}.",
             least,
         )
 
@@ -225,5 +219,5 @@ class _Solver:
         if halve or not (math.isfinite(safe.excess) and math.isfinite(risky.excess)):
             return 0.5
         # The aim is half the tolerance below the budget, so that the result is on the safe side.
-        aim = risky.excess + 0.5 * self._tolerance
+        aim = risky.excess + 0.5 * self.tolerance
         return min(max(aim / (risky.excess - safe.excess), 0.01), 0.99)

@@ -64,7 +64,8 @@ def packed(
     Theorem P11.
     """
     sides = remove, add
-    if _is_short(sides) and not _is_of_knots(sides):
+    is_short = all(np.count_nonzero(side.masses) <= _FEW_LOSSES for side in sides)
+    if is_short and not _is_of_knots(sides):
         kind, masses = "losses", [_ends_and_masses(side) for side in sides]
         variation = knots_of(remove).total_variation(remove.step)
     else:
@@ -72,7 +73,8 @@ def packed(
         masses = [(each.places, each.masses) for each in knots]
         variation = knots[0].total_variation(remove.step)
     written = [
-        _side_encoded(*columns, side.infinity) for side, columns in zip(sides, masses, strict=True)
+        {"infinity": side.infinity, "masses": _encoded(np.diff(at, n=2, prepend=[0, 0]), values)}
+        for side, (at, values) in zip(sides, masses, strict=True)
     ]
     content = {
         "format": FORMAT,
@@ -136,10 +138,6 @@ def _checksum(content: Mapping[str, Any]) -> int:
 # Directions --------------------------------------------------------------------------------
 
 
-def _is_short(sides: Sides) -> bool:
-    return all(np.count_nonzero(side.masses) <= _FEW_LOSSES for side in sides)
-
-
 def _is_of_knots(sides: Sides) -> bool:
     """Return whether a profile is fully described by its knots."""
     again = sides_through(sides[0].step, *map(knots_of, sides))
@@ -189,13 +187,6 @@ def _check_variation(side: LossDistribution, written: float) -> None:
     found = knots_of(side).total_variation(side.step)
     if not abs(found - written) <= _SAME * max(found, written):
         raise ValueError(f"total_variation must be {found}, that of the masses; got {written}.")
-
-
-def _side_encoded(places: IntArray, masses: FloatArray, infinity: float) -> dict[str, Any]:
-    """Return a direction as plain values."""
-    # Second differences of grid numbers are small, so they compress well.
-    bends = np.diff(places, n=2, prepend=[0, 0])
-    return {"infinity": infinity, "masses": _encoded(bends, masses)}
 
 
 def _side_decoded(content: Mapping[str, Any]) -> tuple[IntArray, FloatArray, float]:

@@ -34,7 +34,7 @@ from skdptune.accounting._losses import (
     RenyiOfPure,
     RenyiSubsampled,
     RenyiSum,
-    RenyiUnknown,
+    RenyiTable,
     ResponseForm,
     Sides,
     complete,
@@ -139,7 +139,7 @@ class PrivacyProfile:
             side.masses.flags.writeable = False
         object.__setattr__(profile, "_remove", remove)
         object.__setattr__(profile, "_add", add)
-        object.__setattr__(profile, "_renyi", renyi or RenyiUnknown())
+        object.__setattr__(profile, "_renyi", renyi or RenyiTable((), ()))
         object.__setattr__(profile, "_form", form)
         return profile
 
@@ -531,7 +531,7 @@ class PrivacyProfile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the content."""
-        return _rebuilt, (self._remove, self._add, self._renyi)
+        return self._make, (self._remove, self._add, self._renyi)
 
     def to_dict(self, deltas: Sequence[float] = ()) -> dict[str, Any]:
         """Return plain values for JSON, from which `from_dict` restores an upper bound.
@@ -565,10 +565,6 @@ class PrivacyProfile:
         """Restore a profile from the result of `to_dict`."""
         remove, add, renyi = unpacked(content)
         return cls._make(remove, add, renyi)
-
-
-def _rebuilt(*parts: Any) -> PrivacyProfile:
-    return PrivacyProfile._make(*parts)
 
 
 @functools.lru_cache(maxsize=32)

@@ -8,13 +8,3 @@ from skdptune.accounting._run_counts._distributions import (
     Poisson,
     TruncatedNegativeBinomial,
 )
-
-__all__ = [
-    "Binomial",
-    "Geometric",
-    "Logarithmic",
-    "Poisson",
-    "RunCountDistribution",
-    "TruncatedNegativeBinomial",
-    "check_distribution",
-]

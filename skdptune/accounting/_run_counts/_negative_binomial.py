@@ -196,15 +196,11 @@ def draw_truncated_negative_binomial(
     span = -math.log(gamma)
     if eta < 0.0:
         return _draw_geometric_mixture(rng, eta, span, shape)
-    first = _draw_logarithmic(rng, span, shape)
+    # Geometric draws with success probability e^-z, z uniform on [0, span].
+    first = rng.geometric(np.exp(-span * rng.random(shape)))
     shape_left = np.maximum(eta - _draw_cut_exponential(rng, span, eta, shape), 0.0)
     rate = rng.standard_gamma(shape_left) * ((1.0 - gamma) / gamma)
     return _cut(_cut(first) + rng.poisson(np.minimum(rate, float(_LARGEST_DRAW))))
-
-
-def _draw_logarithmic(rng: np.random.Generator, span: float, shape: tuple[int, ...]) -> IntArray:
-    """Return geometric draws with success probability ``e^-z``, ``z`` uniform on ``[0, span]``."""
-    return rng.geometric(np.exp(-span * rng.random(shape)))
 
 
 def _draw_geometric_mixture(

@@ -7,5 +7,3 @@ from skdptune.accounting._selection._bounds import (
     selected_halves,
     useful_end,
 )
-
-__all__ = ["BOUNDS", "BoundNotApplicableError", "RenyiSelected", "selected_halves", "useful_end"]

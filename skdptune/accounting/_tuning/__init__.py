@@ -4,13 +4,3 @@ from skdptune.accounting._tuning._comparison import BoundComparison, compare_bou
 from skdptune.accounting._tuning._lower_bound import selection_lower_bound
 from skdptune.accounting._tuning._splitting import mixture, search_on_split
 from skdptune.accounting._tuning._tune_then_fit import VARIANTS, tune_then_fit
-
-__all__ = [
-    "BoundComparison",
-    "VARIANTS",
-    "compare_bounds",
-    "mixture",
-    "search_on_split",
-    "selection_lower_bound",
-    "tune_then_fit",
-]

@@ -136,22 +136,17 @@ def compare_bounds(
     check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
     check_distribution(distribution)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
+    given = profile, distribution, delta
     figures: dict[str, Callable[[], float]] = {
         "one run": lambda: profile.epsilon(delta),
         "composition": lambda: (math.ceil(distribution.mean) * profile).epsilon(delta),
         "rdp": lambda: profile.selected(distribution, "rdp").epsilon(delta),
         "profile": lambda: profile.selected(distribution, "profile").epsilon(delta),
-        "two thresholds": lambda: _of_two_points(profile, distribution, delta),
+        "two thresholds": lambda: two_thresholds(*given).selected(distribution)[0],
         "envelope": lambda: profile.selected(distribution, "envelope").epsilon(delta),
         "lower bound": lambda: selection_lower_bound(profile, distribution, delta),
     }
     return BoundComparison(tuple(_timed(*item) for item in figures.items()), distribution, delta)
-
-
-def _of_two_points(
-    profile: PrivacyProfile, distribution: RunCountDistribution, delta: float
-) -> float:
-    return two_thresholds(profile, distribution, delta).selected(distribution)[0]
 
 
 def _timed(name: str, figure: Callable[[], float]) -> BoundRow:

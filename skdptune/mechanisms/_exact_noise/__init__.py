@@ -9,13 +9,3 @@ from skdptune.mechanisms._exact_noise._releases import (
     grid_of,
     spherical_spread,
 )
-
-__all__ = [
-    "NormalNoise",
-    "add_gaussian",
-    "add_laplace",
-    "add_spherical",
-    "draw_images",
-    "grid_of",
-    "spherical_spread",
-]

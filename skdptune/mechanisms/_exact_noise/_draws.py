@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,44 +225,6 @@ _LEAST = 1 << 44
 _LARGEST_RELATIVE_ERROR, _SHARP_PLACES, _ROUNDING = 2.0**-36, 60, 2.0**-50
 
 
-class Draws(Protocol):
-    """Random real numbers.
-
-    Attributes
-    ----------
-    values : ndarray of float64
-        Each is within `ERROR` of its real number, except at the places listed in `doubtful`.
-    doubtful : ndarray of int
-        Increasing indices.
-    largest : float
-        Upper bound on the size of all other values.
-    """
-
-    values: Floats
-    doubtful: NDArray[np.intp]
-    largest: float
-
-    def bounds(self, place: int, places: int) -> Bounds:
-        """Return rational bounds on the real number, at most ``2**-places`` apart."""
-
-
-class Factor(Protocol):
-    """A positive real number that multiplies draws.
-
-    Attributes
-    ----------
-    value : float
-    relative_error : float
-        Bound on the relative error of the value; may be infinite.
-    """
-
-    value: float
-    relative_error: float
-
-    def bounds(self, places: int) -> Bounds:
-        """Return rational bounds on the real number, about ``2**-places`` of it apart."""
-
-
 class NormalDraws:
     """Independent standard normal numbers.
 
@@ -474,6 +435,13 @@ class ChiFactor:
         scale = Fraction(self._scale)
         roots = root((low, high), places)
         return scale * roots[0], scale * roots[1]
+
+
+# Random real numbers: `values` are within `ERROR` of them, except at the increasing indices in
+# `doubtful`, and `largest` bounds all others.
+Draws = NormalDraws | LaplaceDraws
+# A positive real number that multiplies draws: its `value`, with a bound on the relative error.
+Factor = ConstantFactor | ChiFactor
 
 
 def further_digits(generator: np.random.Generator) -> Digits:

@@ -118,12 +118,7 @@ def add_laplace(values: Floats, scale: float, generator: np.random.Generator) ->
     -----
     Theorem E1.
     """
-    factor, grid, result = ConstantFactor(scale), grid_of(scale), np.empty(values.size)
-    for start in range(0, values.size, _AT_ONCE):
-        part = values.reshape(-1)[start : start + _AT_ONCE]
-        draws = LaplaceDraws(part.size, generator)
-        result[start : start + part.size] = rounded_sums(part, factor, draws, grid)
-    return result.reshape(values.shape)
+    return _added(values, ConstantFactor(scale), LaplaceDraws, generator, grid_of(scale))
 
 
 def add_spherical(
@@ -145,12 +140,24 @@ def add_spherical(
     """
     if grid is None:
         grid = grid_of(spherical_spread(scale, values.size))
-    factor, result = ChiFactor(scale, values.size + 1, generator), np.empty(values.size)
+    factor = ChiFactor(scale, values.size + 1, generator)
+    return _added(values, factor, NormalDraws, generator, grid)
+
+
+def _added(
+    values: Floats,
+    factor: Factor,
+    kind: type[Draws],
+    generator: np.random.Generator,
+    grid: float,
+) -> Floats:
+    """Return values plus a factor times draws of a kind, drawn in portions."""
+    flat, result = values.reshape(-1), np.empty(values.size)
     for start in range(0, values.size, _AT_ONCE):
-        part = values[start : start + _AT_ONCE]
-        draws = NormalDraws(part.size, generator)
+        part = flat[start : start + _AT_ONCE]
+        draws = kind(part.size, generator)
         result[start : start + part.size] = rounded_sums(part, factor, draws, grid)
-    return result
+    return result.reshape(values.shape)
 
 
 def spherical_spread(scale: float, n_values: int) -> float:

@@ -2,5 +2,3 @@
 
 from skdptune.neural_network._population._stacked_gradients import has_only_linear_layers
 from skdptune.neural_network._population._trainer import PopulationTrainer
-
-__all__ = ["PopulationTrainer", "has_only_linear_layers"]

@@ -192,21 +192,16 @@ class NetBatch:
 
     def _clipped_sums_of_all(self) -> list[torch.Tensor]:
         """Return the sums over all records, which need no gathering."""
-        length = self._records_at_once(len(self._active))
-        sums = [torch.zeros_like(values) for values in self._stack]
-        for first in range(0, len(self._X), length):
-            chunk = slice(first, first + length)
+
+        def sums_of(chunk: slice) -> list[torch.Tensor]:
             targets = torch.stack([replica.run.targets[chunk] for replica in self._active])
             inputs = self._X[chunk].to(self._device)
             shape = len(self._active), len(inputs)
-            found = self._sums(
-                inputs.expand(shape[0], *inputs.shape),
-                targets.to(self._device),
-                torch.ones(shape, dtype=torch.bool, device=self._device),
-            )
-            for total, more in zip(sums, found, strict=True):
-                total += more
-        return sums
+            present = torch.ones(shape, dtype=torch.bool, device=self._device)
+            every = inputs.expand(shape[0], *inputs.shape)
+            return self._sums(every, targets.to(self._device), present)
+
+        return self._added_up(len(self._X), sums_of)
 
     def _clipped_sums(self, batches: list[np.ndarray]) -> list[torch.Tensor]:
         longest = max(len(rows) for rows in batches)
@@ -215,12 +210,18 @@ class NetBatch:
         for number, rows in enumerate(batches):
             padded[number, : len(rows)] = rows
             present[number, : len(rows)] = True
-        length = self._records_at_once(len(batches))
+        return self._added_up(
+            longest, lambda chunk: self._sums_of_chunk(padded[:, chunk], present[:, chunk])
+        )
+
+    def _added_up(
+        self, size: int, sums_of: Callable[[slice], list[torch.Tensor]]
+    ) -> list[torch.Tensor]:
+        """Return sums over records, computed for as many of them at once as fit into memory."""
+        length = self._records_at_once(len(self._active))
         sums = [torch.zeros_like(values) for values in self._stack]
-        for first in range(0, longest, length):
-            chunk = slice(first, first + length)
-            found = self._sums_of_chunk(padded[:, chunk], present[:, chunk])
-            for total, more in zip(sums, found, strict=True):
+        for first in range(0, size, length):
+            for total, more in zip(sums, sums_of(slice(first, first + length)), strict=True):
                 total += more
         return sums
 

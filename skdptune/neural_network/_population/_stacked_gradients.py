@@ -456,7 +456,12 @@ def _agrees(
             present,
             torch.full((size,), torch.finfo(record.dtype).max, device=record.device),
         )
-        wanted = [_gradient(module, losses, record, target) for module in modules]
+        wanted = [
+            torch.autograd.grad(
+                losses(module(record[None]), target[None])[0], list(module.parameters())
+            )
+            for module in modules
+        ]
     except Exception:
         return False
     own = [torch.stack(same) for same in zip(*wanted, strict=True)]
@@ -467,10 +472,3 @@ def _agrees(
         )
         for sums, truth in zip(found, own, strict=True)
     )
-
-
-def _gradient(
-    module: nn.Module, losses: LossPerRecord, record: torch.Tensor, target: torch.Tensor
-) -> tuple[torch.Tensor, ...]:
-    loss = losses(module(record[None]), target[None])[0]
-    return torch.autograd.grad(loss, list(module.parameters()))

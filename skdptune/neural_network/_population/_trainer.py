@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +198,9 @@ class PopulationTrainer:
             if key is not None:
                 job.started = started
                 groups.setdefault((key, id(job.run.X)), []).append(job)
-        shared = _shared_callbacks(job for group in groups.values() for job in group)
+        ready = [job for group in groups.values() for job in group]
+        counts = Counter(id(one) for job in ready for _, one in job.net.callbacks_)
+        shared = {number for number, count in counts.items() if count > 1}
         unshared = [[job for job in group if not job.holds(shared)] for group in groups.values()]
         return [batch for group in unshared for batch in self._split(group)]
 
@@ -312,15 +314,6 @@ def _jobs(nets: list[PrivateNet], X: Any, y: Any) -> list[_Job | BaseException]:
 
 def _shared(first: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return first if first.dtype == values.dtype and torch.equal(first, values) else values
-
-
-def _shared_callbacks(jobs: Iterable[_Job]) -> set[int]:
-    """Return the ids of callbacks that more than one net holds.
-
-    A callback keeps information from one training, and must not be notified of two at once.
-    """
-    counts = Counter(id(callback) for job in jobs for _, callback in job.net.callbacks_)
-    return {number for number, count in counts.items() if count > 1}
 
 
 def _record_limit(
