@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -13,6 +14,7 @@ from skdptune.model_selection._strategies import DoublingThresholdSession, Thres
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False)
 class DoublingThresholdSearchCV(TuningSearch):
     """Search with a doubling threshold: any number of candidates for one constant privacy cost.
 
@@ -107,38 +109,21 @@ class DoublingThresholdSearchCV(TuningSearch):
     1
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any = None,
-        *,
-        param_distributions: Any = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        refit: Any = "winner",
-        strategy: ThresholdRounds | None = None,
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.param_distributions = param_distributions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_grid: Any = None
+    _: KW_ONLY
+    param_distributions: Any = None
+    epsilon: float | None = None
+    delta: float | None = None
+    scoring: Any = None
+    cv: Any = 0.2
+    refit: Any = "winner"
+    strategy: ThresholdRounds | None = None
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
     def _space(self) -> tuple[Any, str, str]:
         if self.param_distributions is None:

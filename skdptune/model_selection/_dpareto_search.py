@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,7 @@ from skdptune.model_selection._strategies import BaseStrategy
 from skdptune.model_selection._study import StorageParameter
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ParetoFront(BaseStrategy):
     """Propose parameters by Bayesian optimisation of the front of epsilon and error.
 
@@ -117,33 +118,18 @@ class ParetoFront(BaseStrategy):
     True
     """
 
-    storage = StorageParameter()
     objects = ("sampler", "third_objective", "storage")
 
-    def __init__(
-        self,
-        *,
-        n_initial: int = 16,
-        batch_size: int = 1,
-        sampler: Any = "auto",
-        reference_point: tuple[float, ...] = (10.0, 1.0),
-        epsilon_scale: str = "linear",
-        n_repeats: int = 1,
-        privacy: str = "profile",
-        third_objective: Any = None,
-        storage: Any = None,
-        study_name: str | None = None,
-    ) -> None:
-        self.n_initial = n_initial
-        self.batch_size = batch_size
-        self.sampler = sampler
-        self.reference_point = reference_point
-        self.epsilon_scale = epsilon_scale
-        self.n_repeats = n_repeats
-        self.privacy = privacy
-        self.third_objective = third_objective
-        self.storage = storage
-        self.study_name = study_name
+    n_initial: int = 16
+    batch_size: int = 1
+    sampler: Any = "auto"
+    reference_point: tuple[float, ...] = (10.0, 1.0)
+    epsilon_scale: str = "linear"
+    n_repeats: int = 1
+    privacy: str = "profile"
+    third_objective: Any = None
+    storage: Any = StorageParameter()
+    study_name: str | None = None
 
     def check(self, search: Any, families: Families) -> None:
         """Validate the parameters, also in combination with those of the search."""
@@ -159,6 +145,7 @@ _MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in additio
 _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
 
 
+@dataclass(eq=False, repr=False)
 class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     """Search for parameters on the Pareto front of privacy and utility.
 
@@ -293,40 +280,21 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     True
     """
 
-    delta: float
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_space: Any,
-        *,
-        delta: float = 1e-5,
-        n_iter: int = 256,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        release: float | None = None,
-        refit: Any = False,
-        strategy: ParetoFront | None = None,
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_space = param_space
-        self.delta = delta
-        self.n_iter = n_iter
-        self.scoring = scoring
-        self.cv = cv
-        self.release = release
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_space: Any
+    _: KW_ONLY
+    delta: float = 1e-5
+    n_iter: int = 256
+    scoring: Any = None
+    cv: Any = 0.2
+    release: float | None = None
+    refit: Any = False
+    strategy: ParetoFront | None = None
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
     # Parameters ---------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -29,6 +30,7 @@ _STRATEGIES: dict[str, type[Strategy]] = {
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False)
 class DPGridSearchCV(TuningSearch):
     """Grid search with differential privacy: one (epsilon, delta) for tuning and training.
 
@@ -124,36 +126,20 @@ class DPGridSearchCV(TuningSearch):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any = None,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        refit: Any = "winner",
-        strategy: str | Strategy = "auto",
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_grid: Any = None
+    _: KW_ONLY
+    epsilon: float | None = None
+    delta: float | None = None
+    scoring: Any = None
+    cv: Any = 0.2
+    refit: Any = "winner"
+    strategy: str | Strategy = "auto"
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
     def _space(self) -> tuple[Any, str, str]:
         return self.param_grid, "param_grid", "grid"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -183,6 +183,7 @@ class ScoreTable(Strategy):
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class Composition(ScoreTable):
     """Fit all candidates with the same noise, and publish all scores; any model may be kept.
 
@@ -221,20 +222,11 @@ class Composition(ScoreTable):
     shows = "all scores and models"
     always_refits = False
 
-    def __init__(
-        self,
-        *,
-        score_epsilon: float | None = None,
-        storage: Any = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.score_epsilon = score_epsilon
-        self.storage = storage
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    score_epsilon: float | None = None
+    storage: Any = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
         """Return that candidates are fitted on all records that are not held out."""
@@ -257,6 +249,7 @@ class Composition(ScoreTable):
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FullTable(ScoreTable):
     """Fit and score every candidate with a lot of noise, and then fit the chosen one again.
 
@@ -309,28 +302,15 @@ class FullTable(ScoreTable):
     name = "full table (DPGridSearchCV)"
     splits_scores = True
 
-    def __init__(
-        self,
-        *,
-        noise_limit: Any = "auto",
-        tuning_fraction: Any = "auto",
-        try_own_values: bool = True,
-        choose_by: str = "posterior",
-        score_epsilon: float | None = None,
-        storage: Any = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.noise_limit = noise_limit
-        self.tuning_fraction = tuning_fraction
-        self.try_own_values = try_own_values
-        self.choose_by = choose_by
-        self.score_epsilon = score_epsilon
-        self.storage = storage
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    noise_limit: Any = "auto"
+    tuning_fraction: Any = "auto"
+    try_own_values: bool = True
+    choose_by: str = "posterior"
+    score_epsilon: float | None = None
+    storage: Any = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""

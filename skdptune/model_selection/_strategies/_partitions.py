@@ -255,6 +255,7 @@ def check_no_folds(cv: Any) -> None:
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NoisyMaximum(PartitionStrategy):
     """Score candidates on disjoint partitions of the data, and choose one through noise.
 
@@ -299,22 +300,12 @@ class NoisyMaximum(PartitionStrategy):
 
     name = "noisy maximum (DPGridSearchCV)"
 
-    def __init__(
-        self,
-        *,
-        n_partitions: Any = "auto",
-        tuning_estimator: Any = None,
-        selection_epsilon: float | None = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.n_partitions = n_partitions
-        self.tuning_estimator = tuning_estimator
-        self.selection_epsilon = selection_epsilon
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    n_partitions: Any = "auto"
+    tuning_estimator: Any = None
+    selection_epsilon: float | None = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters; refuse folds, and a callable that would choose."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ _FEW, _FEWEST, _SHARE_OF_FEW = 1000, 100, 0.2
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomRuns(Strategy):
     """Try a random number of candidates, and show only the best one.
 
@@ -130,36 +131,19 @@ class RandomRuns(Strategy):
     shows = "the winner and its score"
     always_refits = False
 
-    def __init__(
-        self,
-        *,
-        n_iter_distribution: str | RunCountDistribution = "auto",
-        at_least: tuple[int, float] | None = None,
-        bound: str = "envelope",
-        tuning_fraction: Any = "auto",
-        variant: Any = "auto",
-        extrapolate: Any = "auto",
-        try_own_values: bool = True,
-        warm_start: bool = False,
-        score_epsilon: float | None = None,
-        storage: Any = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.n_iter_distribution = n_iter_distribution
-        self.at_least = at_least
-        self.bound = bound
-        self.tuning_fraction = tuning_fraction
-        self.variant = variant
-        self.extrapolate = extrapolate
-        self.try_own_values = try_own_values
-        self.warm_start = warm_start
-        self.score_epsilon = score_epsilon
-        self.storage = storage
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    n_iter_distribution: str | RunCountDistribution = "auto"
+    at_least: tuple[int, float] | None = None
+    bound: str = "envelope"
+    tuning_fraction: Any = "auto"
+    variant: Any = "auto"
+    extrapolate: Any = "auto"
+    try_own_values: bool = True
+    warm_start: bool = False
+    score_epsilon: float | None = None
+    storage: Any = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""

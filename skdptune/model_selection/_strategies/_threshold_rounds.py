@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ _DELTA_SHARE = 0.1
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ThresholdRounds(PartitionStrategy):
     """Search in rounds, through noise, for a candidate that is a step better than the best so far.
 
@@ -84,34 +86,18 @@ class ThresholdRounds(PartitionStrategy):
 
     kinds = ("grid", "distribution")
 
-    def __init__(
-        self,
-        *,
-        noise: str = "sparse",
-        granularity: float = 0.01,
-        initial_utility: float = 0.0,
-        max_rounds: int | None = None,
-        max_hits: int | None = None,
-        batch_size: int = 16,
-        n_partitions: Any = "auto",
-        tuning_estimator: Any = None,
-        selection_epsilon: float | None = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.noise = noise
-        self.granularity = granularity
-        self.initial_utility = initial_utility
-        self.max_rounds = max_rounds
-        self.max_hits = max_hits
-        self.batch_size = batch_size
-        self.n_partitions = n_partitions
-        self.tuning_estimator = tuning_estimator
-        self.selection_epsilon = selection_epsilon
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    noise: str = "sparse"
+    granularity: float = 0.01
+    initial_utility: float = 0.0
+    max_rounds: int | None = None
+    max_hits: int | None = None
+    batch_size: int = 16
+    n_partitions: Any = "auto"
+    tuning_estimator: Any = None
+    selection_epsilon: float | None = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""
