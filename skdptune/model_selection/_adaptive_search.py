@@ -130,14 +130,8 @@ class DPAdaptiveSearchCV(TuningSearch):
     n_public: int | None = None
     ledger: PrivacyLedger | None = None
 
-    def _space(self) -> tuple[Any, str, str]:
-        return self.param_space, "param_space", "space"
-
-    def _strategy(self) -> AdaptiveTrials:
-        return AdaptiveTrials() if self.strategy is None else self.strategy
-
-    def _n_candidates(self) -> float:
-        return self.n_trials
+    _searched, _counted = ("param_space", "space"), "n_trials"
+    _default_strategy = AdaptiveTrials
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
         # optuna() raises if optuna is not installed.
@@ -159,9 +153,4 @@ class DPAdaptiveSearchCV(TuningSearch):
         AdaptiveSearchSession
             It costs as much as the search; its `finish` fits the search.
         """
-        if self.param_space is None:
-            raise ValueError(
-                "param_space must be given for a session; got None. It says what its candidates "
-                "may cost."
-            )
         return AdaptiveSearchSession(self._started(X, y, X_val, y_val, params))

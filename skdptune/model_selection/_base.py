@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import get_scorer_names
@@ -33,6 +33,7 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_SIZE,
+    REPLACE,
     SEEDED,
     Charge,
     announce_search,
@@ -111,6 +112,8 @@ class BasePrivateSearch(
     delta: float | None
     scoring: Any
     cv: Any
+    refit: Any
+    strategy: Any
     n_jobs: int | None
     verbose: int | None
     random_state: Any
@@ -118,6 +121,8 @@ class BasePrivateSearch(
     ledger: PrivacyLedger | None
 
     # What a subclass implements -------------------------------------------------------------
+
+    _default_strategy: ClassVar[type[BaseStrategy]]
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -134,10 +139,6 @@ class BasePrivateSearch(
         """Return the plan as it is shown to the user."""
 
     @abstractmethod
-    def _report(self, plan: PlanT) -> PrivacyReport:
-        """Return the future value of `privacy_`."""
-
-    @abstractmethod
     def _prepared(self, plan: PlanT, data: Data, public: Data | None) -> Callable[[Tasks], None]:
         """Return a function that searches, fits the winner, and sets the public attributes.
 
@@ -148,6 +149,10 @@ class BasePrivateSearch(
     def _estimators(self) -> Sequence[Any]:
         """Return the estimators that are searched over."""
         return (self.estimator,)
+
+    def _strategy(self) -> Any:
+        """Return the given or the default strategy."""
+        return self._default_strategy() if self.strategy is None else self.strategy
 
     def _n_tasks(self) -> int:
         """Return the number of tasks that callbacks see, in addition to those of candidates."""
@@ -266,12 +271,13 @@ class BasePrivateSearch(
             # Some of the refused splitters cannot even be copied.
             split_of(self.cv)
         key = plan_key(type(self), settings, size, n_features, classes, is_public)
-        found: PlanT | None = plan_cache.get(key)
-        if found is None:
+
+        def solved() -> PlanT:
             current_progress().phase("planning, before any data are read")
             # Solve for a copy: the plan must keep the values for which its cost was computed.
-            found = clone(self)._solve(size, n_features, classes, is_public)
-            plan_cache.put(key, found)
+            return clone(self)._solve(size, n_features, classes, is_public)
+
+        found: PlanT = plan_cache.of(key, solved)
         return found
 
     def _check_common_parameters(self) -> None:
@@ -415,10 +421,10 @@ class BasePrivateSearch(
         if needs_labels:
             classes = self._public_labels(y, n_samples)
         # The whole cost is known before a single record is read, except for the public labels.
-        plan = self._make_plan(n_samples, n_features, classes=classes, is_public=is_public)
+        found = self._make_plan(n_samples, n_features, classes=classes, is_public=is_public)
         if not needs_labels:
             classes = self._public_labels(y, n_samples)
-        plan = self._with_classes(plan, classes)
+        plan: Any = found.with_classes(classes)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         _warn_of_weights(params, self.scoring)
         door = Door.of(self._estimators(), X, classes, varies=self._replaces_steps())
@@ -438,10 +444,6 @@ class BasePrivateSearch(
                 check_steps(estimator, X, n_samples)
             except Exception as error:
                 raise beside_refusals(error, [estimator]) from error.__cause__
-
-    @abstractmethod
-    def _with_classes(self, plan: PlanT, classes: Any) -> PlanT:
-        """Return the plan with estimators that have the public label set."""
 
     def _public_labels(self, y: Any, n_samples: int) -> Any:
         """Return the label set of a classifier's targets, which is assumed to be public."""
@@ -469,14 +471,23 @@ class BasePrivateSearch(
 
     # The report -----------------------------------------------------------------------------
 
-    def _variants(self, plan: PlanT) -> Sequence[Any]:
-        """Return estimators with all assumptions of those that the search may fit."""
-        return self._estimators()
+    def _report(self, plan: PlanT, model: Any = None) -> PrivacyReport:
+        """Return the value of `privacy_`, with the assumptions of the model if it is fitted."""
+        return PrivacyReport(
+            plan.total,
+            plan.delta,
+            epsilon=plan.asked,
+            name=type(self).__name__,
+            parts=plan.components,
+            assumptions=self._assumptions(plan, model),
+            neighbouring=REPLACE if plan.layout.replaces else self._neighbouring(plan),
+            bound=plan.bound,
+        )
 
     def _neighbouring(self, plan: PlanT) -> str:
         """Return the neighbouring relation for which the guarantees of all parts hold."""
         # Theorem F11: the weakest relation of all parts.
-        return weakest(neighbouring_of(estimator) for estimator in self._variants(plan))
+        return weakest(neighbouring_of(estimator) for estimator in plan.variants())
 
     def _assumptions(self, plan: PlanT, model: Any = None) -> tuple[str, ...]:
         """Return all assumptions, each once: of the search, of its parts, of its model."""
@@ -484,7 +495,7 @@ class BasePrivateSearch(
         layout = plan.layout
         parts = [
             assumptions_of(estimator, layout.n_final, layout.n_features)
-            for estimator in self._variants(plan)
+            for estimator in plan.variants()
         ]
         of_model = () if model is None else assumptions_of_model(model, layout.n_final)
         return once(chain(self._own_assumptions(plan), *parts, of_model))

@@ -125,9 +125,11 @@ class DoublingThresholdSearchCV(TuningSearch):
     n_public: int | None = None
     ledger: PrivacyLedger | None = None
 
+    _searched, _default_strategy = ("param_grid", "grid"), ThresholdRounds
+
     def _space(self) -> tuple[Any, str, str]:
         if self.param_distributions is None:
-            return self.param_grid, "param_grid", "grid"
+            return super()._space()
         if self.param_grid is not None:
             raise ValueError(
                 "param_grid or param_distributions must be given, and not both; got both."
@@ -136,9 +138,6 @@ class DoublingThresholdSearchCV(TuningSearch):
 
     def _missing(self) -> tuple[str, str]:
         return "param_grid or param_distributions", "neither"
-
-    def _strategy(self) -> ThresholdRounds:
-        return ThresholdRounds() if self.strategy is None else self.strategy
 
     def _check_parameters(self) -> None:
         if not isinstance(self._strategy(), ThresholdRounds):
@@ -160,9 +159,4 @@ class DoublingThresholdSearchCV(TuningSearch):
         DoublingThresholdSession
             It costs as much as the search; its `finish` fits the search.
         """
-        if self._given() is None:
-            raise ValueError(
-                "param_grid or param_distributions must be given for a session; got neither. They "
-                "say what its candidates may cost."
-            )
         return DoublingThresholdSession(self._started(X, y, X_val, y_val, params, tries=False))

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune._formatting import shown
-from skdptune.accounting import PrivacyReport
 from skdptune.base._shared import (
     charge_of_fit,
     declared_labels,
@@ -298,8 +297,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
 
     # Parameters ---------------------------------------------------------------------------
 
-    def _strategy(self) -> ParetoFront:
-        return ParetoFront() if self.strategy is None else self.strategy
+    _default_strategy = ParetoFront
 
     def _families(self) -> Families:
         return Families(self.estimator, self.param_space)
@@ -347,10 +345,6 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         )
         return make_pareto_plan(self, self._strategy(), self._families(), layout, classes)
 
-    def _with_classes(self, plan: ParetoPlan, classes: Any) -> ParetoPlan:
-        # The cost of an estimator may need its labels: the plan was solved with them.
-        return plan
-
     def _summary(self, plan: ParetoPlan, n_samples: int, compare: bool) -> SearchPlan:
         if plan.release is None:
             raise ValueError("release must be given for a plan of its cost; got None.")
@@ -367,27 +361,9 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         rule = self.cv.in_words if layout.by_rule else ""
         return SearchPlan(report, row, (), None, "", scale, uses=layout.uses, validation=rule)
 
-    def _report(self, plan: ParetoPlan, model: Any = None) -> PrivacyReport:
-        epsilon: float | None = None
-        parts: tuple[PrivacyReport, ...] = ()
-        sentence = _NOT_PRIVATE
-        if plan.release is not None and self.release is not None:
-            epsilon, parts, sentence = float(self.release), plan.release.parts, _MODELS_COST_MORE
-            if self.refit is not False:
-                epsilon += float(self.refit)
-                parts = (*parts, PrivacyReport(plan.release.final, plan.delta, name="final fit"))
-        return PrivacyReport(
-            plan.total,
-            plan.delta,
-            epsilon=epsilon,
-            name=type(self).__name__,
-            parts=parts,
-            assumptions=(sentence, *self._assumptions(plan, model)),
-            neighbouring=self._neighbouring(plan),
-        )
-
-    def _variants(self, plan: ParetoPlan) -> Sequence[Any]:
-        return list(plan.families.variants)
+    def _own_assumptions(self, plan: ParetoPlan) -> tuple[str, ...]:
+        sentence = _NOT_PRIVATE if plan.release is None else _MODELS_COST_MORE
+        return (sentence, *super()._own_assumptions(plan))
 
     # Running --------------------------------------------------------------------------------
 

@@ -141,8 +141,7 @@ class DPGridSearchCV(TuningSearch):
     n_public: int | None = None
     ledger: PrivacyLedger | None = None
 
-    def _space(self) -> tuple[Any, str, str]:
-        return self.param_grid, "param_grid", "grid"
+    _searched = ("param_grid", "grid")
 
     def _strategy(self) -> Strategy:
         if not isinstance(self.strategy, str):

@@ -9,7 +9,7 @@ from skdptune._docstrings import with_shared_text
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._search import TuningSearch
-from skdptune.model_selection._strategies import RandomRuns, Strategy
+from skdptune.model_selection._strategies import RandomRuns
 
 
 @with_shared_text(SHARED_TEXT)
@@ -119,11 +119,5 @@ class DPRandomSearchCV(TuningSearch):
     n_public: int | None = None
     ledger: PrivacyLedger | None = None
 
-    def _space(self) -> tuple[Any, str, str]:
-        return self.param_distributions, "param_distributions", "distribution"
-
-    def _strategy(self) -> Strategy:
-        return RandomRuns() if self.strategy is None else self.strategy
-
-    def _n_candidates(self) -> float:
-        return self.n_iter
+    _searched, _counted = ("param_distributions", "distribution"), "n_iter"
+    _default_strategy = RandomRuns

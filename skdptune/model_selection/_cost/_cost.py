@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -405,23 +406,12 @@ class CostModel:
 
         guess = self._noise_guess(epsilon, setting, shape)
         return self._solved(
-            epsilon, cost_at, {}, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess
+            epsilon, cost_at, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess
         )
 
-    def _solved(
-        self,
-        epsilon: float,
-        cost_at: Callable[[float], Cost],
-        costs: dict[float, Cost],
-        **search: Any,
-    ) -> Cost:
-        """Return the cost of the value that meets a total; `costs` holds those that are known."""
-
-        def cost(value: float) -> Cost:
-            if value not in costs:
-                costs[value] = cost_at(value)
-            return costs[value]
-
+    def _solved(self, epsilon: float, cost_at: Callable[[float], Cost], **search: Any) -> Cost:
+        """Return the cost of the value that meets a total."""
+        cost = functools.cache(cost_at)
         found = calibrate(
             lambda value: cost(value).total, epsilon, self.delta, tolerance=_TOLERANCE, **search
         )
@@ -468,7 +458,6 @@ class CostModel:
         return self._solved(
             epsilon,
             lambda shift: self.at(self._curve(shift)),
-            {},
             parameter="budget",
             lower=_LEAST_SHIFT,
             upper=_LARGEST_SHIFT,
@@ -496,26 +485,24 @@ class CostModel:
     def _solved_budget(self, epsilon: float) -> Cost:
         """Return the cost of the largest budget of a fit that stays within a total."""
         guess = self.guess(epsilon)
-        first = self.at(guess)
-        if math.isinf(first.total.epsilon(self.delta)):
-            return self._largest_budget(epsilon, self._delta_of_many(), {})
-        found = self._largest_budget(epsilon, self.delta, {guess.epsilon: first})
-        if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
-            return found
-        # A guarantee at a single delta that is used up: rounding decides whether it fits.
-        return self._largest_budget(epsilon, self._delta_of_many(), {})
 
-    def _largest_budget(self, epsilon: float, delta: float, costs: dict[float, Cost]) -> Cost:
-        """Return the cost of the largest budget of a fit at a given delta."""
-        return self._solved(
-            epsilon,
-            lambda budget: self.at(BudgetSetting(budget, delta)),
-            costs,
-            parameter="budget",
-            lower=1e-4 * epsilon,
-            upper=_LARGEST_BUDGET,
-            guess=self.guess(epsilon).epsilon,
-        )
+        def largest(cost_at: Callable[[float], Cost]) -> Cost:
+            return self._solved(
+                epsilon,
+                cost_at,
+                parameter="budget",
+                lower=1e-4 * epsilon,
+                upper=_LARGEST_BUDGET,
+                guess=guess.epsilon,
+            )
+
+        cost_at = functools.cache(lambda budget: self.at(BudgetSetting(budget, self.delta)))
+        if not math.isinf(cost_at(guess.epsilon).total.epsilon(self.delta)):
+            found = largest(cost_at)
+            if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
+                return found
+        # A guarantee at a single delta that is used up: rounding decides whether it fits.
+        return largest(lambda budget: self.at(BudgetSetting(budget, self._delta_of_many())))
 
     def _delta_of_many(self) -> float:
         """Return a delta for fits whose guarantee is known at one delta only, and adds up.

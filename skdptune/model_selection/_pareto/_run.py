@@ -7,13 +7,13 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from skdptune._formatting import shown
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import check_secret_size, cost_of, forget_seeds, own_seeds, set_seeds
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout, ScoreNoise
@@ -163,11 +163,28 @@ class ParetoPlan:
     costs : ParameterCosts
     release : ReleasePlan or None
         None if nothing is released.
+    asked : float or None
+        The total epsilon of what is released.
+    components : tuple of PrivacyReport
+        Parts of the report's tree.
+    bound : None
+        Every plan has one; see `Plan`.
     """
 
     strategy: ParetoFront
     costs: ParameterCosts
     release: ReleasePlan | None
+    asked: float | None = None
+    components: tuple[PrivacyReport, ...] = ()
+    bound: ClassVar[str | None] = None
+
+    def with_classes(self, classes: Any) -> ParetoPlan:
+        """Return the plan: it was solved with the labels, which its cost may need."""
+        return self
+
+    def variants(self) -> list[Any]:
+        """Return estimators with all assumptions of those that the search may fit."""
+        return list(self.families.variants)
 
     @property
     def families(self) -> Families:
@@ -225,7 +242,11 @@ def make_pareto_plan(
             follows_scores=strategy.sampler not in ("random", "grid"),
             final=None if search.refit is False else float(search.refit),
         )
-    return ParetoPlan(strategy, costs, release)
+    asked, parts = float(search.release), release.parts
+    if search.refit is not False:
+        asked += float(search.refit)
+        parts = (*parts, PrivacyReport(release.final, costs.delta, name="final fit"))
+    return ParetoPlan(strategy, costs, release, asked, parts)
 
 
 def _sampled_costs(
@@ -453,14 +474,40 @@ class ParetoRun:
 
     def evaluate(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
         """Return the evaluations and their optuna study; None if it must not be shown."""
-        exact = self._exact_evaluator(data, public)
-        if self.plan.release is None:
-            optimizer = self._exact_optimizer(exact, data, public)
+        exact, strategy, release = self._evaluator(data, public), self.strategy, self.plan.release
+        n_jobs, n_initial = self.search.n_jobs, strategy.n_initial
+        if release is None:
+            is_stored = strategy.storage is not None
+            optimizer = self._optimizer(
+                exact,
+                n_initial=n_initial,
+                n_iter=self.search.n_iter,
+                third=None if exact.third is None else exact.third.name,
+                storage=strategy.storage,
+                study_name=strategy.study_name,
+                n_jobs=n_jobs,
+                fingerprint=self._fingerprint(data, public) if is_stored else "",
+            )
             study = optimizer.run()
             return optimizer.records(), study
-        optimizer = self._released_optimizer(exact, self.plan.release)
+        scoring = score_of_all(self.plan.layout, self.scorer, strategy.n_repeats, release.noise)
+        material = replace(exact.material, scoring=scoring, raises=False)
+        n_initial = min(n_initial, release.n_evaluations)
+        optimizer = self._optimizer(
+            NoisyEvaluator(replace(exact, material=material), n_jobs),
+            n_initial=n_initial,
+            n_iter=release.n_evaluations - n_initial,
+            # The order in which evaluations end depends on the data.
+            n_jobs=1,
+            proposal_filter=ProposalFilter(self.plan),
+        )
         optimizer.run()
-        return [_without_seconds(record) for record in optimizer.records()], None
+        # The time of an evaluation is not charged.
+        found = [
+            replace(one, evaluation=replace(one.evaluation, third=None, failure=None, seconds=0.0))
+            for one in optimizer.records()
+        ]
+        return found, None
 
     def check_fits(self, data: Data) -> None:
         """Raise if the fits of a released front all fail on made-up data, whatever is searched."""
@@ -472,7 +519,7 @@ class ParetoRun:
             made = (costs.configured(space.from_unit(unit), costs.train_size) for unit in cube)
             check_fits_of_nothing(made, data, varies=True)
 
-    def _exact_evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
+    def _evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
         """Return the evaluator of parameters, with all records split."""
         layout = self.plan.layout
         rng = generator_of(self.streams.random_split)
@@ -493,51 +540,20 @@ class ParetoRun:
             third_objective_of(self.strategy),
         )
 
-    def _exact_optimizer(
-        self, evaluator: ExactEvaluator, data: Data, public: Data | None
+    def _optimizer(
+        self, evaluator: ExactEvaluator | NoisyEvaluator, **settings: Any
     ) -> ParetoOptimizer:
-        strategy, third = self.strategy, evaluator.third
-        is_stored = strategy.storage is not None
+        strategy, draw = self.strategy, self.streams.draw
         return ParetoOptimizer(
             evaluator,
             self.plan.families.space,
-            n_initial=strategy.n_initial,
-            n_iter=self.search.n_iter,
-            third=None if third is None else third.name,
-            storage=strategy.storage,
-            study_name=strategy.study_name,
-            n_jobs=self.search.n_jobs,
-            fingerprint=self._fingerprint(data, public) if is_stored else "",
-            **self._common_arguments(),
+            batch_size=strategy.batch_size,
+            sampler=strategy.sampler,
+            reference_point=tuple(strategy.reference_point),
+            epsilon_scale=strategy.epsilon_scale,
+            random_state=None if draw is None else int(draw.generate_state(1)[0] >> 1),
+            **settings,
         )
-
-    def _released_optimizer(
-        self, evaluator: ExactEvaluator, release: ReleasePlan
-    ) -> ParetoOptimizer:
-        strategy = self.strategy
-        scoring = score_of_all(self.plan.layout, self.scorer, strategy.n_repeats, release.noise)
-        material = replace(evaluator.material, scoring=scoring, raises=False)
-        n_initial = min(strategy.n_initial, release.n_evaluations)
-        return ParetoOptimizer(
-            NoisyEvaluator(replace(evaluator, material=material), self.search.n_jobs),
-            self.plan.families.space,
-            n_initial=n_initial,
-            n_iter=release.n_evaluations - n_initial,
-            # The order in which evaluations end depends on the data.
-            n_jobs=1,
-            proposal_filter=ProposalFilter(self.plan),
-            **self._common_arguments(),
-        )
-
-    def _common_arguments(self) -> dict[str, Any]:
-        strategy, draw = self.strategy, self.streams.draw
-        return {
-            "batch_size": strategy.batch_size,
-            "sampler": strategy.sampler,
-            "reference_point": tuple(strategy.reference_point),
-            "epsilon_scale": strategy.epsilon_scale,
-            "random_state": None if draw is None else int(draw.generate_state(1)[0] >> 1),
-        }
 
     def _fingerprint(self, data: Data, public: Data | None) -> str:
         """Return a hash of everything that evaluations depend on, except for their parameters."""
@@ -598,9 +614,3 @@ class ParetoRun:
             model = data_independent_model(model, data, self.plan.layout.n_samples)
         # Theorem F9: published models hold no seed of their noise.
         return forget_seeds(model, own)
-
-
-def _without_seconds(record: Record) -> Record:
-    """Return a record without the time of the evaluation, which is not charged."""
-    found = record.evaluation
-    return Record(record.number, record.params, Evaluation(found.epsilon, found.utilities))

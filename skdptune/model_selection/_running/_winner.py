@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import VisualBlock, routing_is_enabled
 
+_TAGGED = ("target", "classifier", "regressor", "transformer", "input")
+
 
 def best_has(name: str) -> Any:
     """Return a check whether the winner has a method; it raises if the method is missing."""
@@ -27,6 +29,18 @@ def best_has(name: str) -> Any:
         return True
 
     return check
+
+
+def _delegated(name: str, what: str) -> Any:
+    """Return a method that calls the winner's method with this name, where it has one."""
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X)
+
+    method.__name__, method.__qualname__ = name, f"WinnerMethods.{name}"
+    method.__doc__ = f"Return {what}."
+    return available_if(best_has(name))(method)
 
 
 def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
@@ -49,47 +63,15 @@ class WinnerMethods(BaseEstimator):
         """Return the estimator whose type the search has for scikit-learn."""
         return self.estimator
 
-    @available_if(best_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Return the winner's predictions."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @available_if(best_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Return the winner's probabilities."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @available_if(best_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the winner's logarithms of probabilities."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_log_proba(X)
-
-    @available_if(best_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Return the winner's decision function."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @available_if(best_has("score_samples"))
-    def score_samples(self, X: Any) -> Any:
-        """Return the winner's scores of records."""
-        check_is_fitted(self)
-        return self.best_estimator_.score_samples(X)
-
-    @available_if(best_has("transform"))
-    def transform(self, X: Any) -> Any:
-        """Return the records as transformed by the winner."""
-        check_is_fitted(self)
-        return self.best_estimator_.transform(X)
-
-    @available_if(best_has("inverse_transform"))
-    def inverse_transform(self, X: Any) -> Any:
-        """Return the inverse of the winner's transformation."""
-        check_is_fitted(self)
-        return self.best_estimator_.inverse_transform(X)
+    predict = _delegated("predict", "the winner's predictions")
+    predict_proba = _delegated("predict_proba", "the winner's probabilities")
+    predict_log_proba = _delegated("predict_log_proba", "the winner's logarithms of probabilities")
+    decision_function = _delegated("decision_function", "the winner's decision function")
+    score_samples = _delegated("score_samples", "the winner's scores of records")
+    transform = _delegated("transform", "the records as transformed by the winner")
+    inverse_transform = _delegated(
+        "inverse_transform", "the inverse of the winner's transformation"
+    )
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """Return the winner's score on the given data, by the scorer of the search.
@@ -136,12 +118,8 @@ class WinnerMethods(BaseEstimator):
         """Return the tags of the estimator that is tuned."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self._lead_estimator())
-        tags.estimator_type = inner.estimator_type
-        tags.target_tags = deepcopy(inner.target_tags)
-        tags.classifier_tags = deepcopy(inner.classifier_tags)
-        tags.regressor_tags = deepcopy(inner.regressor_tags)
-        tags.transformer_tags = deepcopy(inner.transformer_tags)
-        tags.input_tags = deepcopy(inner.input_tags)
+        for name in ("estimator_type", *(f"{part}_tags" for part in _TAGGED)):
+            setattr(tags, name, deepcopy(getattr(inner, name)))
         tags.non_deterministic = self.random_state is None
         return tags
 

@@ -291,9 +291,9 @@ class AdaptiveTrials(FullTable):
 
     # Cost -------------------------------------------------------------------------------------
 
-    def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan; its candidates already hold the estimator's own values."""
-        return super(FullTable, self).plan(request)
+    def with_own(self, request: PlanRequest) -> PlanRequest:
+        """Return the request, whose candidates already hold the estimator's own values."""
+        return request
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
         """Return the share of the records for candidates' fits; None if records are resplit."""

@@ -43,8 +43,6 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
-    check_path_of_runs,
-    check_total,
 )
 
 _LARGEST_LIMIT = 100.0
@@ -70,17 +68,6 @@ class ScoreTable(Strategy):
     score_epsilon: float | None
     storage: Any
 
-    def check(self, search: Any) -> None:
-        """Validate the parameters."""
-        super().check(search)
-        check_total(self.score_epsilon, "score_epsilon")
-        if self.path_of_runs() is not None:
-            check_path_of_runs(self.storage)
-
-    def path_of_runs(self) -> Any:
-        """Return the file that stores the runs."""
-        return self.storage
-
     # Cost -------------------------------------------------------------------------------------
 
     def n_runs(self, request: PlanRequest) -> int:
@@ -94,7 +81,7 @@ class ScoreTable(Strategy):
 
     def public_count(self, plan: Plan) -> int:
         """Return the number of fits of candidates that callbacks are called for."""
-        return plan.model.n_runs * max(plan.layout.folds, 1)
+        return int(self.number_of_fits(plan)[0])
 
     # Run and choose ---------------------------------------------------------------------------
 
@@ -174,12 +161,8 @@ class ScoreTable(Strategy):
     def score_deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on a mean score, in units of its range."""
         scorer, noise = plan.request.scorer, plan.cost.score_noise
-        deviation = self.deviation_of_mean(plan) / (scorer.upper - scorer.lower)
-        return deviation * tail_factor(noise.kind)
-
-    def deviation_of_mean(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the mean over splits."""
-        return self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
+        of_mean = self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
+        return of_mean / (scorer.upper - scorer.lower) * tail_factor(noise.kind)
 
 
 @with_shared_text(SHARED_TEXT)
@@ -333,10 +316,15 @@ class FullTable(ScoreTable):
 
     # Candidates -------------------------------------------------------------------------------
 
-    def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan with the estimator's own values in the first row, if possible."""
-        tries_own = self.try_own_values and not callable(request.refit)
-        return self.plan_with_own(request, _with_own(request) if tries_own else request)
+    def with_own(self, request: PlanRequest) -> PlanRequest:
+        """Return the request with the estimator's own values in the first row, if they are not."""
+        candidates, estimator = request.candidates, request.estimator
+        listed = list(candidates.grid())
+        own = own_values(estimator, sorted({name for each in listed for name in each}))
+        is_listed = own_place(estimator, listed) is not None
+        if not self.try_own_values or callable(request.refit) or is_listed or own is None:
+            return request
+        return replace(request, candidates=candidates.beside(own))
 
     def plan_if_it_helps(self, request: PlanRequest) -> Plan | None:
         """Return the plan if public numbers show that the table can distinguish the candidates."""
@@ -564,7 +552,7 @@ def _stated(model: CostModel, setting: FitSetting) -> FitSetting:
 
 def _fit_and_show(run: RunningSearch, candidates: Sequence[dict[str, Any]]) -> list[Result]:
     """Fit and score candidates, and show each noisy score as soon as it is known."""
-    count, scorer = len(candidates), run.scorer
+    count = len(candidates)
     run.progress.count(0, count)
 
     def show(place: int, result: Result) -> None:
@@ -572,24 +560,9 @@ def _fit_and_show(run: RunningSearch, candidates: Sequence[dict[str, Any]]) -> l
         for _ in range(max(run.plan.layout.folds, 1)):
             with run.tasks.task("candidate"):
                 pass
-        if (run.search.verbose or 0) > 1:
-            score = float(np.clip(result.score, scorer.lower, scorer.upper))
-            words = ", ".join(f"{name}={value}" for name, value in candidates[place].items())
-            run.progress.line(f"[{place + 1}/{count}] {words}; score={score:.3f}")
+        run.show_line(f"{place + 1}/{count}", candidates[place], result.score)
 
     return run.fit_and_score(candidates, show)
-
-
-def _with_own(request: PlanRequest) -> PlanRequest:
-    """Return the request with the estimator's own values before the candidates of a grid."""
-    candidates = request.candidates
-    listed = list(candidates.grid())
-    if own_place(request.estimator, listed) is not None:
-        return request
-    own = own_values(request.estimator, sorted({name for each in listed for name in each}))
-    if own is None:
-        return request
-    return replace(request, candidates=candidates.beside(own))
 
 
 def own_values(estimator: Any, names: Sequence[str]) -> dict[str, Any] | None:

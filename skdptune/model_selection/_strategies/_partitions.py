@@ -28,13 +28,13 @@ from skdptune.base._shared import (
 )
 from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._cost import (
+    BudgetSetting,
     Cost,
     CostModel,
     FitSetting,
     FitSize,
     Layout,
     ScoreNoise,
-    as_budget,
     split_of,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
@@ -237,7 +237,9 @@ class PartitionStrategy(Strategy):
         share = layout.train_share / partitions_of(plan).count
         size, final = expected_size(layout.n_samples, share), model.final_size
         made = model.fit_costs.configured(candidate, plan.cost.setting, final)
-        budgeted = model.fit_costs.configured(candidate, as_budget(plan.cost.setting), final)
+        setting = plan.cost.setting
+        budget = None if setting is None else BudgetSetting(setting.epsilon, setting.delta)
+        budgeted = model.fit_costs.configured(candidate, budget, final)
         alike = without_noise(budgeted, size, final.n_features)
         alike = _with_public_size(alike, size, final.n_features)
         for prefix, step in _scalable_steps(made):

@@ -37,8 +37,6 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
-    check_path_of_runs,
-    check_total,
 )
 
 _MOST_RUNS = 1e9
@@ -148,8 +146,6 @@ class RandomRuns(Strategy):
     def check(self, search: Any) -> None:
         """Validate the parameters."""
         super().check(search)
-        check_total(self.score_epsilon, "score_epsilon")
-        check_path_of_runs(self.storage)
         check_option(self.bound, name="bound", options=BOUNDS)
         candidate_distributions(self.n_iter_distribution, search.n_iter, self.at_least)
         rule = self.extrapolate
@@ -193,14 +189,14 @@ class RandomRuns(Strategy):
             model = _with_own_run(model, request.epsilon)
         return model, model.within(request.epsilon)
 
-    def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan, with a run of the unchanged estimator if possible."""
+    def with_own(self, request: PlanRequest) -> PlanRequest:
+        """Return the request with a run of the unchanged estimator."""
         own = request.candidates.default
         if own is None:
             names = sorted({name for space in request.candidates for name in space})
             own = own_values(request.estimator, names)
         tries_own = self.try_own_values and own is not None
-        return self.plan_with_own(request, replace(request, own=own) if tries_own else request)
+        return replace(request, own=own) if tries_own else request
 
     def _model(
         self, distribution: RunCountDistribution, request: PlanRequest, layout: Layout
@@ -340,10 +336,6 @@ class RandomRuns(Strategy):
         return gain > margin(outlook.rivals) * deviation
 
     # Refit ------------------------------------------------------------------------------------
-
-    def path_of_runs(self) -> Any:
-        """Return the file that stores the runs."""
-        return self.storage
 
     def keeps_models(self, plan: Plan) -> bool:
         """Return whether the models of runs are needed, in addition to their scores."""

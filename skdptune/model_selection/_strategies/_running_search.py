@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from skdptune._compat import Tasks
 from skdptune._formatting import shown
 from skdptune._progress import Progress
+from skdptune._running_budget import RunningBudget
 from skdptune._version import __version__
 from skdptune.accounting import BudgetExceededError, PrivacyReport
 from skdptune.base._shared import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
@@ -238,6 +240,15 @@ class RunningSearch:
         scores = np.array([result.score for result in results])
         return int(np.lexsort((marks, scores))[-1])
 
+    def show_line(
+        self, count: str, params: Mapping[str, Any], score: float, ending: str = ""
+    ) -> None:
+        """Show the noisy score of a candidate, if the user asks for lines."""
+        if (self.search.verbose or 0) > 1:
+            clipped = float(np.clip(score, self.scorer.lower, self.scorer.upper))
+            words = ", ".join(f"{name}={value}" for name, value in params.items())
+            self.progress.line(f"[{count}] {words}; score={clipped:.3f}{ending}")
+
     # The ledger -------------------------------------------------------------------------------
 
     def mark_read(self) -> None:
@@ -324,6 +335,39 @@ class RunningSearch:
         search.privacy_ = search._report(self.plan, model)
         if self.keeps_all:
             search.diagnostics_ = deepcopy(choice.diagnostics)
+
+
+class SearchSession(RunningBudget):
+    """Base of searches in progress that the caller drives."""
+
+    def __init__(self, running: RunningSearch) -> None:
+        super().__init__()
+        self._running, self._strategy, self._report = running, running.strategy, running.report
+        self._is_open = True
+
+    @abstractmethod
+    def choice(self) -> Choice:
+        """Return the winner so far."""
+
+    @property
+    def privacy(self) -> PrivacyReport:
+        """The cost of the whole search, as a report."""
+        return self._report
+
+    def _finished(self) -> Any:
+        """Fit the winner, and return the fitted search."""
+        self._check_open()
+        choice = self.choice()
+        # Close the session first: the final fit is paid for only once.
+        self._is_open = False
+        return self._running.finish(choice)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise RuntimeError(
+                "session must be used before finish; got a call after it. Start a new session, "
+                "at the full cost again."
+            )
 
 
 def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFile | None:

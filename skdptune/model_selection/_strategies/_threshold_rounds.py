@@ -10,11 +10,11 @@ import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
-from skdptune._running_budget import RunningBudget, one_at_a_time
+from skdptune._running_budget import one_at_a_time
 from skdptune._validation import check_integer, check_option, check_real
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
-from skdptune.model_selection._cost import Candidates, CostedCandidates, Layout, copied
+from skdptune.model_selection._cost import Candidates, Layout, copied
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._running import noise_random, spawned
 from skdptune.model_selection._strategies._partitions import (
@@ -22,7 +22,7 @@ from skdptune.model_selection._strategies._partitions import (
     PartitionStrategy,
     partitions_of,
 )
-from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._running_search import RunningSearch, SearchSession
 from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest
 
 NOISES = ("sparse", "per-round")
@@ -160,7 +160,7 @@ class ThresholdRounds(PartitionStrategy):
         return session.choice()
 
 
-class DoublingThresholdSession(RunningBudget):
+class DoublingThresholdSession(SearchSession):
     """A threshold search in progress, to which your own loop or optimiser proposes candidates.
 
     `DoublingThresholdSearchCV.start` makes one. Each call of `propose` scores a batch of
@@ -231,16 +231,12 @@ class DoublingThresholdSession(RunningBudget):
     )
 
     def __init__(self, running: RunningSearch) -> None:
-        super().__init__()
+        super().__init__(running)
         strategy = running.strategy
         if not isinstance(strategy, ThresholdRounds):
             raise TypeError(f"strategy must be ThresholdRounds; got {shown(strategy)}.")
         plan = running.plan
-        self._running, self._strategy, self._report = running, strategy, running.report
         self._rounds = strategy.rounds(plan, noise_random(running.streams.pick))
-        self._costed = CostedCandidates(
-            plan.model.fit_costs, plan.cost.setting is not None, strategy.tuning_estimator
-        )
         # A record belongs to one partition, the same in all rounds, with or without a seed.
         seeds = running.streams.random_split
         self._places = np.random.SeedSequence() if seeds is None else seeds.spawn(1)[0]
@@ -249,7 +245,6 @@ class DoublingThresholdSession(RunningBudget):
         self._given: list[dict[str, Any]] = []
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
-        self._is_open = True
 
     @one_at_a_time
     def propose(self, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -274,8 +269,12 @@ class DoublingThresholdSession(RunningBudget):
         offered = _listed(candidates)
         keys = [_key(candidate) for candidate in offered]
         fresh = {k: c for k, c in zip(keys, offered, strict=True) if k not in self._known}
-        self._costed.check(fresh.values())
         model, cost = self._running.plan.model, self._running.plan.cost
+        model.fit_costs.check_proposed(
+            fresh.values(),
+            sets_budget=cost.setting is not None,
+            surrogate=self._strategy.tuning_estimator,
+        )
         model.fit_costs.check(list(fresh.values()), cost.setting, model.final_size)
         # Copies: the caller may not change a candidate after its cost was checked.
         self._given += fresh.values()
@@ -301,10 +300,7 @@ class DoublingThresholdSession(RunningBudget):
         DoublingThresholdSearchCV
             The search that was started, now fitted.
         """
-        self._check_open()
-        # Close the session first: the final fit is paid for only once.
-        self._is_open = False
-        return self._running.finish(self.choice())
+        return self._finished()
 
     @one_at_a_time
     def choice(self) -> Choice:
@@ -322,13 +318,6 @@ class DoublingThresholdSession(RunningBudget):
         row = {"params": winner, "score": score}
         shown = {"trace_": self.trace}
         return Choice(winner, score, None, [row], diagnostics=details, attributes=shown)
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise RuntimeError(
-                "session must be used before finish; got a call after it. Start a new session, "
-                "at the full cost again."
-            )
 
     def _score(self, fresh: dict[Any, dict[str, Any]]) -> None:
         """Score the candidates that have no utility yet, and keep their utilities."""
@@ -368,11 +357,6 @@ class DoublingThresholdSession(RunningBudget):
     def trace(self) -> tuple[ThresholdRound, ...]:
         """The rounds so far."""
         return self._rounds.trace
-
-    @property
-    def privacy(self) -> PrivacyReport:
-        """The cost of the whole search, as a report."""
-        return self._report
 
     def __repr__(self) -> str:
         """Show the state of the search, all of which is public."""
