@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import math
 import re
 import uuid
 import warnings
@@ -477,6 +478,8 @@ class Told:
     is_pruned : bool
     further : tuple of tuple of float
         The scores by each further metric.
+    details : tuple of (float, str or None)
+        Seconds and error of the last fit, which are secret; unknown in a resumed search.
     """
 
     params: dict[str, Any]
@@ -484,6 +487,7 @@ class Told:
     place: int
     is_pruned: bool
     further: tuple[tuple[float, ...], ...] = ()
+    details: tuple[float, str | None] = (math.nan, None)
 
     @property
     def score(self) -> float:

@@ -261,7 +261,7 @@ def _declined(plan: Plan) -> Plan:
     )
     own.suggestion = plan.candidates.suggestion
     costs = plan.model.fit_costs
-    fit_costs = replace(costs, candidates=own, _combinations=[])
+    fit_costs = replace(costs, candidates=own)
     model = untuned_model(replace(plan.model, fit_costs=fit_costs))
     cost = model.within(plan.asked)
     model.check(cost)

@@ -32,6 +32,7 @@ from skdptune.base._shared import (
     set_public_size,
     set_seeds,
 )
+from skdptune.calibration._shared import AnswersForFitted
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression, DPRidge
@@ -129,7 +130,7 @@ def families_for(
 
 
 @dataclass(eq=False, repr=False)
-class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
+class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
     """Base class of private models of a table that choose their own family.
 
     Neighbours differ by adding or removing one record.
@@ -141,6 +142,7 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
     """
 
     _task: ClassVar[str]
+    _inside = "model_"
 
     schema: Any
     _: KW_ONLY
@@ -351,26 +353,6 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return np.asarray(self.model_.predict(X))
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns."""
-        return int(self._fitted("n_features_in_"))
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns, if they had any."""
-        names: NDArray[Any] = self._fitted("feature_names_in_")
-        return names
-
-    def _fitted(self, name: str) -> Any:
-        if "model_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name} before its fit.")
-        return getattr(self.model_, name)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` has ended without an error."""
-        return "privacy_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         """Declare that any cell is accepted, and that fits are noisy."""

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import FunctionType
 from typing import Any
 
@@ -455,7 +456,6 @@ class FitCosts:
     extrapolate: Any
     classes: Any = None
     is_pure: bool = False
-    _combinations: list[list[Combination] | None] = field(default_factory=list, repr=False)
     _costliest: list[tuple[Combination, str, str] | None] = field(default_factory=list, repr=False)
 
     def configured(
@@ -629,10 +629,11 @@ class FitCosts:
 
     def spaces(self) -> Iterator[tuple[Space, list[Combination] | None]]:
         """Iterate over spaces with the combinations that set the cost; None if too many."""
-        # Filled only once: it follows from the parameters.
-        if not self._combinations:
-            self._combinations.extend(self._combinations_of(space) for space in self.candidates)
-        yield from zip(self.candidates, self._combinations, strict=True)
+        return zip(self.candidates, self._combinations, strict=True)
+
+    @cached_property
+    def _combinations(self) -> list[list[Combination] | None]:
+        return [self._combinations_of(space) for space in self.candidates]
 
     @property
     def is_held_to_budget(self) -> bool:

@@ -275,20 +275,21 @@ def perform_runs(
 
     `on_result` is called with the number and the result of each run, as soon as it is known.
     """
-    if can_be_together([run.estimator for run in runs], material.data):
-        found = perform(runs, material)
-        if on_result is not None:
-            for place, result in enumerate(found):
-                on_result(place, result)
-        return found
+    together = can_be_together([run.estimator for run in runs], material.data)
+    batches = [runs] if together else [[run] for run in runs]
 
     def on_batch(place: int, results: list[Result]) -> None:
         if on_result is not None:
-            on_result(place, results[0])
+            for number, result in enumerate(results, start=place):
+                on_result(number, result)
 
-    batches = [[run] for run in runs]
     lists = perform_all(
-        perform, batches, material, n_jobs=n_jobs, pre_dispatch=pre_dispatch, on_result=on_batch
+        perform,
+        batches,
+        material,
+        n_jobs=1 if together else n_jobs,
+        pre_dispatch=pre_dispatch,
+        on_result=on_batch,
     )
     return [result for results in lists for result in results]
 

@@ -27,7 +27,7 @@ from skdptune.model_selection._adaptive import (
 from skdptune.model_selection._cost import CurveSetting, FitSize, copied
 from skdptune.model_selection._running import Result, Run, child_stream, spawned
 from skdptune.model_selection._space import AdaptiveSpace
-from skdptune.model_selection._strategies._full_table import own_place
+from skdptune.model_selection._strategies._full_table import own_place, row_of
 from skdptune.model_selection._strategies._running_search import RunningSearch, SearchSession
 from skdptune.model_selection._strategies._strategy import Choice
 from skdptune.model_selection._study import Journal, stored
@@ -154,7 +154,6 @@ class AdaptiveSearchSession(SearchSession):
         # Trials returned by `ask` and not yet passed to `tell`, by their numbers.
         self._asked: dict[int, AdaptiveTrial] = {}
         self._told: list[Told] = []
-        self._details: list[tuple[float, str | None]] = []
         self._next_number = 0
         self._should_stop = False
         if strategy.storage is not None:
@@ -177,7 +176,6 @@ class AdaptiveSearchSession(SearchSession):
             if begun.run not in ended:
                 self._studies.lose(begun, self._journal.scores(begun.run))
         self._told = self._studies.told()
-        self._details = [(math.nan, None)] * len(self._told)
 
     def _has_told_own(self) -> bool:
         """Return whether the trial of the estimator's own values was completed before a crash."""
@@ -389,10 +387,10 @@ class AdaptiveSearchSession(SearchSession):
             self._journal.begin(begun, self._allowance.n_trials)
 
     def _end(self, trial: AdaptiveTrial, result: Result, place: int) -> None:
+        details = result.seconds, result.error
         self._told.append(
-            Told(trial.params, result.splits, place, trial.is_pruned, result.further)
+            Told(trial.params, result.splits, place, trial.is_pruned, result.further, details)
         )
-        self._details.append((result.seconds, result.error))
         released = self._studies.tell(trial, stored(result.by_metric))
         self._show_count()
         count = f"{len(self._told)}" + ("" if self._prunes else f"/{self._model.n_runs}")
@@ -422,23 +420,14 @@ class AdaptiveSearchSession(SearchSession):
             raise RuntimeError("tell must be called before finish; got no trial to choose from.")
         furthest = max(one.place for one in self._told)
         places = [i for i, one in enumerate(self._told) if one.place == furthest]
-        results = [
-            Result(None, one.score, *self._details[i], one.splits, one.further)
-            for i, one in enumerate(self._told)
-            if i in places
-        ]
-        params = [self._told[i].params for i in places]
+        last = [self._told[i] for i in places]
+        results = [Result(None, one.score, *one.details, one.splits, one.further) for one in last]
+        params = [one.params for one in last]
         found = self._strategy.chosen(self._running, params, results)
         deviation = self._strategy.deviation(self._running.plan)
         rungs = self._shares
         rows = [
-            {
-                "params": one.params,
-                "score": one.score,
-                "splits": one.splits,
-                "further": one.further,
-                "deviation": deviation * math.sqrt(rungs[-1] / rungs[one.place]),
-            }
+            row_of(one.params, one, deviation * math.sqrt(rungs[-1] / rungs[one.place]))
             for one in self._told
         ]
         shares = np.array([float(rungs[one.place] / rungs[-1]) for one in self._told])

@@ -12,6 +12,7 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real, check_share
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
+from skdptune.model_selection._adaptive import Told
 from skdptune.model_selection._choosing import (
     TableChoice,
     advice_of,
@@ -96,14 +97,9 @@ class ScoreTable(Strategy):
         """Return the choice from a table of results, by published values only."""
         # Theorem T8: a choice from the table of noisy scores has no additional cost.
         refit = run.search.refit
+        deviation_of_one = self.deviation(run.plan)
         rows = [
-            {
-                "params": candidate,
-                "score": result.score,
-                "splits": result.splits,
-                "further": result.further,
-                "deviation": self.deviation(run.plan),
-            }
+            row_of(candidate, result, deviation_of_one)
             for candidate, result in zip(candidates, results, strict=True)
         ]
         if callable(refit):
@@ -410,6 +406,12 @@ class FullTable(ScoreTable):
         if not keeps_own or callable(plan.request.refit) or not self.rivals(plan):
             return ""
         return kept_in_words(self.outlook(plan))
+
+
+def row_of(params: dict[str, Any], result: Result | Told, deviation: float) -> dict[str, Any]:
+    """Return the row of a candidate, with its noisy scores and the deviation of their noise."""
+    scores = {name: getattr(result, name) for name in ("score", "splits", "further")}
+    return {"params": params, **scores, "deviation": deviation}
 
 
 # The cost of all candidates ---------------------------------------------------------------------
