@@ -50,7 +50,8 @@ class DoublingThresholdSearchCV(TuningSearch):
     strategy : ThresholdRounds, optional
         How rounds are made, with the less common options: their noise and steps, the partitions,
         the estimator that is trained on these, and what the choice may cost.
-    {common_parameters}
+    {n_jobs}
+    {parameters_but_n_jobs}
 
     Attributes
     ----------

@@ -72,7 +72,8 @@ class DPGridSearchCV(TuningSearch):
         With "table" and "compose", a callable may choose: it gets ``cv_results_``, which is paid
         for, and returns the index of a candidate.
         {refit_by_several}
-    {common_parameters}
+    {n_jobs}
+    {parameters_but_n_jobs}
 
     Attributes
     ----------

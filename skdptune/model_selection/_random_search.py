@@ -52,7 +52,8 @@ class DPRandomSearchCV(TuningSearch):
     strategy : RandomRuns, optional
         How candidates are tried, with the less common options: the distribution of their number,
         the share of the records on which they are fitted, and the theorem that bounds the cost.
-    {common_parameters}
+    {n_jobs}
+    {parameters_but_n_jobs}
 
     Attributes
     ----------
