@@ -469,6 +469,20 @@ class BasePrivateSearch(
             if name in names
         )
 
+    def _publish(self, plan: PlanT, scorer: Any, model: Any, found: Mapping[str, Any]) -> None:
+        """Set the public attributes, and delete those of an earlier fit."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        shown = {"scorer_": scorer, "multimetric_": isinstance(scorer, Mapping), **found}
+        if model is not None:
+            shown["best_estimator_"] = model
+            if hasattr(model, "feature_names_in_"):
+                shown["feature_names_in_"] = model.feature_names_in_
+        for name, value in shown.items():
+            setattr(self, name, value)
+        self.n_splits_ = plan.layout.folds or 1
+        self.privacy_ = self._report(plan, model)
+
     # The report -----------------------------------------------------------------------------
 
     def _report(self, plan: PlanT, model: Any = None) -> PrivacyReport:

@@ -29,7 +29,6 @@ from skdptune.model_selection._pareto import (
     ParetoPlan,
     ParetoResult,
     ParetoRun,
-    Record,
     check_pareto_parameters,
     check_picklable,
     check_target,
@@ -370,18 +369,18 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     def _prepared(
         self, plan: ParetoPlan, data: Data, public: Data | None
     ) -> Callable[[Tasks], None]:
-        if plan.release is not None:
-            check_picklable(self._scorer(), plan.families, self.n_jobs)
-            streams = Streams.of(self.random_state)
-            ParetoRun(self, plan, self._scorer(), streams).check_fits(data)
-        return partial(self._run, plan, data, public)
-
-    def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
         strategy = plan.strategy.with_objects_of(self._strategy())
         # Copies: a change of the shown objects must not change the cached plan.
         costs = replace(plan.costs, families=clone(self)._families())
         plan = replace(plan, strategy=strategy, costs=costs)
         run = ParetoRun(self, plan, self._scorer(), Streams.of(self.random_state))
+        if plan.release is not None:
+            check_picklable(run.scorer, plan.families, self.n_jobs)
+            run.check_fits(data)
+        return partial(self._run, run, data, public)
+
+    def _run(self, run: ParetoRun, data: Data, public: Data | None, tasks: Tasks) -> None:
+        plan, strategy = run.plan, run.strategy
         with tasks.task("search"):
             records, study = run.evaluate(data, public)
             if plan.release is None:
@@ -401,42 +400,32 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             study=study,
             privacy=plan.costs.epsilon,
         )
-        self._publish(plan, result, model)
+        found = {"result_": result, "_costs": plan.costs, **self._shown(plan, result)}
         if best is not None:
-            self._publish_best(plan, records[best], best, model)
+            record, scorer = records[best], run.scorer
+            utility = float(np.mean(record.evaluation.utilities))
+            found |= {
+                "best_index_": best,
+                "best_score_": scorer.lower + utility * (scorer.upper - scorer.lower),
+                "best_params_": copied(plan.families.selected(record.params)),
+            }
+        self._publish(plan, run.scorer, model, found)
 
-    def _publish(self, plan: ParetoPlan, result: ParetoResult, model: Any) -> None:
-        """Set the public attributes, and delete those of an earlier fit."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        families = plan.families
-        self.result_ = result
-        self._costs = plan.costs
-        self.hypervolume_ = result.hypervolume_
-        self.hypervolume_history_ = result.hypervolume_history_
-        self.pareto_front_ = families.without_unselected(result.pareto_front_)
-        self.evaluations_ = families.without_unselected(result.evaluations_)
-        self.fronts_ = result.fronts_
+    def _shown(self, plan: ParetoPlan, result: ParetoResult) -> dict[str, Any]:
+        """Return the attributes of a result that may be shown."""
+        front, table = map(
+            plan.families.without_unselected, (result.pareto_front_, result.evaluations_)
+        )
+        shown = {name: getattr(result, name) for name in ("hypervolume_", "hypervolume_history_")}
         if plan.release is None:
-            self.study_ = result.study_
-        else:
-            self.fronts_ = {"mean": result.fronts_["mean"]}
-            self.pareto_front_ = _with_total(self.pareto_front_, float(self.release or 0.0))
-            self.evaluations_ = _without_exact(self.evaluations_)
-        self.scorer_ = self._scorer()
-        self.multimetric_ = False
-        self.n_splits_ = plan.layout.folds or 1
-        self.privacy_ = self._report(plan, model)
-
-    def _publish_best(self, plan: ParetoPlan, record: Record, index: int, model: Any) -> None:
-        scorer = self.scorer_
-        utility = float(np.mean(record.evaluation.utilities))
-        self.best_index_ = index
-        self.best_score_ = scorer.lower + utility * (scorer.upper - scorer.lower)
-        self.best_params_ = copied(plan.families.selected(record.params))
-        self.best_estimator_ = model
-        if hasattr(model, "feature_names_in_"):
-            self.feature_names_in_ = model.feature_names_in_
+            tables = {"pareto_front_": front, "evaluations_": table}
+            return {**shown, **tables, "fronts_": result.fronts_, "study_": result.study_}
+        front, table = front.copy(), table.copy()
+        front["study_epsilon"] = np.full(len(front["epsilon"]), float(self.release or 0.0))
+        for name in _NOT_RELEASED:
+            table.pop(name)
+        tables = {"pareto_front_": front, "evaluations_": table}
+        return {**shown, **tables, "fronts_": {"mean": result.fronts_["mean"]}}
 
     # Using ----------------------------------------------------------------------------------
 
@@ -527,17 +516,3 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             names=[f"{name}: {type(m).__name__}" for name, m in self.estimator],
             name_details=[str(member) for member in members],
         )
-
-
-def _with_total(table: Any, epsilon: float) -> Any:
-    """Return a table with a column for the cost of all rows together."""
-    changed = table.copy()
-    changed["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
-    return changed
-
-
-def _without_exact(table: Any) -> Any:
-    """Return a table without the columns of exact evaluations."""
-    if isinstance(table, dict):
-        return {name: column for name, column in table.items() if name not in _NOT_RELEASED}
-    return table.drop(columns=[name for name in _NOT_RELEASED if name in table])

@@ -332,10 +332,13 @@ class CostModel:
         if self.layout.tuning is None:
             # Validation records are charged only for scores, others only for fits.
             return 1.0
+        return self.share_of_score(epsilon)
+
+    def share_of_score(self, epsilon: float, most: float = _SCORE_SHARES[1]) -> float:
+        """Return the share of a fit's epsilon for half of a score's sampling deviation."""
         wanted = _SCORE_NOISE * math.sqrt(self.layout.n_score)
         unit, _ = noise_for_budget(min(max(epsilon, 1e-3), _LARGEST_BUDGET), self.delta)
-        low, high = _SCORE_SHARES
-        return min(max(unit / wanted, low), high)
+        return min(max(unit / wanted, _SCORE_SHARES[0]), most)
 
     # The setting that meets a total -------------------------------------------------------------
 

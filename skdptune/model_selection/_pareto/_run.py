@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from skdptune._formatting import shown
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._shared import check_secret_size, cost_of, forget_seeds, own_seeds, set_seeds
+from skdptune.base._shared import check_secret_size, cost_of
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import (
@@ -39,8 +39,8 @@ from skdptune.model_selection._running import (
     check_fits,
     check_fits_of_nothing,
     child_stream,
-    data_independent_model,
     disjoint_folds,
+    final_model,
     fit_and_score,
     generator_of,
     is_failure,
@@ -603,14 +603,5 @@ class ParetoRun:
         """Return a model fitted to all records; a released one reveals no failure."""
         costs = self.plan.costs
         model = costs.configured(record.params, costs.final_size)
-        own = own_seeds(model)
-        set_seeds(model, self.streams.final)
-        try:
-            with Quiet(), np.errstate(all="ignore"):
-                data.fit(model)
-        except BaseException as problem:
-            if self.plan.release is None or not is_failure(problem):
-                raise
-            model = data_independent_model(model, data, self.plan.layout.n_samples)
-        # Theorem F9: published models hold no seed of their noise.
-        return forget_seeds(model, own)
+        n_samples, raises = self.plan.layout.n_samples, self.plan.release is None
+        return final_model(model, data, self.streams.final, n_samples, raises=raises)

@@ -15,7 +15,7 @@ from skdptune.model_selection._running._engine import (
     Values,
     check_fits,
     check_fits_of_nothing,
-    data_independent_model,
+    final_model,
     fit_and_score,
     is_failure,
 )

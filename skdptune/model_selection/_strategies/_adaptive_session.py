@@ -186,7 +186,7 @@ class AdaptiveSearchSession(SearchSession):
     def _sampler(self, n_known: int) -> Any:
         seeds = child_stream(self._running.streams.draw, n_known)
         seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
-        return self._strategy.make_sampler(self._model.n_runs, self._running.n_jobs, seed)
+        return self._strategy.make_sampler(self._model.n_runs, self._running.search.n_jobs, seed)
 
     # Driving --------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class AdaptiveSearchSession(SearchSession):
         self._show_count()
         while self.n_left > 0 and not self._should_stop:
             left = self.n_left if self._races is None else self._races.n_together
-            count = min(self._strategy.n_at_once(self._running.n_jobs), left)
+            count = min(self._strategy.n_at_once(self._running.search.n_jobs), left)
             self._run([self.ask() for _ in range(count)])
 
     @property

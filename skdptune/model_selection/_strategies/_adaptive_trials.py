@@ -104,12 +104,6 @@ class Rungs:
         return CurveSetting(rung, model.delta)
 
 
-def rungs_of(plan: Plan) -> Rungs:
-    """Return how the trials of a plan are fitted."""
-    found: Rungs = plan.model.solved
-    return found
-
-
 @with_shared_text(SHARED_TEXT)
 class AdaptiveTrials(FullTable):
     """Choose each candidate by the noisy scores of earlier candidates, with an optuna sampler.
@@ -339,7 +333,7 @@ class AdaptiveTrials(FullTable):
 
     def public_count(self, plan: Plan) -> int:
         """Return the number of fits of candidates that callbacks are called for."""
-        allowance = Allowance(plan.model.n_runs, rungs_of(plan).shares)
+        allowance = Allowance(plan.model.n_runs, plan.model.solved.shares)
         if self.pruner not in PRUNERS:
             return allowance.most_trials
         own = self.own_first(plan.request.estimator, AdaptiveSpace(self.searched(plan)))
@@ -378,11 +372,11 @@ class AdaptiveTrials(FullTable):
 
     def deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on the last score of one split."""
-        return super().deviation(plan) / math.sqrt(rungs_of(plan).shares[-1])
+        return super().deviation(plan) / math.sqrt(plan.model.solved.shares[-1])
 
     def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
         """Return what the plan's scores can be expected to show."""
-        found, last = super().outlook(plan, n_score), math.sqrt(rungs_of(plan).shares[-1])
+        found, last = super().outlook(plan, n_score), math.sqrt(plan.model.solved.shares[-1])
         return replace(found, noise_ratio=found.noise_ratio / last)
 
     def make_sampler(self, n_trials: int, n_jobs: int | None, seed: int | None) -> Any:

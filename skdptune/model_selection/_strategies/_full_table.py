@@ -108,7 +108,7 @@ class ScoreTable(Strategy):
         else:
             best, score, deviation = self.best(run, candidates, results)
         details = {}
-        if run.keeps_all:
+        if self.diagnostics:
             details = {
                 "seconds": [result.seconds for result in results],
                 "errors": [result.error for result in results],

@@ -91,12 +91,6 @@ class Partitions:
         return max(1.0 / self.count, 0.0 if self.n_score is None else 1.0 / self.n_score)
 
 
-def partitions_of(plan: Plan) -> Partitions:
-    """Return the public numbers of a plan's choice by partitions."""
-    found: Partitions = plan.model.solved
-    return found
-
-
 class PartitionStrategy(Strategy):
     """Base of the strategies that choose by utilities: mean scores over disjoint partitions.
 
@@ -193,7 +187,7 @@ class PartitionStrategy(Strategy):
     def score_deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on a utility."""
         # That of one-sided exponential noise; a comparison with a threshold has more.
-        partitions = partitions_of(plan)
+        partitions: Partitions = plan.model.solved
         return 2.0 * partitions.sensitivity / partitions.epsilon
 
     def keeps(self, plan: Plan) -> str:
@@ -210,7 +204,7 @@ class PartitionStrategy(Strategy):
         seeds: Sequence[Any],
     ) -> Values:
         """Return the utilities of candidates: mean scores over the search's partitions."""
-        partitions = partitions_of(run.plan)
+        partitions: Partitions = run.plan.model.solved
         return partition_utilities(
             [self.surrogate(run.plan, candidate) for candidate in candidates],
             seeds,
@@ -219,9 +213,9 @@ class PartitionStrategy(Strategy):
             run.validation,
             run.scorer,
             partitions.n_score,
-            n_jobs=run.n_jobs,
+            n_jobs=run.search.n_jobs,
             pre_dispatch=self.pre_dispatch,
-            raises=run.raises,
+            raises=self.error_score == "raise",
         )
 
     def surrogate(self, plan: Plan, candidate: dict[str, Any]) -> Any:
@@ -234,7 +228,7 @@ class PartitionStrategy(Strategy):
         model, layout = plan.model, plan.layout
         if self.tuning_estimator is not None:
             return _configured_surrogate(self.tuning_estimator, candidate)
-        share = layout.train_share / partitions_of(plan).count
+        share = layout.train_share / plan.model.solved.count
         size, final = expected_size(layout.n_samples, share), model.final_size
         made = model.fit_costs.configured(candidate, plan.cost.setting, final)
         setting = plan.cost.setting
@@ -358,7 +352,7 @@ class NoisyMaximum(PartitionStrategy):
     def choose(self, run: RunningSearch) -> Choice:
         """Choose one of all candidates by permute-and-flip."""
         candidates, streams = list(run.plan.candidates.grid()), run.streams
-        partitions = partitions_of(run.plan)
+        partitions: Partitions = run.plan.model.solved
         utilities = self.utilities(
             run,
             candidates,

@@ -25,7 +25,6 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._shared import BOUNDS, check_distribution
-from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._choosing import advice_of, kept_in_words, margin, tail_factor
 from skdptune.model_selection._cost import DEFAULT_SHARE, Cost, CostModel, Layout, split_of
 from skdptune.model_selection._docstrings import SHARED_TEXT
@@ -45,9 +44,9 @@ _TIE = 1e-2
 _RARELY = 0.05
 # For searches that try the estimator's own values and end with a final fit. The noise of runs
 # divided by that of the final fit, at least and per share of the records; and the cost of a score
-# as a share of a fit's epsilon.
+# as a share of a fit's epsilon, at most.
 _NOISE_OF_RUNS, _NOISE_BY_SHARE = 1.5, 20.0
-_SCORE_SHARES, _SCORE_NOISE = (0.03, 0.1), 0.5
+_LARGEST_SCORE_SHARE = 0.1
 # In these searches a part of the records is used for tuning even if there are few: the final fit
 # has all records, and nearly all of epsilon.
 _FEW, _FEWEST, _SHARE_OF_FEW = 1000, 100, 0.2
@@ -220,19 +219,20 @@ class RandomRuns(Strategy):
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected number of fits, and the one exceeded with 1 % probability."""
-        distribution, folds = distribution_of(plan.model), max(plan.layout.folds, 1)
+        distribution, folds = plan.model.solved, max(plan.layout.folds, 1)
         beside = 0 if plan.request.own is None else 1
         most = float((runs_at_most(distribution, 0.99) + beside) * folds)
         return (distribution.mean + beside) * folds, most
 
     def in_words(self, plan: Plan) -> str:
         """Return a description of the distribution of the number of runs."""
-        distribution = distribution_of(plan.model)
+        distribution = plan.model.solved
         return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
 
     def run_counts(self, plan: Plan) -> RunCountDistribution | None:
         """Return the distribution of the number of runs."""
-        return distribution_of(plan.model)
+        found: RunCountDistribution = plan.model.solved
+        return found
 
     def most_runs(self, plan: Plan) -> int | None:
         """Return None: the number of runs is random."""
@@ -242,12 +242,12 @@ class RandomRuns(Strategy):
         """Return how a search of a suggested space treats the unchanged estimator."""
         if plan.request.own is not None:
             return "is a third of the draws, and always tried"
-        never = float(distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
+        never = float(plan.model.solved.pgf(1.0 - DEFAULT_SHARE))
         return f"is a third of the draws, and tried with probability {1.0 - never:.2g}"
 
     def rivals(self, plan: Plan) -> Any:
         """Return the probability generating function of the number of candidates."""
-        return distribution_of(plan.model).pgf
+        return plan.model.solved.pgf
 
     def score_deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on a score, in units of its range."""
@@ -277,7 +277,7 @@ class RandomRuns(Strategy):
         on_all = {"refit": True if is_winner and split_of(request.cv)[1] else request.refit}
 
         def changed(**changes: Any) -> Strategy:
-            distribution = distribution_of(plan.model)
+            distribution = plan.model.solved
             other: Strategy = clone(self)
             other.set_params(n_iter_distribution=distribution, **changes)
             return other
@@ -297,7 +297,7 @@ class RandomRuns(Strategy):
     def choose(self, run: RunningSearch) -> Choice:
         """Fit and score a random number of candidates; the best wins if it is clearly better."""
         draw, candidates, own = run.streams.draw, run.plan.candidates, run.plan.request.own
-        count = int(distribution_of(run.plan.model).sample(generator_of(draw)))
+        count = int(run.plan.model.solved.sample(generator_of(draw)))
         seeds = spawned(draw, 1)[0]
         drawn = candidates.draw_each(spawned(seeds, max(count, 1)))
         first = [] if own is None else [own]
@@ -316,7 +316,7 @@ class RandomRuns(Strategy):
         if beside and not (results and self._is_clear(run, winner.score - beside[0].score)):
             index = 0
         details = {}
-        if run.keeps_all:
+        if self.diagnostics:
             details = {
                 "n_runs": count,
                 "params": drawn[:count],
@@ -457,12 +457,6 @@ def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> in
     return high
 
 
-def distribution_of(model: CostModel) -> RunCountDistribution:
-    """Return the distribution of the number of runs that a plan has chosen."""
-    found: RunCountDistribution = model.solved
-    return found
-
-
 def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
     """Return the cost model of a selection, and of one more run whose score is published."""
     selected = model.select
@@ -477,16 +471,9 @@ def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
     if epsilon is None or not layout.final:
         return found
     fit_noise = max(_NOISE_OF_RUNS, _NOISE_BY_SHARE * (layout.tuning or 1.0))
-    found = replace(found, fit_noise=fit_noise, score_noise=_score_noise(epsilon, model))
+    score_noise = 1.0 / model.share_of_score(epsilon, _LARGEST_SCORE_SHARE)
+    found = replace(found, fit_noise=fit_noise, score_noise=score_noise)
     return replace(found, rate_factor=factor_of_rates(found, epsilon))
-
-
-def _score_noise(epsilon: float, model: CostModel) -> float:
-    """Return the noise of a score over that of a fit: half of the score's sampling deviation."""
-    unit, _ = noise_for_budget(epsilon, model.delta)
-    share = unit / (_SCORE_NOISE * math.sqrt(model.layout.n_score))
-    low, high = _SCORE_SHARES
-    return 1.0 / min(max(share, low), high)
 
 
 def _is_erratic(distribution: RunCountDistribution) -> bool:
@@ -507,8 +494,7 @@ def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
     close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
 
     def chance_of_few(model: CostModel) -> float:
-        distribution = distribution_of(model)
-        return distribution.probability_at_most(int(distribution.mean / 2))
+        return float(model.solved.probability_at_most(int(model.solved.mean / 2)))
 
     return min(close, key=chance_of_few)
 

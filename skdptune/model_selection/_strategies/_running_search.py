@@ -16,7 +16,7 @@ from skdptune._progress import Progress
 from skdptune._running_budget import RunningBudget
 from skdptune._version import __version__
 from skdptune.accounting import BudgetExceededError, PrivacyReport
-from skdptune.base._shared import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
+from skdptune.base._shared import is_paid, ledger_for
 from skdptune.ledger import LedgerError, Reservation
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._adaptive import described
@@ -27,17 +27,15 @@ from skdptune.model_selection._running import (
     Fold,
     Material,
     OnResult,
-    Quiet,
     RandomSplit,
     Result,
     Run,
     RunFile,
     Scoring,
     Streams,
-    data_independent_model,
     disjoint_folds,
+    final_model,
     generator_of,
-    is_failure,
     perform_runs,
     results_by_metric,
     spawned,
@@ -115,21 +113,6 @@ class RunningSearch:
     def validation(self) -> Data:
         """The records on which candidates are scored, unless folds are used."""
         return self.data.take(self.split.validation) if self.public is None else self.public
-
-    @property
-    def n_jobs(self) -> int | None:
-        """Number of parallel workers."""
-        return None if self.search.n_jobs is None else int(self.search.n_jobs)
-
-    @property
-    def raises(self) -> bool:
-        """Whether exceptions are raised, which reveals them."""
-        return bool(self.strategy.error_score == "raise")
-
-    @property
-    def keeps_all(self) -> bool:
-        """Whether values that must stay secret are kept as well."""
-        return bool(self.strategy.diagnostics)
 
     # Candidates -------------------------------------------------------------------------------
 
@@ -229,7 +212,7 @@ class RunningSearch:
             None if layout.folds else self.validation,
             scoring,
             keeps_models=not layout.folds and self.strategy.keeps_models(self.plan),
-            raises=self.raises,
+            raises=self.strategy.error_score == "raise",
             splits_scores=splits,
         )
 
@@ -287,54 +270,35 @@ class RunningSearch:
         size = model.final_size if plan.layout.final else model.train_size
         model.fit_costs.check([choice.candidate], setting, size)
         made = model.fit_costs.configured(choice.candidate, setting, size)
-        own = own_seeds(made)
-        set_seeds(made, self.streams.final)
-        # Theorem F9: published models hold the seeds of the given estimator.
-        return forget_seeds(self._fitted_final(made, choice), own)
-
-    def _fitted_final(self, made: Any, choice: Choice) -> Any:
-        plan = self.plan
-        if plan.layout.final or plan.declined is not None:
-            start = self.strategy.start_from(plan.request.estimator, choice.model)
-            try:
-                with Quiet(), np.errstate(all="ignore"):
-                    self.data.take(self.split.final).fit(made, **start)
-                return made
-            except BaseException as problem:
-                if self.raises or not is_failure(problem):
-                    raise
-        return data_independent_model(made, self.data, plan.layout.n_samples)
+        return final_model(
+            made,
+            self.data.take(self.split.final),
+            self.streams.final,
+            plan.layout.n_samples,
+            raises=self.strategy.error_score == "raise",
+            tries=plan.layout.final or plan.declined is not None,
+            **self.strategy.start_from(plan.request.estimator, choice.model),
+        )
 
     def publish(self, choice: Choice, model: Any) -> None:
-        """Set the public attributes of the search, and delete those of an earlier fit."""
+        """Set the public attributes of the search."""
         search, scorers, scorer = self.search, self.scorers, self.scorer
         is_multimetric = self.plan.request.is_multimetric
-        for name in [name for name in vars(search) if name.endswith("_")]:
-            delattr(search, name)
-        search.scorer_ = scorers if is_multimetric else scorer
-        search.multimetric_ = is_multimetric
-        search.n_splits_ = self.plan.layout.folds or 1
+        rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
+        found: dict[str, Any] = {"cv_results_": results_by_metric(rows, scorers) | choice.columns}
         # As in scikit-learn: without a metric to choose by, no candidate is the best.
         if search.refit is not False or not is_multimetric:
             # Copies: the objects for which plans were costed stay out of reach.
-            search.best_params_ = copied(choice.candidate)
-            search.best_index_ = choice.index
+            found |= {"best_params_": copied(choice.candidate), "best_index_": choice.index}
             # Noise may exceed the bounds; clipping reads no data.
             if not callable(search.refit):
-                search.best_score_ = float(np.clip(choice.score, scorer.lower, scorer.upper))
+                found["best_score_"] = float(np.clip(choice.score, scorer.lower, scorer.upper))
             if choice.deviation is not None:
-                search.best_score_std_ = choice.deviation
-        rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
-        search.cv_results_ = results_by_metric(rows, scorers) | choice.columns
-        for name, value in choice.attributes.items():
-            setattr(search, name, value)
-        if model is not None:
-            search.best_estimator_ = model
-            if hasattr(model, "feature_names_in_"):
-                search.feature_names_in_ = model.feature_names_in_
-        search.privacy_ = search._report(self.plan, model)
-        if self.keeps_all:
-            search.diagnostics_ = deepcopy(choice.diagnostics)
+                found["best_score_std_"] = choice.deviation
+        if self.strategy.diagnostics:
+            found["diagnostics_"] = deepcopy(choice.diagnostics)
+        shown = scorers if is_multimetric else scorer
+        search._publish(self.plan, shown, model, found | choice.attributes)
 
 
 class SearchSession(RunningBudget):

@@ -20,7 +20,6 @@ from skdptune.model_selection._running import noise_random, spawned
 from skdptune.model_selection._strategies._partitions import (
     Partitions,
     PartitionStrategy,
-    partitions_of,
 )
 from skdptune.model_selection._strategies._running_search import RunningSearch, SearchSession
 from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest
@@ -136,7 +135,7 @@ class ThresholdRounds(PartitionStrategy):
 
     def rounds(self, plan: Plan, random: Any = None) -> DoublingThreshold:
         """Return the threshold search of a plan."""
-        return self._rounds(partitions_of(plan), plan.delta, random)
+        return self._rounds(plan.model.solved, plan.delta, random)
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected and largest number of fits; fits on k partitions count as one."""
