@@ -6,7 +6,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skdptune.accounting import (
@@ -152,11 +152,6 @@ Selections = Callable[
 ]
 
 
-def one_run(run: PrivacyProfile) -> PrivacyProfile:
-    """Return the cost of a selection that makes one run."""
-    return run
-
-
 @dataclass(frozen=True)
 class CostModel:
     """The cost of a search as a function of the setting of its fits.
@@ -208,7 +203,8 @@ class CostModel:
     layout: Layout
     fit_costs: FitCosts
     delta: float
-    select: Callable[[PrivacyProfile], PrivacyProfile] = one_run
+    # The default is the cost of a selection that makes one run.
+    select: Callable[[PrivacyProfile], PrivacyProfile] = field(default=lambda run: run)
     selections: Selections | None = None
     solved: Any = None
     note: str = ""
@@ -230,7 +226,9 @@ class CostModel:
         return self._of_fits(self.fit_costs.profile, setting)
 
     def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
-        layout, of_runs = self.layout, self.setting_of_runs(setting)
+        layout, of_runs = self.layout, setting
+        if setting is not None and self.fit_noise is not None:
+            of_runs = self.noisier(setting, self.fit_noise, self.n_runs)
         fit = profile_of(of_runs, self.train_size)
         noise = self.noise_of_scores(fit, setting)
         final = None
@@ -253,12 +251,6 @@ class CostModel:
             chance = min(self.n_splits * layout.chance_of_nothing, 1.0)
             total = total + PrivacyProfile.approximate(0.0, chance)
         return Cost(total, fit, trained, scored, final, noise, setting, of_runs)
-
-    def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
-        """Return the setting of the runs' fits, given that of the final fit."""
-        if setting is None or self.fit_noise is None:
-            return setting
-        return self.noisier(setting, self.fit_noise, self.n_runs)
 
     def noisier(self, setting: FitSetting, factor: float, n_fits: int) -> FitSetting:
         """Return the setting of each of `n_fits` fits with `factor` times the noise."""
@@ -537,7 +529,8 @@ class CostModel:
         )
         if cost.final is None:
             return (selection,)
-        note = layout.final_in_words
+        share = layout.final_share
+        note = "on all records" if share == 1.0 else f"on {share:.3g} of the records"
         return selection, PrivacyReport(cost.final, self.delta, name="final fit", note=note)
 
     def _components_of_run(self, cost: Cost) -> list[PrivacyReport]:

@@ -89,7 +89,9 @@ _SIZE = 8
 def plan_key(*content: Any) -> str | None:
     """Return a key of everything that determines a plan; None if it cannot be pickled."""
     try:
-        return str(joblib.hash((_named_in(content), content)))
+        names = _Names()
+        names.dump(content)
+        return str(joblib.hash((names.found, content)))
     except Exception:
         # Plans of objects that cannot be pickled are solved anew each time.
         return None
@@ -141,12 +143,6 @@ class _Names(pickle.Pickler):
         if isinstance(obj, type | FunctionType):
             self.found.append(id(obj))
         return NotImplemented
-
-
-def _named_in(content: Any) -> list[int]:
-    names = _Names()
-    names.dump(content)
-    return names.found
 
 
 _LEAST_NOISE, _USUAL_NOISE, _LARGEST_NOISE = 0.05, 2.0, 1e6

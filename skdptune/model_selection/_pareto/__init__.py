@@ -12,6 +12,6 @@ from skdptune.model_selection._pareto._families import (
     warn_of_few,
     warn_of_one_cost,
 )
-from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
+from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer
 from skdptune.model_selection._pareto._result import ParetoResult
 from skdptune.model_selection._pareto._run import ParetoPlan, ParetoRun, make_pareto_plan

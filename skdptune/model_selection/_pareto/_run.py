@@ -342,7 +342,9 @@ class ExactEvaluator:
         values, thirds = [], []
         for place, fold in enumerate(self.material.folds):
             outcome = fit_on_fold((fold, child_stream(seed, place)), self.material, estimator)
-            values.append(values_of_success(outcome))
+            if outcome.values is None:
+                raise outcome.error or RuntimeError("the fit returned no values")
+            values.append(outcome.values)
             if self.third is not None and self.third.function is not None:
                 scored = self.material.scored(fold)
                 with Quiet(), np.errstate(all="ignore"):
@@ -425,13 +427,6 @@ def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
 def _values_on_fold(task: Task, material: Material, estimator: Any) -> Values | None:
     """Return the values of a fold without the model, which need not be sent back."""
     return fit_on_fold(task, material, estimator).values
-
-
-def values_of_success(outcome: Outcome) -> Values:
-    """Return the values of a successful fit."""
-    if outcome.values is None:
-        raise outcome.error or RuntimeError("the fit returned no values")
-    return outcome.values
 
 
 def score_of_all(

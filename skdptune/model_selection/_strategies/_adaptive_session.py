@@ -158,8 +158,15 @@ class AdaptiveSearchSession(SearchSession):
         self._should_stop = False
         if strategy.storage is not None:
             self._resume()
-        self._studies.choose_by(self._sampler(len(self._told)))
-        self._own = {} if self._has_told_own() else own
+        seeds = child_stream(running.streams.draw, len(self._told))
+        seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
+        self._studies.choosing.sampler = strategy.make_sampler(
+            self._model.n_runs, search.n_jobs, seed
+        )
+        last = len(self._shares) - 1
+        told = [one.params for one in self._told if one.place == last]
+        # The trial of the estimator's own values may have been completed before a crash.
+        self._own = {} if own_place(search.estimator, told) is not None else own
         self._races: Races | None = None
         if strategy.pruner in PRUNERS:
             self._races = Races(strategy.pruner, self._allowance, has_own=bool(self._own))
@@ -176,17 +183,6 @@ class AdaptiveSearchSession(SearchSession):
             if begun.run not in ended:
                 self._studies.lose(begun, self._journal.scores(begun.run))
         self._told = self._studies.told()
-
-    def _has_told_own(self) -> bool:
-        """Return whether the trial of the estimator's own values was completed before a crash."""
-        last = len(self._shares) - 1
-        told = [one.params for one in self._told if one.place == last]
-        return own_place(self._running.search.estimator, told) is not None
-
-    def _sampler(self, n_known: int) -> Any:
-        seeds = child_stream(self._running.streams.draw, n_known)
-        seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
-        return self._strategy.make_sampler(self._model.n_runs, self._running.search.n_jobs, seed)
 
     # Driving --------------------------------------------------------------------------------
 
@@ -211,7 +207,7 @@ class AdaptiveSearchSession(SearchSession):
         self._check_open()
         given = {} if params is None else copied(params)
         if given:
-            self._studies.check(given)
+            self._studies.space.check(given)
         race = None if self._races is None else self._races.enter()
         if race is None:
             self._allowance.ask()

@@ -180,7 +180,12 @@ class RandomRuns(Strategy):
             self.n_iter_distribution, request.n_candidates, self.at_least
         )
         if self.at_least is None:
-            steady = [one for one in distributions if not _is_erratic(one)]
+            # Others make less than a tenth of the mean too often to rely on them.
+            steady = [
+                one
+                for one in distributions
+                if one.probability_at_most(int(one.mean / 10.0)) <= _RARELY
+            ]
             distributions = steady or distributions
         models = [self._model(one, request, layout) for one in distributions]
         model = models[0] if len(models) == 1 else _best_of(models, request.epsilon)
@@ -474,11 +479,6 @@ def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
     score_noise = 1.0 / model.share_of_score(epsilon, _LARGEST_SCORE_SHARE)
     found = replace(found, fit_noise=fit_noise, score_noise=score_noise)
     return replace(found, rate_factor=factor_of_rates(found, epsilon))
-
-
-def _is_erratic(distribution: RunCountDistribution) -> bool:
-    """Return whether a search makes less than a tenth of the mean too often to rely on it."""
-    return distribution.probability_at_most(int(distribution.mean / 10.0)) > _RARELY
 
 
 def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:

@@ -239,15 +239,16 @@ class RunningSearch:
         if self.reservation is not None:
             self.reservation.mark_read()
         elif not self.is_recorded and not is_paid(self.search):
-            _check_unrecorded(self.search)
+            # Theorem H4: the ledger records a read before it happens.
+            ledger = ledger_for(self.search)
+            if ledger is not None:
+                raise LedgerError(
+                    "ledger must be active when a session is started, to reserve its cost; got "
+                    f"{shown(ledger)} after the start of {type(self.search).__name__}. Start it "
+                    "again in `with ledger:`. Nothing was read."
+                )
 
     # The end ----------------------------------------------------------------------------------
-
-    @property
-    def report(self) -> PrivacyReport:
-        """The cost of the whole search, as a report."""
-        found: PrivacyReport = self.search._report(self.plan)
-        return found
 
     def finish(self, choice: Choice) -> Any:
         """Fit the winner of a session, publish the results, and return the fitted search."""
@@ -306,8 +307,8 @@ class SearchSession(RunningBudget):
 
     def __init__(self, running: RunningSearch) -> None:
         super().__init__()
-        self._running, self._strategy, self._report = running, running.strategy, running.report
-        self._is_open = True
+        self._running, self._strategy, self._is_open = running, running.strategy, True
+        self._report: PrivacyReport = running.search._report(running.plan)
 
     @abstractmethod
     def choice(self) -> Choice:
@@ -354,15 +355,3 @@ def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFil
     scoring = plan.request.scoring_in_words
     identity = fingerprint_of(words, scoring, described(drawn), data, public)
     return RunFile(path, identity, keeps_all=plan.strategy.most_runs(plan) is not None)
-
-
-def _check_unrecorded(search: Any) -> None:
-    """Raise if a session was started without a ledger, but one is active now."""
-    # Theorem H4: the ledger records a read before it happens.
-    ledger = ledger_for(search)
-    if ledger is not None:
-        raise LedgerError(
-            "ledger must be active when a session is started, to reserve its cost; got "
-            f"{shown(ledger)} after the start of {type(search).__name__}. Start it again in "
-            "`with ledger:`. Nothing was read."
-        )
