@@ -54,4 +54,3 @@ from skdptune.model_selection._running._runs import (
     permute_and_flip_cost,
     results_by_metric,
 )
-from skdptune.model_selection._running._winner import WinnerMethods

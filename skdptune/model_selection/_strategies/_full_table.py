@@ -326,8 +326,11 @@ class FullTable(ScoreTable):
         """Return the plan if public numbers show that the table can distinguish the candidates."""
         layout = request.layout(*self.split(request), request.refit is not False)
         is_asked_for = layout.folds > 0 or callable(request.refit) or request.is_multimetric
-        if not is_asked_for and not self._tells_apart(request, layout):
-            return None
+        if not is_asked_for and request.epsilon is not None and layout.final:
+            # Whether the scores can tell candidates apart.
+            noise = self._noise(request, layout, self.n_runs(request))
+            if noise is None or not noise.fit / layout.train_share <= _LARGEST_NOISE:
+                return None
         try:
             return self.plan(request)
         except ValueError:
@@ -335,12 +338,6 @@ class FullTable(ScoreTable):
             if is_asked_for:
                 raise
             return None
-
-    def _tells_apart(self, request: PlanRequest, layout: Layout) -> bool:
-        if request.epsilon is None or not layout.final:
-            return True
-        noise = self._noise(request, layout, self.n_runs(request))
-        return noise is not None and noise.fit / layout.train_share <= _LARGEST_NOISE
 
     # Cost -------------------------------------------------------------------------------------
 

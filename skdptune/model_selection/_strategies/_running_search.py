@@ -138,17 +138,9 @@ class RunningSearch:
         for candidate, seed in zip(candidates, seeds, strict=True):
             made = model.fit_costs.configured(candidate, setting, size)
             runs.append(Run(made, *spawned(seed, 2)))
-        if self.file is None:
-            return self.perform(runs, self.material(), on_result)
-        return self._go_on(self.file, runs, on_result)
-
-    def _go_on(
-        self, file: RunFile, runs: Sequence[Run], on_result: OnResult | None
-    ) -> list[Result]:
-        """Fit and score the runs that are missing in a file, and store each one at once."""
         # Theorem F13: nobody has seen anything of a run that is missing in the file.
-        first = sum(self.made) - len(runs)
-        known = {number - first: result for number, result in file.results.items()}
+        first, stored = sum(self.made) - len(runs), {} if self.file is None else self.file.results
+        known = {number - first: result for number, result in stored.items()}
         left = [place for place in range(len(runs)) if place not in known]
         if on_result is not None:
             for place in sorted(known.keys() & range(len(runs))):
@@ -156,14 +148,14 @@ class RunningSearch:
 
         def note(place: int, result: Result) -> None:
             # Store before showing: a run that was shown is not made again.
-            file.note(first + left[place], result)
+            if self.file is not None:
+                self.file.note(first + left[place], result)
             if on_result is not None:
                 on_result(left[place], result)
 
         made = self.perform([runs[place] for place in left], self.material(), note)
-        return [
-            result for _, result in sorted({**known, **dict(zip(left, made, strict=True))}.items())
-        ]
+        known |= dict(zip(left, made, strict=True))
+        return [result for _, result in sorted(known.items())]
 
     def perform(
         self, runs: Sequence[Run], material: Material, on_result: OnResult | None = None
