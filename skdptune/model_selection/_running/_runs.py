@@ -462,7 +462,7 @@ def partition_utilities(
     """
     # A task contains only its own candidates and records, or sending would cost their product.
     tasks = [
-        _Task(partition, records, estimators[chunk], seeds[chunk])
+        (partition, records, estimators[chunk], seeds[chunk])
         for chunk in (slice(i, i + _CHUNK) for i in range(0, len(estimators), _CHUNK))
         for partition, records in enumerate(partitions)
     ]
@@ -483,18 +483,8 @@ def partition_utilities(
     return np.asarray(np.clip(utilities / count, 0.0, 1.0))
 
 
-@dataclass(frozen=True)
-class _Task:
-    """Some candidates to be fitted on one partition."""
-
-    partition: int
-    records: Records
-    estimators: Sequence[Any]
-    seeds: Sequence[Seed]
-
-
 def _scores_on_partition(
-    task: _Task,
+    task: tuple[int, Records, Sequence[Any], Sequence[Seed]],
     data: Data,
     validation: Data,
     scorer: BoundedScorer,
@@ -502,11 +492,12 @@ def _scores_on_partition(
     raises: bool,
 ) -> Values:
     """Return each candidate's score on a scale from 0 (the worst) to 1 (the best)."""
+    partition, records, estimators, seeds = task
     counted = scorer.uncentred()
     outcomes = fit_and_score(
-        [clone(estimator) for estimator in task.estimators],
-        [child_stream(seed, task.partition) for seed in task.seeds],
-        data.take(task.records),
+        [clone(estimator) for estimator in estimators],
+        [child_stream(seed, partition) for seed in seeds],
+        data.take(records),
         validation,
         counted,
         raises=raises,

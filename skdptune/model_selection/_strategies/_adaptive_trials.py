@@ -233,7 +233,12 @@ class AdaptiveTrials(FullTable):
             check_integer(self.batch_size, name="batch_size", lower=1)
         check_sampler(self.sampler)
         check_pruner(self.pruner)
-        _check_callbacks(self.callbacks)
+        given = () if self.callbacks is None else self.callbacks
+        if not isinstance(given, Sequence) or not all(map(callable, given)):
+            raise TypeError(
+                "callbacks must be a list of functions of a study and a trial; got "
+                f"{shown(given)}."
+            )
         if self.storage is None:
             return
         if search.param_space is None:
@@ -387,15 +392,6 @@ class AdaptiveTrials(FullTable):
     def n_at_once(self, n_jobs: int | None) -> int:
         """Return the number of candidates that are chosen and fitted in parallel."""
         return int(effective_n_jobs(n_jobs) if self.batch_size is None else self.batch_size)
-
-
-def _check_callbacks(given: Any) -> None:
-    if given is None:
-        return
-    if not isinstance(given, Sequence) or not all(map(callable, given)):
-        raise TypeError(
-            f"callbacks must be a list of functions of a study and a trial; got {shown(given)}."
-        )
 
 
 def _lists(candidates: Candidates) -> dict[str, list[Any]]:

@@ -36,6 +36,7 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
+    name_of,
 )
 
 _MOST_RUNS = 1e9
@@ -215,7 +216,7 @@ class RandomRuns(Strategy):
             select,
             solved=distribution,
             score_epsilon=self.score_epsilon,
-            note=f"mean {distribution.mean:.4g} runs, {_name_of(distribution)} distribution",
+            note=f"mean {distribution.mean:.4g} runs, {name_of(distribution)} distribution",
             bound=self.bound,
             tuning_bound="rdp" if self.bound == "rdp" else "profile",
         )
@@ -228,11 +229,6 @@ class RandomRuns(Strategy):
         beside = 0 if plan.request.own is None else 1
         most = float((runs_at_most(distribution, 0.99) + beside) * folds)
         return (distribution.mean + beside) * folds, most
-
-    def in_words(self, plan: Plan) -> str:
-        """Return a description of the distribution of the number of runs."""
-        distribution = plan.model.solved
-        return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
 
     def run_counts(self, plan: Plan) -> RunCountDistribution | None:
         """Return the distribution of the number of runs."""
@@ -497,10 +493,6 @@ def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
         return float(model.solved.probability_at_most(int(model.solved.mean / 2)))
 
     return min(close, key=chance_of_few)
-
-
-def _name_of(distribution: RunCountDistribution) -> str:
-    return str(distribution.to_dict()["distribution"]).replace("_", " ")
 
 
 def _names_of_start(estimator: Any) -> tuple[str, str] | None:

@@ -401,9 +401,16 @@ class Strategy(BaseStrategy, ABC):
     def check(self, search: Any) -> None:
         """Validate the parameters, also in combination with those of the search."""
         check_flag(self.diagnostics, name="diagnostics")
-        check_total(getattr(self, "score_epsilon", None), "score_epsilon")
-        if self.path_of_runs() is not None:
-            check_path_of_runs(self.path_of_runs())
+        score_epsilon, path = getattr(self, "score_epsilon", None), self.path_of_runs()
+        if score_epsilon is not None:
+            check_real(score_epsilon, name="score_epsilon", lower=0.0, lower_open=True)
+        domain = "None or a path"
+        check_kind(path, name="storage", kind=str | os.PathLike | None, domain=domain)
+        if "://" in str(path):
+            raise ValueError(
+                "storage must be the path of a file for this search; got a URL. "
+                "DPAdaptiveSearchCV(strategy=AdaptiveTrials(storage=...)) takes one."
+            )
         check_option(self.error_score, name="error_score", options=("worst", "raise"))
         if self.error_score == "raise" and not self.diagnostics:
             raise ValueError(
@@ -463,7 +470,10 @@ class Strategy(BaseStrategy, ABC):
 
     def in_words(self, plan: Plan) -> str:
         """Return a description of the distribution of the number of runs; empty if it is fixed."""
-        return ""
+        counts = self.run_counts(plan)
+        return (
+            "" if counts is None else f"{name_of(counts)} distribution of mean {counts.mean:.4g}"
+        )
 
     def run_counts(self, plan: Plan) -> RunCountDistribution | None:
         """Return the distribution of the number of runs; None if it is fixed."""
@@ -566,17 +576,6 @@ class Strategy(BaseStrategy, ABC):
         return {}
 
 
-def check_path_of_runs(storage: Any) -> None:
-    """Raise unless a storage is None or the path of a file."""
-    check_kind(storage, name="storage", kind=str | os.PathLike | None, domain="None or a path")
-    if "://" in str(storage):
-        raise ValueError(
-            "storage must be the path of a file for this search; got a URL. "
-            "DPAdaptiveSearchCV(strategy=AdaptiveTrials(storage=...)) takes one."
-        )
-
-
-def check_total(epsilon: float | None, name: str) -> None:
-    """Raise unless a parameter is an epsilon or None."""
-    if epsilon is not None:
-        check_real(epsilon, name=name, lower=0.0, lower_open=True)
+def name_of(counts: RunCountDistribution) -> str:
+    """Return the name of a distribution of the number of runs, in words."""
+    return str(counts.to_dict()["distribution"]).replace("_", " ")
