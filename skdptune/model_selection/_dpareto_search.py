@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune._formatting import shown
+from skdptune._validation import check_integer, check_option, check_real
 from skdptune.base._shared import (
     charge_of_fit,
     declared_labels,
@@ -25,22 +26,26 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
 from skdptune.model_selection._pareto import (
+    SAMPLERS,
     Families,
     ParetoPlan,
     ParetoResult,
     ParetoRun,
-    check_pareto_parameters,
+    ThirdObjective,
+    check_epsilon_scale,
     check_picklable,
+    check_reference_point,
+    check_relation,
     check_target,
+    check_third_objective,
     make_pareto_plan,
-    third_objective_of,
     warn_of_failures,
     warn_of_few,
     warn_of_one_cost,
 )
 from skdptune.model_selection._running import Data, Door, Streams, spawned
 from skdptune.model_selection._strategies import BaseStrategy
-from skdptune.model_selection._study import StorageParameter
+from skdptune.model_selection._study import StorageParameter, check_sampler
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -131,9 +136,63 @@ class ParetoFront(BaseStrategy):
 
     def check(self, search: Any, families: Families) -> None:
         """Validate the parameters, also in combination with those of the search."""
-        check_pareto_parameters(search, self, families)
+        check_real(search.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+        check_integer(search.n_iter, name="n_iter", lower=0)
+        for name, least in _COUNTS.items():
+            check_integer(getattr(self, name), name=name, lower=least)
+        check_option(self.privacy, name="privacy", options=("profile", "moments"))
+        third = self.third()
+        check_reference_point(self.reference_point, None if third is None else third.name)
+        check_epsilon_scale(self.epsilon_scale)
+        check_sampler(self.sampler, SAMPLERS)
+        is_grid = isinstance(self.sampler, str) and self.sampler == "grid"
+        if is_grid and not families.is_single:
+            raise ValueError(
+                "sampler must not be 'grid' for several families, whose grids would be "
+                "multiplied; got 'grid'. Search each family separately."
+            )
+        if search.refit is True and search.release is not None:
+            raise ValueError(
+                "refit must be an epsilon or False with release; got True, whose cost is not "
+                "known beforehand."
+            )
+        if not isinstance(search.refit, bool):
+            hint = "It is the largest epsilon of the model; False fits none."
+            _check_epsilon(search.refit, "refit", hint)
+        if search.release is not None:
+            self._check_release(search, families)
+
+    def third(self) -> ThirdObjective | None:
+        """Return the third objective, or raise."""
+        return check_third_objective(self.third_objective, "(model, X, y)")
+
+    def _check_release(self, search: Any, families: Families) -> None:
+        _check_epsilon(search.release, "release")
+        if search.delta == 0.0:
+            raise ValueError("delta must be above 0 with release; got 0.")
+        for name, why in _ALONE.items():
+            given = getattr(self, name)
+            if given is not None:
+                raise ValueError(f"{name} must be None with release: {why}; got {shown(given)}.")
+        if not isinstance(self.sampler, str):
+            raise TypeError(
+                "sampler must be a name with release; got an optuna sampler, which sees when "
+                "evaluations started and ended."
+            )
+        for variant in families.variants:
+            check_relation(variant)
 
 
+def _check_epsilon(given: Any, name: str, hint: str = "") -> None:
+    check_real(given, name=name, lower=0.0, lower_open=True, upper=500.0, hint=hint)
+
+
+_COUNTS = {"n_initial": 1, "batch_size": 1, "n_repeats": 1}
+# Parameters that a release does not allow.
+_ALONE = {
+    "storage": "a storage keeps times, and a resumed study could exceed its budget",
+    "third_objective": "the budget does not pay for its values",
+}
 _NOT_PRIVATE = (
     "NOT PRIVATE: the front and all evaluations are exact and not charged; only for those who "
     "may see the data. release=epsilon charges them"
@@ -390,7 +449,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             model = None if best is None else run.fit_final(records[best], data)
         warn_of_few(len(records), strategy.n_initial, stacklevel=4)
         warn_of_one_cost(records, stacklevel=4)
-        third = third_objective_of(strategy)
+        third = strategy.third()
         result = ParetoResult(
             records,
             plan.families.space,

@@ -20,9 +20,23 @@ from skdptune.model_selection._strategies import (
     Strategy,
 )
 
-# The strategy that "auto" tries first; see `DPGridSearchCV._plan_for`.
+
+class TableOrMaximum(FullTable):
+    """A full table if it can be expected to help or is needed, and else a noisy maximum."""
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Return the plan of one of the two."""
+        has_total = request.epsilon is not None and request.delta > 0.0
+        is_needed = callable(request.refit) or request.is_multimetric
+        if has_total or is_needed or split_of(request.cv)[1]:
+            plan = FullTable().plan_if_it_helps(request)
+            if plan is not None:
+                return plan
+        return NoisyMaximum().plan(request)
+
+
 _STRATEGIES: dict[str, type[Strategy]] = {
-    "auto": FullTable,
+    "auto": TableOrMaximum,
     "table": FullTable,
     "noisy_max": NoisyMaximum,
     "compose": Composition,
@@ -149,13 +163,3 @@ class DPGridSearchCV(TuningSearch):
             return self.strategy
         check_option(self.strategy, name="strategy", options=tuple(_STRATEGIES))
         return _STRATEGIES[self.strategy]()
-
-    def _plan_for(self, request: PlanRequest) -> Plan:
-        if self.strategy != "auto":
-            return super()._plan_for(request)
-        has_total = request.epsilon is not None and request.delta > 0.0
-        if has_total or split_of(self.cv)[1] or callable(self.refit) or self._is_multimetric:
-            plan = FullTable().plan_if_it_helps(request)
-            if plan is not None:
-                return plan
-        return NoisyMaximum().plan(request)

@@ -361,11 +361,6 @@ class TuningSearch(BasePrivateSearch[Plan]):
         """Return the user's space, the name of its parameter, and its kind."""
         return getattr(self, self._searched[0]), *self._searched
 
-    def _plan_for(self, request: PlanRequest) -> Plan:
-        """Return the plan of the strategy."""
-        found: Plan = self._strategy().plan(request)
-        return found
-
     def _missing(self) -> tuple[str, str]:
         """Return the names of the parameters for a space, and what was given instead."""
         return self._space()[1], "None"
@@ -475,7 +470,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             is_multimetric=self._is_multimetric,
         )
         self._strategy().check_candidates(request)
-        plan = self._plan_for(request)
+        plan: Plan = self._strategy().plan(request)
         _check_noise(plan)
         return plan if plan.candidates.suggestion is None else worth_it(plan)
 

@@ -21,7 +21,6 @@ from skdptune.model_selection._pareto._families import (
     Families,
     ThirdObjective,
     check_relation,
-    third_objective_of,
 )
 from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._pareto._released import ReleaseBudget, ReleasePlan, plan_release
@@ -532,7 +531,7 @@ class ParetoRun:
             Material(data, folds, validation, scoring, raises=True),
             self.strategy.n_repeats,
             self.search.random_state is not None,
-            third_objective_of(self.strategy),
+            self.strategy.third(),
         )
 
     def _optimizer(
