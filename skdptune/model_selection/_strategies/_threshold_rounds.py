@@ -268,13 +268,7 @@ class DoublingThresholdSession(SearchSession):
         offered = _listed(candidates)
         keys = [_key(candidate) for candidate in offered]
         fresh = {k: c for k, c in zip(keys, offered, strict=True) if k not in self._known}
-        model, cost = self._running.plan.model, self._running.plan.cost
-        model.fit_costs.check_proposed(
-            fresh.values(),
-            sets_budget=cost.setting is not None,
-            surrogate=self._strategy.tuning_estimator,
-        )
-        model.fit_costs.check(list(fresh.values()), cost.setting, model.final_size)
+        self._check_costs(list(fresh.values()))
         # Copies: the caller may not change a candidate after its cost was checked.
         self._given += fresh.values()
         self._running.mark_read()
@@ -317,6 +311,15 @@ class DoublingThresholdSession(SearchSession):
         row = {"params": winner, "score": score}
         shown = {"trace_": self.trace}
         return Choice(winner, score, None, [row], diagnostics=details, attributes=shown)
+
+    def _check_costs(self, candidates: list[dict[str, Any]]) -> None:
+        """Raise unless the plan of the search covers the costs of candidates."""
+        model, setting = self._running.plan.model, self._running.plan.cost.setting
+        surrogate = self._strategy.tuning_estimator
+        model.fit_costs.check_proposed(
+            candidates, sets_budget=setting is not None, surrogate=surrogate
+        )
+        model.fit_costs.check(candidates, setting, model.final_size)
 
     def _score(self, fresh: dict[Any, dict[str, Any]]) -> None:
         """Score the candidates that have no utility yet, and keep their utilities."""
