@@ -101,7 +101,33 @@ class ReleasePlan:
     is_precise: bool
 
 
-class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
+class AnswersForFitted:
+    """Columns and readiness of an estimator that answers for the model fitted inside it."""
+
+    _inside: ClassVar[str] = "estimator_"
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return int(self._fitted("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, if they had any."""
+        names: NDArray[Any] = self._fitted("feature_names_in_")
+        return names
+
+    def _fitted(self, name: str) -> Any:
+        if self._inside not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name} before its fit.")
+        return getattr(getattr(self, self._inside), name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return "privacy_" in vars(self)
+
+
+class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
     """Base class of private estimators with one more release; a subclass defines the release."""
 
     delta: float | None  # type: ignore[assignment]
@@ -312,32 +338,12 @@ class PrivateRelease(PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator):
 
     # For scikit-learn ---------------------------------------------------------------------
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns."""
-        return int(self._fitted("n_features_in_"))
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns, if they had any."""
-        names: NDArray[Any] = self._fitted("feature_names_in_")
-        return names
-
-    def _fitted(self, name: str) -> Any:
-        if "estimator_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name} before its fit.")
-        return getattr(self.estimator_, name)
-
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the metadata routing: metadata are passed to the fit of the estimator."""
         return MetadataRouter(owner=type(self).__name__).add(
             estimator=self.estimator,
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` has ended without an error."""
-        return "privacy_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of the estimator."""

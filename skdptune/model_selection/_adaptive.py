@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import math
 import re
 import uuid
 import warnings
@@ -477,6 +478,8 @@ class Told:
     is_pruned : bool
     further : tuple of tuple of float
         The scores by each further metric.
+    details : tuple of (float, str or None)
+        Seconds and error of the last fit, which are secret; unknown in a resumed search.
     """
 
     params: dict[str, Any]
@@ -484,6 +487,7 @@ class Told:
     place: int
     is_pruned: bool
     further: tuple[tuple[float, ...], ...] = ()
+    details: tuple[float, str | None] = (math.nan, None)
 
     @property
     def score(self) -> float:
@@ -517,7 +521,7 @@ class Studies:
     study_name: str | None
     bounds: tuple[float, float]
     released: Any = field(init=False)
-    _choosing: Any = field(init=False)
+    choosing: Any = field(init=False)
 
     def __post_init__(self) -> None:
         """Open the released study, and copy its trials to the other study."""
@@ -525,7 +529,7 @@ class Studies:
         with quiet_optuna():
             self.released = open_study(self.storage, self.study_name, _DEFAULT_NAME, ["maximize"])
         with _silence():
-            self._choosing = optuna().create_study(
+            self.choosing = optuna().create_study(
                 storage=timeless_storage(),
                 # A pruner may choose by name which trials it compares.
                 study_name=_DEFAULT_NAME,
@@ -533,11 +537,7 @@ class Studies:
                 pruner=make_pruner(self.pruner),
             )
             for trial in self.released.get_trials():
-                self._choosing.add_trial(self._without_own(trial))
-
-    def choose_by(self, sampler: Any) -> None:
-        """Set the sampler."""
-        self._choosing.sampler = sampler
+                self.choosing.add_trial(self._without_own(trial))
 
     def _without_own(self, trial: Any) -> Any:
         """Return a released trial in the form for the sampler, if it belongs to the space."""
@@ -560,19 +560,15 @@ class Studies:
             found.append(Told(params, splits, place, is_pruned, tuple(further)))
         return found
 
-    def check(self, params: Mapping[str, Any]) -> None:
-        """Raise unless parameters belong to the space."""
-        self.space.check(params)
-
     def _params_of(self, trial: Any) -> dict[str, Any]:
         return self.space.from_optuna(trial.params)
 
     def ask(self, number: int, params: Mapping[str, Any] | None = None) -> AdaptiveTrial:
         """Return the next trial; the sampler chooses the parameters that are not given."""
         if params:
-            self._choosing.enqueue_trial(self.space.to_optuna(params))
+            self.choosing.enqueue_trial(self.space.to_optuna(params))
         with _silence():
-            chosen = self._choosing.ask(self.space.distributions())
+            chosen = self.choosing.ask(self.space.distributions())
         # Use the given values: optuna's copies may be rounded.
         return AdaptiveTrial(number, self._params_of(chosen) | dict(params or {}), chosen)
 
@@ -581,7 +577,7 @@ class Studies:
         if self.space.holds(self.own):
             return self.ask(number, self.own)
         # The trial has no point in the space, so samplers cannot learn from it.
-        return AdaptiveTrial(number, dict(self.own), self._choosing.ask({}))
+        return AdaptiveTrial(number, dict(self.own), self.choosing.ask({}))
 
     def begun(self, trial: AdaptiveTrial, shares: Sequence[Any]) -> Begun:
         """Return the record of a trial whose next fit begins."""
@@ -609,8 +605,8 @@ class Studies:
         with _silence():
             # A pruned trial has the last reported score.
             value = None if trial.is_pruned or is_outside else trial.scores[-1]
-            self._choosing.tell(chosen, value, states.FAIL if is_outside else state)
-        found = self._choosing.get_trials()[chosen.number]
+            self.choosing.tell(chosen, value, states.FAIL if is_outside else state)
+        found = self.choosing.get_trials()[chosen.number]
         if is_outside:
             # Complete trials without parameters would leave optuna nothing to analyse.
             state, found.value = states.PRUNED, trial.scores[-1]
@@ -638,7 +634,7 @@ class Studies:
         )
         with quiet_optuna():
             released = self._release(state, found, attributes)
-            self._choosing.add_trial(self._without_own(released))
+            self.choosing.add_trial(self._without_own(released))
 
     def call(self, callback: Any, released: Any) -> bool:
         """Call a function with the released study and trial; return whether it asks to stop."""

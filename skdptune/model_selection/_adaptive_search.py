@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -13,6 +14,7 @@ from skdptune.model_selection._study import optuna
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False)
 class DPAdaptiveSearchCV(TuningSearch):
     """Bayesian optimisation with differential privacy: earlier noisy scores guide the search.
 
@@ -112,47 +114,24 @@ class DPAdaptiveSearchCV(TuningSearch):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_space: Any = None,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        n_trials: int = 20,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        refit: Any = "winner",
-        strategy: AdaptiveTrials | None = None,
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_space = param_space
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_trials = n_trials
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_space: Any = None
+    _: KW_ONLY
+    epsilon: float | None = None
+    delta: float | None = None
+    n_trials: int = 20
+    scoring: Any = None
+    cv: Any = 0.2
+    refit: Any = "winner"
+    strategy: AdaptiveTrials | None = None
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
-    def _space(self) -> tuple[Any, str, str]:
-        return self.param_space, "param_space", "space"
-
-    def _strategy(self) -> AdaptiveTrials:
-        return AdaptiveTrials() if self.strategy is None else self.strategy
-
-    def _n_candidates(self) -> float:
-        return self.n_trials
+    _searched, _counted = ("param_space", "space"), "n_trials"
+    _default_strategy = AdaptiveTrials
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
         # optuna() raises if optuna is not installed.
@@ -174,9 +153,4 @@ class DPAdaptiveSearchCV(TuningSearch):
         AdaptiveSearchSession
             It costs as much as the search; its `finish` fits the search.
         """
-        if self.param_space is None:
-            raise ValueError(
-                "param_space must be given for a session; got None. It says what its candidates "
-                "may cost."
-            )
         return AdaptiveSearchSession(self._started(X, y, X_val, y_val, params))

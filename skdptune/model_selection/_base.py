@@ -8,19 +8,23 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import replace
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import get_scorer_names
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import (
     CallbackSupportMixin,
     Tasks,
+    VisualBlock,
     number_of_features,
     number_of_samples,
     routing_is_enabled,
@@ -33,6 +37,7 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_SIZE,
+    REPLACE,
     SEEDED,
     Charge,
     announce_search,
@@ -70,7 +75,6 @@ from skdptune.model_selection._running import (
     PUBLIC_VALIDATION,
     Data,
     Door,
-    WinnerMethods,
     check_form,
     check_steps,
     check_targets,
@@ -81,6 +85,53 @@ from skdptune.preprocessing._shared import as_schema
 
 if TYPE_CHECKING:
     from skdptune.model_selection._pareto import ParetoPlan
+
+# The methods and attributes that a search delegates to its winner ------------------------------
+
+_TAGGED = ("target", "classifier", "regressor", "transformer", "input")
+
+
+def best_has(name: str) -> Any:
+    """Return a check whether the winner has a method; it raises if the method is missing."""
+
+    def check(search: Any) -> bool:
+        if not hasattr(search, "best_estimator_") and search.refit is False:
+            raise AttributeError(
+                f"This {type(search).__name__} has `refit=False`. {name} is available only after "
+                "refitting on the best parameters."
+            )
+        getattr(getattr(search, "best_estimator_", search._lead_estimator()), name)
+        return True
+
+    return check
+
+
+def _delegated(name: str, what: str) -> Any:
+    """Return a method that calls the winner's method with this name, where it has one."""
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X)
+
+    method.__name__, method.__qualname__ = name, f"BasePrivateSearch.{name}"
+    method.__doc__ = f"Return {what}."
+    return available_if(best_has(name))(method)
+
+
+def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
+    """Refuse metadata for scores, as scikit-learn does; the names of metadata are public."""
+    if not params:
+        return
+    if routing_is_enabled():
+        # Raises, since no part of a search accepts metadata for its scores.
+        process_routing(search, "score", **params)
+    raise ValueError(
+        f"score() takes only X and y; got {sorted(params)}. Passing more is only supported if "
+        "enable_metadata_routing=True, and no scorer of known sensitivity accepts any."
+    )
+
+
+# The template ---------------------------------------------------------------------------------
 
 # Parameters that change neither the cost nor which values are covered by it.
 _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
@@ -100,7 +151,7 @@ PlanT = TypeVar("PlanT", bound="Plan | ParetoPlan")
 
 @carry_settings
 class BasePrivateSearch(
-    CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods, ABC, Generic[PlanT]
+    CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, ABC, Generic[PlanT]
 ):
     """Base of all private searches.
 
@@ -120,6 +171,8 @@ class BasePrivateSearch(
     delta: float | None
     scoring: Any
     cv: Any
+    refit: Any
+    strategy: Any
     n_jobs: int | None
     verbose: int | None
     random_state: Any
@@ -127,6 +180,8 @@ class BasePrivateSearch(
     ledger: PrivacyLedger | None
 
     # What a subclass implements -------------------------------------------------------------
+
+    _default_strategy: ClassVar[type[BaseStrategy]]
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -143,10 +198,6 @@ class BasePrivateSearch(
         """Return the plan as it is shown to the user."""
 
     @abstractmethod
-    def _report(self, plan: PlanT) -> PrivacyReport:
-        """Return the future value of `privacy_`."""
-
-    @abstractmethod
     def _prepared(self, plan: PlanT, data: Data, public: Data | None) -> Callable[[Tasks], None]:
         """Return a function that searches, fits the winner, and sets the public attributes.
 
@@ -157,6 +208,10 @@ class BasePrivateSearch(
     def _estimators(self) -> Sequence[Any]:
         """Return the estimators that are searched over."""
         return (self.estimator,)
+
+    def _strategy(self) -> Any:
+        """Return the given or the default strategy."""
+        return self._default_strategy() if self.strategy is None else self.strategy
 
     def _n_tasks(self) -> int:
         """Return the number of tasks that callbacks see, in addition to those of candidates."""
@@ -275,12 +330,13 @@ class BasePrivateSearch(
             # Some of the refused splitters cannot even be copied.
             split_of(self.cv)
         key = plan_key(type(self), settings, size, n_features, classes, is_public)
-        found: PlanT | None = plan_cache.get(key)
-        if found is None:
+
+        def solved() -> PlanT:
             current_progress().phase("planning, before any data are read")
             # Solve for a copy: the plan must keep the values for which its cost was computed.
-            found = clone(self)._solve(size, n_features, classes, is_public)
-            plan_cache.put(key, found)
+            return clone(self)._solve(size, n_features, classes, is_public)
+
+        found: PlanT = plan_cache.of(key, solved)
         return found
 
     def _check_common_parameters(self) -> None:
@@ -426,10 +482,10 @@ class BasePrivateSearch(
         if needs_labels:
             classes = self._public_labels(y, n_samples)
         # The whole cost is known before a single record is read, except for the public labels.
-        plan = self._make_plan(n_samples, n_features, classes=classes, is_public=is_public)
+        found = self._make_plan(n_samples, n_features, classes=classes, is_public=is_public)
         if not needs_labels:
             classes = self._public_labels(y, n_samples)
-        plan = self._with_classes(plan, classes)
+        plan: Any = found.with_classes(classes)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         _warn_of_weights(params, self.scoring)
         door = Door.of(self._estimators(), X, classes, varies=self._replaces_steps())
@@ -449,10 +505,6 @@ class BasePrivateSearch(
                 check_steps(estimator, X, n_samples)
             except Exception as error:
                 raise beside_refusals(error, [estimator]) from error.__cause__
-
-    @abstractmethod
-    def _with_classes(self, plan: PlanT, classes: Any) -> PlanT:
-        """Return the plan with estimators that have the public label set."""
 
     def _public_labels(self, y: Any, n_samples: int) -> Any:
         """Return the label set of a classifier's targets, which is assumed to be public."""
@@ -478,16 +530,126 @@ class BasePrivateSearch(
             if name in names
         )
 
+    def _publish(self, plan: PlanT, scorer: Any, model: Any, found: Mapping[str, Any]) -> None:
+        """Set the public attributes, and delete those of an earlier fit."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        shown = {"scorer_": scorer, "multimetric_": isinstance(scorer, Mapping), **found}
+        if model is not None:
+            shown["best_estimator_"] = model
+            if hasattr(model, "feature_names_in_"):
+                shown["feature_names_in_"] = model.feature_names_in_
+        for name, value in shown.items():
+            setattr(self, name, value)
+        self.n_splits_ = plan.layout.folds or 1
+        self.privacy_ = self._report(plan, model)
+
+    # The methods and attributes of the winner, and tags for scikit-learn ---------------------
+
+    def _lead_estimator(self) -> Any:
+        """Return the estimator whose type the search has for scikit-learn."""
+        return self.estimator
+
+    predict = _delegated("predict", "the winner's predictions")
+    predict_proba = _delegated("predict_proba", "the winner's probabilities")
+    predict_log_proba = _delegated("predict_log_proba", "the winner's logarithms of probabilities")
+    decision_function = _delegated("decision_function", "the winner's decision function")
+    score_samples = _delegated("score_samples", "the winner's scores of records")
+    transform = _delegated("transform", "the records as transformed by the winner")
+    inverse_transform = _delegated(
+        "inverse_transform", "the inverse of the winner's transformation"
+    )
+
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """Return the winner's score on the given data, by the scorer of the search.
+
+        With several metrics, the one that `refit` names is used. The score is exact: on sensitive
+        data it is not private. Scorers take no metadata.
+        """
+        check_no_metadata(self, params)
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(f"This {type(self).__name__} has refit=False; it has no model.")
+        scorer = self.scorer_
+        if self.multimetric_ and callable(self.refit):
+            raise AttributeError(
+                f"This {type(self).__name__} has several metrics, and refit does not name one; "
+                "use scorer_[name](best_estimator_, X, y)."
+            )
+        if self.multimetric_:
+            scorer = scorer[self.refit]
+        return float(scorer(self.best_estimator_, X, y))
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, for a classifier."""
+        best_has("classes_")(self)
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns seen by the winner."""
+        try:
+            check_is_fitted(self)
+        except ValueError as error:
+            raise AttributeError(
+                f"{type(self).__name__} object has no n_features_in_ attribute."
+            ) from error
+        return int(self.best_estimator_.n_features_in_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there is a result."""
+        return "privacy_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of the estimator that is tuned."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._lead_estimator())
+        for name in ("estimator_type", *(f"{part}_tags" for part in _TAGGED)):
+            setattr(tags, name, deepcopy(getattr(inner, name)))
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the metadata routing: metadata are passed to the fits of the estimator."""
+        return MetadataRouter(owner=type(self).__name__).add(
+            estimator=self._lead_estimator(),
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def _sk_visual_block_(self) -> Any:
+        shown = getattr(self, "best_estimator_", self._lead_estimator())
+        label = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
+        return VisualBlock(
+            "parallel",
+            [clone(shown)],
+            names=[f"{label}: {type(shown).__name__}"],
+            name_details=[str(shown)],
+        )
+
+    def _repr_html_inner(self) -> str:
+        shown = super()._repr_html_inner()
+        return shown + self.privacy_._repr_html_() if hasattr(self, "privacy_") else shown
+
     # The report -----------------------------------------------------------------------------
 
-    def _variants(self, plan: PlanT) -> Sequence[Any]:
-        """Return estimators with all assumptions of those that the search may fit."""
-        return self._estimators()
+    def _report(self, plan: PlanT, model: Any = None) -> PrivacyReport:
+        """Return the value of `privacy_`, with the assumptions of the model if it is fitted."""
+        return PrivacyReport(
+            plan.total,
+            plan.delta,
+            epsilon=plan.asked,
+            name=type(self).__name__,
+            parts=plan.components,
+            assumptions=self._assumptions(plan, model),
+            neighbouring=REPLACE if plan.layout.replaces else self._neighbouring(plan),
+            bound=plan.bound,
+        )
 
     def _neighbouring(self, plan: PlanT) -> str:
         """Return the neighbouring relation for which the guarantees of all parts hold."""
         # Theorem F11: the weakest relation of all parts.
-        return weakest(neighbouring_of(estimator) for estimator in self._variants(plan))
+        return weakest(neighbouring_of(estimator) for estimator in plan.variants())
 
     def _assumptions(self, plan: PlanT, model: Any = None) -> tuple[str, ...]:
         """Return all assumptions, each once: of the search, of its parts, of its model."""
@@ -495,7 +657,7 @@ class BasePrivateSearch(
         layout = plan.layout
         parts = [
             assumptions_of(estimator, layout.n_final, layout.n_features)
-            for estimator in self._variants(plan)
+            for estimator in plan.variants()
         ]
         of_model = () if model is None else assumptions_of_model(model, layout.n_final)
         return once(chain(self._own_assumptions(plan), *parts, of_model))

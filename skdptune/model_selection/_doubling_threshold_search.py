@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -13,6 +14,7 @@ from skdptune.model_selection._strategies import DoublingThresholdSession, Thres
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False)
 class DoublingThresholdSearchCV(TuningSearch):
     """Search with a doubling threshold: any number of candidates for one constant privacy cost.
 
@@ -48,7 +50,8 @@ class DoublingThresholdSearchCV(TuningSearch):
     strategy : ThresholdRounds, optional
         How rounds are made, with the less common options: their noise and steps, the partitions,
         the estimator that is trained on these, and what the choice may cost.
-    {common_parameters}
+    {n_jobs}
+    {parameters_but_n_jobs}
 
     Attributes
     ----------
@@ -107,42 +110,27 @@ class DoublingThresholdSearchCV(TuningSearch):
     1
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any = None,
-        *,
-        param_distributions: Any = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        refit: Any = "winner",
-        strategy: ThresholdRounds | None = None,
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.param_distributions = param_distributions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_grid: Any = None
+    _: KW_ONLY
+    param_distributions: Any = None
+    epsilon: float | None = None
+    delta: float | None = None
+    scoring: Any = None
+    cv: Any = 0.2
+    refit: Any = "winner"
+    strategy: ThresholdRounds | None = None
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
+
+    _searched, _default_strategy = ("param_grid", "grid"), ThresholdRounds
 
     def _space(self) -> tuple[Any, str, str]:
         if self.param_distributions is None:
-            return self.param_grid, "param_grid", "grid"
+            return super()._space()
         if self.param_grid is not None:
             raise ValueError(
                 "param_grid or param_distributions must be given, and not both; got both."
@@ -151,9 +139,6 @@ class DoublingThresholdSearchCV(TuningSearch):
 
     def _missing(self) -> tuple[str, str]:
         return "param_grid or param_distributions", "neither"
-
-    def _strategy(self) -> ThresholdRounds:
-        return ThresholdRounds() if self.strategy is None else self.strategy
 
     def _check_parameters(self) -> None:
         if not isinstance(self._strategy(), ThresholdRounds):
@@ -175,9 +160,4 @@ class DoublingThresholdSearchCV(TuningSearch):
         DoublingThresholdSession
             It costs as much as the search; its `finish` fits the search.
         """
-        if self._given() is None:
-            raise ValueError(
-                "param_grid or param_distributions must be given for a session; got neither. They "
-                "say what its candidates may cost."
-            )
         return DoublingThresholdSession(self._started(X, y, X_val, y_val, params, tries=False))

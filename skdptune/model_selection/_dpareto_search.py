@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune._formatting import shown
-from skdptune.accounting import PrivacyReport
+from skdptune._validation import check_integer, check_option, check_real
 from skdptune.base._shared import (
     charge_of_fit,
     declared_labels,
@@ -26,25 +26,29 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
 from skdptune.model_selection._pareto import (
+    SAMPLERS,
     Families,
     ParetoPlan,
     ParetoResult,
     ParetoRun,
-    Record,
-    check_pareto_parameters,
+    ThirdObjective,
+    check_epsilon_scale,
     check_picklable,
+    check_reference_point,
+    check_relation,
     check_target,
+    check_third_objective,
     make_pareto_plan,
-    third_objective_of,
     warn_of_failures,
     warn_of_few,
     warn_of_one_cost,
 )
 from skdptune.model_selection._running import Data, Door, Streams, spawned
 from skdptune.model_selection._strategies import BaseStrategy
-from skdptune.model_selection._study import StorageParameter
+from skdptune.model_selection._study import StorageParameter, check_sampler
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ParetoFront(BaseStrategy):
     """Propose parameters by Bayesian optimisation of the front of epsilon and error.
 
@@ -117,39 +121,78 @@ class ParetoFront(BaseStrategy):
     True
     """
 
-    storage = StorageParameter()
     objects = ("sampler", "third_objective", "storage")
 
-    def __init__(
-        self,
-        *,
-        n_initial: int = 16,
-        batch_size: int = 1,
-        sampler: Any = "auto",
-        reference_point: tuple[float, ...] = (10.0, 1.0),
-        epsilon_scale: str = "linear",
-        n_repeats: int = 1,
-        privacy: str = "profile",
-        third_objective: Any = None,
-        storage: Any = None,
-        study_name: str | None = None,
-    ) -> None:
-        self.n_initial = n_initial
-        self.batch_size = batch_size
-        self.sampler = sampler
-        self.reference_point = reference_point
-        self.epsilon_scale = epsilon_scale
-        self.n_repeats = n_repeats
-        self.privacy = privacy
-        self.third_objective = third_objective
-        self.storage = storage
-        self.study_name = study_name
+    n_initial: int = 16
+    batch_size: int = 1
+    sampler: Any = "auto"
+    reference_point: tuple[float, ...] = (10.0, 1.0)
+    epsilon_scale: str = "linear"
+    n_repeats: int = 1
+    privacy: str = "profile"
+    third_objective: Any = None
+    storage: Any = StorageParameter()
+    study_name: str | None = None
 
     def check(self, search: Any, families: Families) -> None:
         """Validate the parameters, also in combination with those of the search."""
-        check_pareto_parameters(search, self, families)
+        check_real(search.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+        check_integer(search.n_iter, name="n_iter", lower=0)
+        for name, least in _COUNTS.items():
+            check_integer(getattr(self, name), name=name, lower=least)
+        check_option(self.privacy, name="privacy", options=("profile", "moments"))
+        third = self.third()
+        check_reference_point(self.reference_point, None if third is None else third.name)
+        check_epsilon_scale(self.epsilon_scale)
+        check_sampler(self.sampler, SAMPLERS)
+        is_grid = isinstance(self.sampler, str) and self.sampler == "grid"
+        if is_grid and not families.is_single:
+            raise ValueError(
+                "sampler must not be 'grid' for several families, whose grids would be "
+                "multiplied; got 'grid'. Search each family separately."
+            )
+        if search.refit is True and search.release is not None:
+            raise ValueError(
+                "refit must be an epsilon or False with release; got True, whose cost is not "
+                "known beforehand."
+            )
+        if not isinstance(search.refit, bool):
+            hint = "It is the largest epsilon of the model; False fits none."
+            _check_epsilon(search.refit, "refit", hint)
+        if search.release is not None:
+            self._check_release(search, families)
+
+    def third(self) -> ThirdObjective | None:
+        """Return the third objective, or raise."""
+        return check_third_objective(self.third_objective, "(model, X, y)")
+
+    def _check_release(self, search: Any, families: Families) -> None:
+        _check_epsilon(search.release, "release")
+        if search.delta == 0.0:
+            raise ValueError("delta must be above 0 with release; got 0.")
+        for name, why in _ALONE.items():
+            given = getattr(self, name)
+            if given is not None:
+                raise ValueError(f"{name} must be None with release: {why}; got {shown(given)}.")
+        if not isinstance(self.sampler, str):
+            raise TypeError(
+                "sampler must be a name with release; got an optuna sampler, which sees when "
+                "evaluations started and ended."
+            )
+        for variant in families.variants:
+            check_relation(variant)
 
 
+def _check_epsilon(given: Any, name: str, hint: str = "") -> None:
+    check_real(given, name=name, lower=0.0, lower_open=True, upper=500.0, hint=hint)
+
+
+_COUNTS = {"n_initial": 1, "batch_size": 1, "n_repeats": 1}
+# Parameters that a release does not allow.
+_ALONE = {
+    "storage": "a storage keeps times, and a resumed study could exceed its budget",
+    "third_objective": "the budget does not pay for its values",
+}
 _NOT_PRIVATE = (
     "NOT PRIVATE: the front and all evaluations are exact and not charged; only for those who "
     "may see the data. release=epsilon charges them"
@@ -159,6 +202,7 @@ _MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in additio
 _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
 
 
+@dataclass(eq=False, repr=False)
 class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     """Search for parameters on the Pareto front of privacy and utility.
 
@@ -293,45 +337,25 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     True
     """
 
-    delta: float
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_space: Any,
-        *,
-        delta: float = 1e-5,
-        n_iter: int = 256,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        release: float | None = None,
-        refit: Any = False,
-        strategy: ParetoFront | None = None,
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_space = param_space
-        self.delta = delta
-        self.n_iter = n_iter
-        self.scoring = scoring
-        self.cv = cv
-        self.release = release
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_space: Any
+    _: KW_ONLY
+    delta: float = 1e-5
+    n_iter: int = 256
+    scoring: Any = None
+    cv: Any = 0.2
+    release: float | None = None
+    refit: Any = False
+    strategy: ParetoFront | None = None
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
     # Parameters ---------------------------------------------------------------------------
 
-    def _strategy(self) -> ParetoFront:
-        return ParetoFront() if self.strategy is None else self.strategy
+    _default_strategy = ParetoFront
 
     def _families(self) -> Families:
         return Families(self.estimator, self.param_space)
@@ -379,10 +403,6 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         )
         return make_pareto_plan(self, self._strategy(), self._families(), layout, classes)
 
-    def _with_classes(self, plan: ParetoPlan, classes: Any) -> ParetoPlan:
-        # The cost of an estimator may need its labels: the plan was solved with them.
-        return plan
-
     def _summary(self, plan: ParetoPlan, n_samples: int, compare: bool) -> SearchPlan:
         if plan.release is None:
             raise ValueError("release must be given for a plan of its cost; got None.")
@@ -399,45 +419,27 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         rule = self.cv.in_words if layout.by_rule else ""
         return SearchPlan(report, row, (), None, "", scale, uses=layout.uses, validation=rule)
 
-    def _report(self, plan: ParetoPlan, model: Any = None) -> PrivacyReport:
-        epsilon: float | None = None
-        parts: tuple[PrivacyReport, ...] = ()
-        sentence = _NOT_PRIVATE
-        if plan.release is not None and self.release is not None:
-            epsilon, parts, sentence = float(self.release), plan.release.parts, _MODELS_COST_MORE
-            if self.refit is not False:
-                epsilon += float(self.refit)
-                parts = (*parts, PrivacyReport(plan.release.final, plan.delta, name="final fit"))
-        return PrivacyReport(
-            plan.total,
-            plan.delta,
-            epsilon=epsilon,
-            name=type(self).__name__,
-            parts=parts,
-            assumptions=(sentence, *self._assumptions(plan, model)),
-            neighbouring=self._neighbouring(plan),
-        )
-
-    def _variants(self, plan: ParetoPlan) -> Sequence[Any]:
-        return list(plan.families.variants)
+    def _own_assumptions(self, plan: ParetoPlan) -> tuple[str, ...]:
+        sentence = _NOT_PRIVATE if plan.release is None else _MODELS_COST_MORE
+        return (sentence, *super()._own_assumptions(plan))
 
     # Running --------------------------------------------------------------------------------
 
     def _prepared(
         self, plan: ParetoPlan, data: Data, public: Data | None
     ) -> Callable[[Tasks], None]:
-        if plan.release is not None:
-            check_picklable(self._scorer(), plan.families, self.n_jobs)
-            streams = Streams.of(self.random_state)
-            ParetoRun(self, plan, self._scorer(), streams).check_fits(data)
-        return partial(self._run, plan, data, public)
-
-    def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
         strategy = plan.strategy.with_objects_of(self._strategy())
         # Copies: a change of the shown objects must not change the cached plan.
         costs = replace(plan.costs, families=clone(self)._families())
         plan = replace(plan, strategy=strategy, costs=costs)
         run = ParetoRun(self, plan, self._scorer(), Streams.of(self.random_state))
+        if plan.release is not None:
+            check_picklable(run.scorer, plan.families, self.n_jobs)
+            run.check_fits(data)
+        return partial(self._run, run, data, public)
+
+    def _run(self, run: ParetoRun, data: Data, public: Data | None, tasks: Tasks) -> None:
+        plan, strategy = run.plan, run.strategy
         with tasks.task("search"):
             records, study = run.evaluate(data, public)
             if plan.release is None:
@@ -447,7 +449,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             model = None if best is None else run.fit_final(records[best], data)
         warn_of_few(len(records), strategy.n_initial, stacklevel=4)
         warn_of_one_cost(records, stacklevel=4)
-        third = third_objective_of(strategy)
+        third = strategy.third()
         result = ParetoResult(
             records,
             plan.families.space,
@@ -457,42 +459,32 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             study=study,
             privacy=plan.costs.epsilon,
         )
-        self._publish(plan, result, model)
+        found = {"result_": result, "_costs": plan.costs, **self._shown(plan, result)}
         if best is not None:
-            self._publish_best(plan, records[best], best, model)
+            record, scorer = records[best], run.scorer
+            utility = float(np.mean(record.evaluation.utilities))
+            found |= {
+                "best_index_": best,
+                "best_score_": scorer.lower + utility * (scorer.upper - scorer.lower),
+                "best_params_": copied(plan.families.selected(record.params)),
+            }
+        self._publish(plan, run.scorer, model, found)
 
-    def _publish(self, plan: ParetoPlan, result: ParetoResult, model: Any) -> None:
-        """Set the public attributes, and delete those of an earlier fit."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        families = plan.families
-        self.result_ = result
-        self._costs = plan.costs
-        self.hypervolume_ = result.hypervolume_
-        self.hypervolume_history_ = result.hypervolume_history_
-        self.pareto_front_ = families.without_unselected(result.pareto_front_)
-        self.evaluations_ = families.without_unselected(result.evaluations_)
-        self.fronts_ = result.fronts_
+    def _shown(self, plan: ParetoPlan, result: ParetoResult) -> dict[str, Any]:
+        """Return the attributes of a result that may be shown."""
+        front, table = map(
+            plan.families.without_unselected, (result.pareto_front_, result.evaluations_)
+        )
+        shown = {name: getattr(result, name) for name in ("hypervolume_", "hypervolume_history_")}
         if plan.release is None:
-            self.study_ = result.study_
-        else:
-            self.fronts_ = {"mean": result.fronts_["mean"]}
-            self.pareto_front_ = _with_total(self.pareto_front_, float(self.release or 0.0))
-            self.evaluations_ = _without_exact(self.evaluations_)
-        self.scorer_ = self._scorer()
-        self.multimetric_ = False
-        self.n_splits_ = plan.layout.folds or 1
-        self.privacy_ = self._report(plan, model)
-
-    def _publish_best(self, plan: ParetoPlan, record: Record, index: int, model: Any) -> None:
-        scorer = self.scorer_
-        utility = float(np.mean(record.evaluation.utilities))
-        self.best_index_ = index
-        self.best_score_ = scorer.lower + utility * (scorer.upper - scorer.lower)
-        self.best_params_ = copied(plan.families.selected(record.params))
-        self.best_estimator_ = model
-        if hasattr(model, "feature_names_in_"):
-            self.feature_names_in_ = model.feature_names_in_
+            tables = {"pareto_front_": front, "evaluations_": table}
+            return {**shown, **tables, "fronts_": result.fronts_, "study_": result.study_}
+        front, table = front.copy(), table.copy()
+        front["study_epsilon"] = np.full(len(front["epsilon"]), float(self.release or 0.0))
+        for name in _NOT_RELEASED:
+            table.pop(name)
+        tables = {"pareto_front_": front, "evaluations_": table}
+        return {**shown, **tables, "fronts_": {"mean": result.fronts_["mean"]}}
 
     # Using ----------------------------------------------------------------------------------
 
@@ -583,17 +575,3 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             names=[f"{name}: {type(m).__name__}" for name, m in self.estimator],
             name_details=[str(member) for member in members],
         )
-
-
-def _with_total(table: Any, epsilon: float) -> Any:
-    """Return a table with a column for the cost of all rows together."""
-    changed = table.copy()
-    changed["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
-    return changed
-
-
-def _without_exact(table: Any) -> Any:
-    """Return a table without the columns of exact evaluations."""
-    if isinstance(table, dict):
-        return {name: column for name, column in table.items() if name not in _NOT_RELEASED}
-    return table.drop(columns=[name for name in _NOT_RELEASED if name in table])

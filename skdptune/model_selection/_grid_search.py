@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -19,9 +20,23 @@ from skdptune.model_selection._strategies import (
     Strategy,
 )
 
-# The strategy that "auto" tries first; see `DPGridSearchCV._plan_for`.
+
+class TableOrMaximum(FullTable):
+    """A full table if it can be expected to help or is needed, and else a noisy maximum."""
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Return the plan of one of the two."""
+        has_total = request.epsilon is not None and request.delta > 0.0
+        is_needed = callable(request.refit) or request.is_multimetric
+        if has_total or is_needed or split_of(request.cv)[1]:
+            plan = FullTable().plan_if_it_helps(request)
+            if plan is not None:
+                return plan
+        return NoisyMaximum().plan(request)
+
+
 _STRATEGIES: dict[str, type[Strategy]] = {
-    "auto": FullTable,
+    "auto": TableOrMaximum,
     "table": FullTable,
     "noisy_max": NoisyMaximum,
     "compose": Composition,
@@ -29,6 +44,7 @@ _STRATEGIES: dict[str, type[Strategy]] = {
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False)
 class DPGridSearchCV(TuningSearch):
     """Grid search with differential privacy: one (epsilon, delta) for tuning and training.
 
@@ -70,7 +86,8 @@ class DPGridSearchCV(TuningSearch):
         With "table" and "compose", a callable may choose: it gets ``cv_results_``, which is paid
         for, and returns the index of a candidate.
         {refit_by_several}
-    {common_parameters}
+    {n_jobs}
+    {parameters_but_n_jobs}
 
     Attributes
     ----------
@@ -124,52 +141,25 @@ class DPGridSearchCV(TuningSearch):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any = None,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        refit: Any = "winner",
-        strategy: str | Strategy = "auto",
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_grid: Any = None
+    _: KW_ONLY
+    epsilon: float | None = None
+    delta: float | None = None
+    scoring: Any = None
+    cv: Any = 0.2
+    refit: Any = "winner"
+    strategy: str | Strategy = "auto"
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
-    def _space(self) -> tuple[Any, str, str]:
-        return self.param_grid, "param_grid", "grid"
+    _searched = ("param_grid", "grid")
 
     def _strategy(self) -> Strategy:
         if not isinstance(self.strategy, str):
             return self.strategy
         check_option(self.strategy, name="strategy", options=tuple(_STRATEGIES))
         return _STRATEGIES[self.strategy]()
-
-    def _plan_for(self, request: PlanRequest) -> Plan:
-        if self.strategy != "auto":
-            return super()._plan_for(request)
-        has_total = request.epsilon is not None and request.delta > 0.0
-        if has_total or split_of(self.cv)[1] or callable(self.refit) or self._is_multimetric:
-            plan = FullTable().plan_if_it_helps(request)
-            if plan is not None:
-                return plan
-        return NoisyMaximum().plan(request)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._search import TuningSearch
-from skdptune.model_selection._strategies import RandomRuns, Strategy
+from skdptune.model_selection._strategies import RandomRuns
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False)
 class DPRandomSearchCV(TuningSearch):
     """Randomized search with differential privacy: one (epsilon, delta) for tuning and training.
 
@@ -50,7 +52,8 @@ class DPRandomSearchCV(TuningSearch):
     strategy : RandomRuns, optional
         How candidates are tried, with the less common options: the distribution of their number,
         the share of the records on which they are fitted, and the theorem that bounds the cost.
-    {common_parameters}
+    {n_jobs}
+    {parameters_but_n_jobs}
 
     Attributes
     ----------
@@ -101,44 +104,21 @@ class DPRandomSearchCV(TuningSearch):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Any = None,
-        *,
-        n_iter: float = 10,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        scoring: Any = None,
-        cv: Any = 0.2,
-        refit: Any = "winner",
-        strategy: RandomRuns | None = None,
-        n_jobs: int | None = None,
-        verbose: int | None = None,
-        random_state: Any = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    estimator: Any
+    param_distributions: Any = None
+    _: KW_ONLY
+    n_iter: float = 10
+    epsilon: float | None = None
+    delta: float | None = None
+    scoring: Any = None
+    cv: Any = 0.2
+    refit: Any = "winner"
+    strategy: RandomRuns | None = None
+    n_jobs: int | None = None
+    verbose: int | None = None
+    random_state: Any = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
-    def _space(self) -> tuple[Any, str, str]:
-        return self.param_distributions, "param_distributions", "distribution"
-
-    def _strategy(self) -> Strategy:
-        return RandomRuns() if self.strategy is None else self.strategy
-
-    def _n_candidates(self) -> float:
-        return self.n_iter
+    _searched, _counted = ("param_distributions", "distribution"), "n_iter"
+    _default_strategy = RandomRuns

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import clone
 
@@ -18,7 +17,6 @@ from skdptune._progress import current_progress
 from skdptune._validation import check_flag, check_real
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
 from skdptune.base._shared import (
-    REPLACE,
     Budget,
     announce_search,
     beside_refusals,
@@ -263,7 +261,7 @@ def _declined(plan: Plan) -> Plan:
     )
     own.suggestion = plan.candidates.suggestion
     costs = plan.model.fit_costs
-    fit_costs = replace(costs, candidates=own, _combinations=[])
+    fit_costs = replace(costs, candidates=own)
     model = untuned_model(replace(plan.model, fit_costs=fit_costs))
     cost = model.within(plan.asked)
     model.check(cost)
@@ -352,26 +350,16 @@ class TuningSearch(BasePrivateSearch[Plan]):
     """
 
     epsilon: float | None
-    refit: Any
-    strategy: Any
 
     # What a public search says of itself -------------------------------------------------------
 
-    @abstractmethod
+    # The parameter of the space, and its kind; the parameter of the number of drawn candidates.
+    _searched: ClassVar[tuple[str, str]]
+    _counted: ClassVar[str] = ""
+
     def _space(self) -> tuple[Any, str, str]:
         """Return the user's space, the name of its parameter, and its kind."""
-
-    @abstractmethod
-    def _strategy(self) -> Strategy:
-        """Return the given or the default strategy."""
-
-    def _plan_for(self, request: PlanRequest) -> Plan:
-        """Return the plan of the strategy."""
-        return self._strategy().plan(request)
-
-    def _n_candidates(self) -> float | None:
-        """Return the requested number of candidates, if these are drawn."""
-        return None
+        return getattr(self, self._searched[0]), *self._searched
 
     def _missing(self) -> tuple[str, str]:
         """Return the names of the parameters for a space, and what was given instead."""
@@ -472,7 +460,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             self.cv,
             # The name of a metric asks for a fit of the winner by that metric.
             True if self._is_multimetric and isinstance(self.refit, str) else self.refit,
-            self._n_candidates(),
+            getattr(self, self._counted, None),
             n_samples,
             n_features,
             classes,
@@ -482,12 +470,9 @@ class TuningSearch(BasePrivateSearch[Plan]):
             is_multimetric=self._is_multimetric,
         )
         self._strategy().check_candidates(request)
-        plan = self._plan_for(request)
+        plan: Plan = self._strategy().plan(request)
         _check_noise(plan)
         return plan if plan.candidates.suggestion is None else worth_it(plan)
-
-    def _with_classes(self, plan: Plan, classes: Any) -> Plan:
-        return plan.with_classes(classes)
 
     def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
         size = n_samples if self.n_public is None else self.n_public
@@ -574,6 +559,12 @@ class TuningSearch(BasePrivateSearch[Plan]):
 
         With `tries`, fits on made-up data are tried first.
         """
+        if self._space()[0] is None:
+            name, missing = self._missing()
+            raise ValueError(
+                f"{name} must be given for a session; got {missing}. "
+                f"{'They say' if ' ' in name else 'It says'} what its candidates may cost."
+            )
         # Theorem H4: the ledger records the cost before the data are read.
         ledger = self._ledger_in_use()
         announce_search(self, X, warns=ledger is None)
@@ -586,21 +577,6 @@ class TuningSearch(BasePrivateSearch[Plan]):
         return replace(running, reservation=self._charge(plan).reserved(ledger))
 
     # The report -------------------------------------------------------------------------------
-
-    def _report(self, plan: Plan, model: Any = None) -> PrivacyReport:
-        return PrivacyReport(
-            plan.total,
-            plan.delta,
-            epsilon=plan.asked,
-            name=type(self).__name__,
-            parts=plan.components,
-            assumptions=self._assumptions(plan, model),
-            neighbouring=REPLACE if plan.layout.replaces else self._neighbouring(plan),
-            bound=plan.model.bound,
-        )
-
-    def _variants(self, plan: Plan) -> Sequence[Any]:
-        return plan.model.fit_costs.variants()
 
     def _own_assumptions(self, plan: Plan) -> tuple[str, ...]:
         sentences = super()._own_assumptions(plan)

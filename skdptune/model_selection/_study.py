@@ -148,9 +148,9 @@ class StorageParameter:
         self._name = name
 
     def __get__(self, search: Any, owner: type | None = None) -> Any:
-        """Return the given value, without a password."""
+        """Return the given value, without a password; of a class, the default."""
         if search is None:
-            return self
+            return None
         if self._name not in vars(search):
             raise AttributeError(f"{type(search).__name__!r} has no attribute {self._name!r}.")
         return vars(search)[self._name]

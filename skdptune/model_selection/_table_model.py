@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -32,6 +32,7 @@ from skdptune.base._shared import (
     set_public_size,
     set_seeds,
 )
+from skdptune.calibration._shared import AnswersForFitted
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression, DPRidge
@@ -128,7 +129,8 @@ def families_for(
 # The models ---------------------------------------------------------------------------------
 
 
-class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
     """Base class of private models of a table that choose their own family.
 
     Neighbours differ by adding or removing one record.
@@ -140,25 +142,16 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
     """
 
     _task: ClassVar[str]
+    _inside = "model_"
 
-    def __init__(
-        self,
-        schema: Any,
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        family: str = "auto",
-        random_state: int | None = None,
-        n_public: int | None = None,
-        ledger: PrivacyLedger | None = None,
-    ) -> None:
-        self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
-        self.family = family
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+    schema: Any
+    _: KW_ONLY
+    epsilon: float | None = 1.0
+    delta: float = 1e-5
+    family: str = "auto"
+    random_state: int | None = None
+    n_public: int | None = None
+    ledger: PrivacyLedger | None = None
 
     # The choice, before data ----------------------------------------------------------------
 
@@ -363,26 +356,6 @@ class PrivateTableModel(PrivateEstimatorMixin, BaseEstimator):
         bounds = self._task == "regressor" and self.schema.target_bounds
         # No target lies outside its range, whatever the family predicts.
         return np.clip(found, *bounds) if bounds else found
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns."""
-        return int(self._fitted("n_features_in_"))
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns, if they had any."""
-        names: NDArray[Any] = self._fitted("feature_names_in_")
-        return names
-
-    def _fitted(self, name: str) -> Any:
-        if "model_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name} before its fit.")
-        return getattr(self.model_, name)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return whether `fit` has ended without an error."""
-        return "privacy_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         """Declare that any cell is accepted, and that fits are noisy."""

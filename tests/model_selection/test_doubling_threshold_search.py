@@ -504,11 +504,11 @@ def test_any_plain_value_is_costed_where_all_are_held_to_one_budget() -> None:
         delta=DELTA,
         strategy=ThresholdRounds(n_partitions=2, tuning_estimator=LogisticRegression()),
     ).start(X, Y)
-    session._costed.check([{"C": 17.0}])
+    session._check_costs([{"C": 17.0}])
     with pytest.raises(ValueError, match="covers"):
-        session._costed.check([{"C": 1.0, "fit_intercept": False, "solver": "sgd"}])
+        session._check_costs([{"C": 1.0, "fit_intercept": False, "solver": "sgd"}])
     with pytest.raises(ValueError, match="tuning_estimator, too"):
-        session._costed.check([{"C": 1.0, "data_norm": 2.0}])
+        session._check_costs([{"C": 1.0, "data_norm": 2.0}])
 
 
 def test_what_is_offered_cannot_be_changed_after_it_was_costed() -> None:

@@ -259,7 +259,7 @@ def test_what_is_planned_is_what_is_run_whatever_becomes_of_a_strategy() -> None
     assert running.strategy.score_epsilon is None
     assert not running.strategy.try_own_values
     # What has no cost is the user's.
-    assert running.keeps_all
+    assert running.strategy.diagnostics
 
     class Own(FullTable):
         neutral = (*FullTable.neutral, "score_epsilon")

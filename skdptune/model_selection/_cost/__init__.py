@@ -17,13 +17,11 @@ from skdptune.model_selection._cost._cost import (
 )
 from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
-    CostedCandidates,
     CurveSetting,
     FitCosts,
     FitSetting,
     FitSize,
     NoiseSetting,
-    as_budget,
     labels_set_the_cost,
     make_pure,
     neighbours_replace,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skdptune.accounting import (
@@ -151,11 +152,6 @@ Selections = Callable[
 ]
 
 
-def one_run(run: PrivacyProfile) -> PrivacyProfile:
-    """Return the cost of a selection that makes one run."""
-    return run
-
-
 @dataclass(frozen=True)
 class CostModel:
     """The cost of a search as a function of the setting of its fits.
@@ -207,7 +203,8 @@ class CostModel:
     layout: Layout
     fit_costs: FitCosts
     delta: float
-    select: Callable[[PrivacyProfile], PrivacyProfile] = one_run
+    # The default is the cost of a selection that makes one run.
+    select: Callable[[PrivacyProfile], PrivacyProfile] = field(default=lambda run: run)
     selections: Selections | None = None
     solved: Any = None
     note: str = ""
@@ -229,7 +226,9 @@ class CostModel:
         return self._of_fits(self.fit_costs.profile, setting)
 
     def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
-        layout, of_runs = self.layout, self.setting_of_runs(setting)
+        layout, of_runs = self.layout, setting
+        if setting is not None and self.fit_noise is not None:
+            of_runs = self.noisier(setting, self.fit_noise, self.n_runs)
         fit = profile_of(of_runs, self.train_size)
         noise = self.noise_of_scores(fit, setting)
         final = None
@@ -252,12 +251,6 @@ class CostModel:
             chance = min(self.n_splits * layout.chance_of_nothing, 1.0)
             total = total + PrivacyProfile.approximate(0.0, chance)
         return Cost(total, fit, trained, scored, final, noise, setting, of_runs)
-
-    def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
-        """Return the setting of the runs' fits, given that of the final fit."""
-        if setting is None or self.fit_noise is None:
-            return setting
-        return self.noisier(setting, self.fit_noise, self.n_runs)
 
     def noisier(self, setting: FitSetting, factor: float, n_fits: int) -> FitSetting:
         """Return the setting of each of `n_fits` fits with `factor` times the noise."""
@@ -331,10 +324,13 @@ class CostModel:
         if self.layout.tuning is None:
             # Validation records are charged only for scores, others only for fits.
             return 1.0
+        return self.share_of_score(epsilon)
+
+    def share_of_score(self, epsilon: float, most: float = _SCORE_SHARES[1]) -> float:
+        """Return the share of a fit's epsilon for half of a score's sampling deviation."""
         wanted = _SCORE_NOISE * math.sqrt(self.layout.n_score)
         unit, _ = noise_for_budget(min(max(epsilon, 1e-3), _LARGEST_BUDGET), self.delta)
-        low, high = _SCORE_SHARES
-        return min(max(unit / wanted, low), high)
+        return min(max(unit / wanted, _SCORE_SHARES[0]), most)
 
     # The setting that meets a total -------------------------------------------------------------
 
@@ -405,23 +401,12 @@ class CostModel:
 
         guess = self._noise_guess(epsilon, setting, shape)
         return self._solved(
-            epsilon, cost_at, {}, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess
+            epsilon, cost_at, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess
         )
 
-    def _solved(
-        self,
-        epsilon: float,
-        cost_at: Callable[[float], Cost],
-        costs: dict[float, Cost],
-        **search: Any,
-    ) -> Cost:
-        """Return the cost of the value that meets a total; `costs` holds those that are known."""
-
-        def cost(value: float) -> Cost:
-            if value not in costs:
-                costs[value] = cost_at(value)
-            return costs[value]
-
+    def _solved(self, epsilon: float, cost_at: Callable[[float], Cost], **search: Any) -> Cost:
+        """Return the cost of the value that meets a total."""
+        cost = functools.cache(cost_at)
         found = calibrate(
             lambda value: cost(value).total, epsilon, self.delta, tolerance=_TOLERANCE, **search
         )
@@ -468,7 +453,6 @@ class CostModel:
         return self._solved(
             epsilon,
             lambda shift: self.at(self._curve(shift)),
-            {},
             parameter="budget",
             lower=_LEAST_SHIFT,
             upper=_LARGEST_SHIFT,
@@ -496,26 +480,24 @@ class CostModel:
     def _solved_budget(self, epsilon: float) -> Cost:
         """Return the cost of the largest budget of a fit that stays within a total."""
         guess = self.guess(epsilon)
-        first = self.at(guess)
-        if math.isinf(first.total.epsilon(self.delta)):
-            return self._largest_budget(epsilon, self._delta_of_many(), {})
-        found = self._largest_budget(epsilon, self.delta, {guess.epsilon: first})
-        if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
-            return found
-        # A guarantee at a single delta that is used up: rounding decides whether it fits.
-        return self._largest_budget(epsilon, self._delta_of_many(), {})
 
-    def _largest_budget(self, epsilon: float, delta: float, costs: dict[float, Cost]) -> Cost:
-        """Return the cost of the largest budget of a fit at a given delta."""
-        return self._solved(
-            epsilon,
-            lambda budget: self.at(BudgetSetting(budget, delta)),
-            costs,
-            parameter="budget",
-            lower=1e-4 * epsilon,
-            upper=_LARGEST_BUDGET,
-            guess=self.guess(epsilon).epsilon,
-        )
+        def largest(cost_at: Callable[[float], Cost]) -> Cost:
+            return self._solved(
+                epsilon,
+                cost_at,
+                parameter="budget",
+                lower=1e-4 * epsilon,
+                upper=_LARGEST_BUDGET,
+                guess=guess.epsilon,
+            )
+
+        cost_at = functools.cache(lambda budget: self.at(BudgetSetting(budget, self.delta)))
+        if not math.isinf(cost_at(guess.epsilon).total.epsilon(self.delta)):
+            found = largest(cost_at)
+            if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
+                return found
+        # A guarantee at a single delta that is used up: rounding decides whether it fits.
+        return largest(lambda budget: self.at(BudgetSetting(budget, self._delta_of_many())))
 
     def _delta_of_many(self) -> float:
         """Return a delta for fits whose guarantee is known at one delta only, and adds up.
@@ -547,7 +529,8 @@ class CostModel:
         )
         if cost.final is None:
             return (selection,)
-        note = layout.final_in_words
+        share = layout.final_share
+        note = "on all records" if share == 1.0 else f"on {share:.3g} of the records"
         return selection, PrivacyReport(cost.final, self.delta, name="final fit", note=note)
 
     def _components_of_run(self, cost: Cost) -> list[PrivacyReport]:

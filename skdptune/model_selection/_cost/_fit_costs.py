@@ -7,8 +7,9 @@ import math
 import pickle
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import FunctionType
 from typing import Any
 
@@ -88,7 +89,9 @@ _SIZE = 8
 def plan_key(*content: Any) -> str | None:
     """Return a key of everything that determines a plan; None if it cannot be pickled."""
     try:
-        return str(joblib.hash((_named_in(content), content)))
+        names = _Names()
+        names.dump(content)
+        return str(joblib.hash((names.found, content)))
     except Exception:
         # Plans of objects that cannot be pickled are solved anew each time.
         return None
@@ -108,19 +111,18 @@ class PlanCache:
         self._plans: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: str | None) -> Any:
-        """Return the plan of a key; None if there is none."""
+    def of(self, key: str | None, make: Callable[[], Any]) -> Any:
+        """Return the plan of a key, or make and keep it, and drop the oldest if there are many."""
         with self._lock:
-            return self._plans.get(key) if key is not None else None
-
-    def put(self, key: str | None, plan: Any) -> None:
-        """Keep a plan, and drop the oldest beyond the cache's size."""
-        if key is None:
-            return
-        with self._lock:
-            self._plans[key] = plan
-            while len(self._plans) > self._size:
-                self._plans.popitem(last=False)
+            found = None if key is None else self._plans.get(key)
+        if found is None:
+            found = make()
+            if key is not None:
+                with self._lock:
+                    self._plans[key] = found
+                    while len(self._plans) > self._size:
+                        self._plans.popitem(last=False)
+        return found
 
 
 plan_cache = PlanCache()
@@ -141,12 +143,6 @@ class _Names(pickle.Pickler):
         if isinstance(obj, type | FunctionType):
             self.found.append(id(obj))
         return NotImplemented
-
-
-def _named_in(content: Any) -> list[int]:
-    names = _Names()
-    names.dump(content)
-    return names.found
 
 
 _LEAST_NOISE, _USUAL_NOISE, _LARGEST_NOISE = 0.05, 2.0, 1e6
@@ -262,10 +258,8 @@ class CurveSetting:
             If no noise is large enough.
         """
         key = plan_key(estimator, self.curve, self.delta, n_samples, n_features)
-        found = _calibrated.get(key)
-        if found is None:
-            found = self._settings(estimator, (n_samples, n_features))
-            _calibrated.put(key, found)
+        size = n_samples, n_features
+        found = _calibrated.of(key, lambda: self._settings(estimator, size))
         change_parameters(estimator, found)
 
     def _settings(self, estimator: Any, size: tuple[int, int | None]) -> dict[str, Any]:
@@ -330,13 +324,6 @@ def _prefixed(owner: BudgetOwner, settings: Mapping[str, Any]) -> dict[str, Any]
 
 # Candidates are configured for planning, for checking and for each fit.
 _calibrated = PlanCache(256)
-
-
-def as_budget(setting: FitSetting | None) -> FitSetting | None:
-    """Return the budget that corresponds to a noise or a curve, and other settings unchanged."""
-    if isinstance(setting, NoiseSetting | CurveSetting):
-        return BudgetSetting(setting.epsilon, setting.delta)
-    return setting
 
 
 def noise_parameter(estimator: Any) -> tuple[str, str] | None:
@@ -465,7 +452,6 @@ class FitCosts:
     extrapolate: Any
     classes: Any = None
     is_pure: bool = False
-    _combinations: list[list[Combination] | None] = field(default_factory=list, repr=False)
     _costliest: list[tuple[Combination, str, str] | None] = field(default_factory=list, repr=False)
 
     def configured(
@@ -639,10 +625,11 @@ class FitCosts:
 
     def spaces(self) -> Iterator[tuple[Space, list[Combination] | None]]:
         """Iterate over spaces with the combinations that set the cost; None if too many."""
-        # Filled only once: it follows from the parameters.
-        if not self._combinations:
-            self._combinations.extend(self._combinations_of(space) for space in self.candidates)
-        yield from zip(self.candidates, self._combinations, strict=True)
+        return zip(self.candidates, self._combinations, strict=True)
+
+    @cached_property
+    def _combinations(self) -> list[list[Combination] | None]:
+        return [self._combinations_of(space) for space in self.candidates]
 
     @property
     def is_held_to_budget(self) -> bool:
@@ -704,15 +691,15 @@ class FitCosts:
         for space, combinations in self.spaces():
             if combinations is not None:
                 for combination in combinations:
-                    self._check_one(combination, setting, size)
+                    self._check_fit(combination, setting, size)
                 continue
             structures = self._structures(space)
             for structure in structures:
-                self._check_held(structure, setting, size)
+                self._check_fit(structure, setting, size, True)
             for name, values in self._undeclared(space):
                 # One at a time: a bad value is mostly bad whatever the other values are.
                 for value in values:
-                    self._check_held({**structures[0], name: value}, setting, size)
+                    self._check_fit({**structures[0], name: value}, setting, size, True)
 
     def check(
         self, candidates: Sequence[dict[str, Any]], setting: FitSetting | None, size: FitSize
@@ -726,27 +713,9 @@ class FitCosts:
             return
         for candidate in candidates:
             if any(set(candidate) <= names for names in held):
-                self._check_held(candidate, setting, size)
+                self._check_fit(candidate, setting, size, True)
 
-    def check_below(
-        self, candidates: Sequence[dict[str, Any]], setting: CurveSetting, size: FitSize
-    ) -> None:
-        """Raise unless each candidate's fit lies below the curve, listed or not."""
-        for candidate in candidates:
-            self._check_below(candidate, setting, size)
-
-    def _check_one(
-        self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
-    ) -> None:
-        """Raise unless a listed candidate has a cost that depends only on public sizes."""
-        if isinstance(setting, CurveSetting):
-            return self._check_below(candidate, setting, size)
-        self._check_size(self.configured(candidate, setting, size), size)
-        return None
-
-    def _check_below(
-        self, candidate: dict[str, Any], setting: CurveSetting, size: FitSize
-    ) -> None:
+    def check_below(self, candidate: dict[str, Any], setting: CurveSetting, size: FitSize) -> None:
         """Raise unless a candidate's fit lies below the curve (Theorem T4)."""
         bare = self.configured(candidate, None, size)
         # Raises for steps without a cost, and for bad parameters.
@@ -768,13 +737,19 @@ class FitCosts:
         if size.is_secret:
             check_secret_size(made, size.n_samples, size.n_features)
 
-    def _check_held(
-        self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
+    def _check_fit(
+        self,
+        candidate: dict[str, Any],
+        setting: FitSetting | None,
+        size: FitSize,
+        is_held: bool = False,
     ) -> None:
-        """Raise unless each step of a candidate that has a cost is held to a budget."""
+        """Raise unless a candidate's cost depends on public sizes alone, and is known or held."""
         if isinstance(setting, CurveSetting):
-            return self._check_below(candidate, setting, size)
+            return self.check_below(candidate, setting, size)
         made = self.configured(candidate, setting, size)
+        if not is_held:
+            return self._check_size(made, size)
         # Raises for steps without a cost, and for bad parameters.
         cost_of(made, size.n_samples, size.n_features)
         self._check_size(made, size)
@@ -801,6 +776,82 @@ class FitCosts:
             f"many, and {why}."
         )
 
+    # Candidates that are proposed later ---------------------------------------------------------
+
+    def check_proposed(
+        self, candidates: Iterable[dict[str, Any]], *, sets_budget: bool, surrogate: Any
+    ) -> None:
+        """Raise unless all candidates are among those that the cost covers.
+
+        Parameters
+        ----------
+        candidates : iterable of dict
+        sets_budget : bool
+            Whether the search sets the estimators' budgets.
+        surrogate : estimator or None
+            The estimator that is trained in their place, if there is one.
+
+        Notes
+        -----
+        Theorem D3.
+
+        The cost of a fit follows from the parameters that set it. If the plan covers every
+        combination of their values, a candidate must agree with one of these; the estimator's own
+        values count as one. If the plan holds every candidate to one budget instead, the searched
+        parameters may have any plain values.
+        """
+        known = None if surrogate is None else set(surrogate.get_params(deep=True))
+        for candidate in candidates:
+            for name in candidate:
+                if not isinstance(name, str):
+                    raise TypeError(f"the keys of candidates must be names; got {shown(name)}.")
+                is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
+                if is_reserved or (sets_budget and is_set_by_budget(self.estimator, name)):
+                    raise ValueError(
+                        f"candidates must leave {shown(name)} to the search; got a value for it."
+                    )
+                if known is not None and name not in known:
+                    raise ValueError(
+                        "candidates must name parameters of tuning_estimator, too; got "
+                        f"{shown(name)}."
+                    )
+            self._check_known(candidate)
+
+    def _check_known(self, candidate: dict[str, Any]) -> None:
+        """Raise unless the plan covers the values of a candidate that set its cost."""
+        try:
+            made = self.changed(candidate)
+        except (ValueError, AttributeError):
+            raise ValueError(
+                f"candidates must name parameters of {type(self.estimator).__name__}; got "
+                f"{shown_names(sorted(candidate))}."
+            ) from None
+        costly = cost_parameters(made, list(candidate))
+        own = self.estimator.get_params(deep=True)
+
+        def is_covered(space: Space, combinations: list[Combination] | None) -> bool:
+            if combinations is None:
+                return all(
+                    (name in space and not hasattr(candidate[name], "get_params"))
+                    or _same(candidate[name], own.get(name, _same))
+                    for name in costly
+                )
+            given = {**own, **candidate}
+            return any(
+                all(
+                    _same(given.get(name, _same), {**own, **listed}.get(name, _same))
+                    for name in costly | set(listed)
+                )
+                for listed in combinations
+            )
+
+        if not any(is_covered(space, combinations) for space, combinations in self.spaces()):
+            raise ValueError(
+                f"candidates must have values of {sorted(costly)} that the plan of the search "
+                "covers, since they determine the cost; got others. List them in param_grid or "
+                "param_distributions."
+            )
+
 
 def make_pure(estimator: Any) -> Any:
     """Set a delta of 0 on the steps whose budget a search sets, and return the estimator."""
@@ -808,102 +859,6 @@ def make_pure(estimator: Any) -> Any:
         if owner.delta is not None:
             estimator.set_params(**{f"{owner.prefix}delta": 0.0})
     return estimator
-
-
-class CostedCandidates:
-    """Candidates that cost no more than the plan of a search allows.
-
-    Parameters
-    ----------
-    fit_costs : FitCosts
-        Costs of the search's candidates.
-    sets_budget : bool
-        Whether the search sets the estimators' budgets.
-    tuning_estimator : estimator or None
-        The estimator that is trained in their place, if there is one.
-
-    Notes
-    -----
-    Theorem D3.
-
-    The cost of a fit follows from the parameters that set it. If the plan covers every combination
-    of their values, a candidate must agree with one of these; the estimator's own values count as
-    one. If the plan holds every candidate to one budget instead, the searched parameters may have
-    any plain values.
-    """
-
-    def __init__(self, fit_costs: FitCosts, sets_budget: bool, tuning_estimator: Any) -> None:
-        self._fit_costs = fit_costs
-        self._sets_budget = sets_budget
-        self._own = fit_costs.estimator.get_params(deep=True)
-        self._tuned = (
-            None if tuning_estimator is None else set(tuning_estimator.get_params(deep=True))
-        )
-
-    def check(self, candidates: Iterable[dict[str, Any]]) -> None:
-        """Raise unless all candidates are among those that the cost covers."""
-        for candidate in candidates:
-            self._check_names(candidate)
-            self._check_cost(candidate)
-
-    def _check_names(self, candidate: dict[str, Any]) -> None:
-        for name in candidate:
-            if not isinstance(name, str):
-                raise TypeError(f"the keys of candidates must be names; got {shown(name)}.")
-            is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
-            is_set = self._sets_budget and is_set_by_budget(self._fit_costs.estimator, name)
-            if is_reserved or is_set:
-                raise ValueError(
-                    f"candidates must leave {shown(name)} to the search; got a value for it."
-                )
-            if self._tuned is not None and name not in self._tuned:
-                raise ValueError(
-                    f"candidates must name parameters of tuning_estimator, too; got {shown(name)}."
-                )
-
-    def _check_cost(self, candidate: dict[str, Any]) -> None:
-        estimator = self._fit_costs.estimator
-        try:
-            made = self._fit_costs.changed(candidate)
-        except (ValueError, AttributeError):
-            raise ValueError(
-                f"candidates must name parameters of {type(estimator).__name__}; got "
-                f"{shown_names(sorted(candidate))}."
-            ) from None
-        costly = cost_parameters(made, list(candidate))
-        if not any(
-            self._has_known_cost(candidate, costly, space, combinations)
-            for space, combinations in self._fit_costs.spaces()
-        ):
-            raise ValueError(
-                f"candidates must have values of {sorted(costly)} that the plan of the search "
-                "covers, since they determine the cost; got others. List them in param_grid or "
-                "param_distributions."
-            )
-
-    def _has_known_cost(
-        self,
-        candidate: dict[str, Any],
-        costly: set[str],
-        space: Space,
-        combinations: list[Combination] | None,
-    ) -> bool:
-        if combinations is None:
-            return all(
-                (name in space and not hasattr(candidate[name], "get_params"))
-                or _same(candidate[name], self._own.get(name, _same))
-                for name in costly
-            )
-        return any(
-            all(
-                _same(self._value(candidate, name), self._value(combination, name))
-                for name in costly | set(combination)
-            )
-            for combination in combinations
-        )
-
-    def _value(self, values: dict[str, Any], name: str) -> Any:
-        return values[name] if name in values else self._own.get(name, _same)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -143,12 +143,6 @@ class Layout:
         return 1.0 - self.tuning if self.tuning is not None and self.variant == 1 else 1.0
 
     @property
-    def final_in_words(self) -> str:
-        """Description of the records on which the returned model was trained."""
-        share = self.final_share
-        return "on all records" if share == 1.0 else f"on {share:.3g} of the records"
-
-    @property
     def uses(self) -> dict[str, tuple[float, float]]:
         """Each use of the records with its part of them: an interval in [0, 1] of a random order.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import joblib
 import numpy as np
@@ -16,7 +16,6 @@ from sklearn.utils import get_tags
 
 from skdptune._compat import cloudpickle
 from skdptune._formatting import shown, shown_names
-from skdptune._validation import check_integer, check_option, check_real
 from skdptune.base._shared import (
     RESERVED_PARAMETERS,
     cost_parameters,
@@ -26,16 +25,8 @@ from skdptune.base._shared import (
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._pareto._optimizer import (
     Record,
-    check_epsilon_scale,
-    check_reference_point,
 )
-from skdptune.model_selection._pareto._samplers import SAMPLERS
 from skdptune.model_selection._space import SearchSpace
-from skdptune.model_selection._study import check_sampler
-
-if TYPE_CHECKING:
-    from skdptune.model_selection._dpareto_search import DParetoSearchCV, ParetoFront
-
 
 # Name of the parameter that selects the family.
 FAMILY = "estimator"
@@ -283,87 +274,12 @@ def warn_of_few(count: int, wanted: int, *, stacklevel: int) -> None:
         )
 
 
-PRIVACY = ("profile", "moments")
-_COUNTS = {"n_initial": 1, "batch_size": 1, "n_repeats": 1}
-_NOT_RELEASED = {
-    "storage": "a storage keeps times, and a resumed study could exceed its budget",
-    "third_objective": "the budget does not pay for its values",
-}
-
-
-def check_pareto_parameters(
-    search: DParetoSearchCV, strategy: ParetoFront, families: Families
-) -> None:
-    """Validate the parameters, except those that all searches have."""
-    check_real(search.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
-    check_integer(search.n_iter, name="n_iter", lower=0)
-    for name, least in _COUNTS.items():
-        check_integer(getattr(strategy, name), name=name, lower=least)
-    check_option(strategy.privacy, name="privacy", options=PRIVACY)
-    third = third_objective_of(strategy)
-    check_reference_point(strategy.reference_point, None if third is None else third.name)
-    check_epsilon_scale(strategy.epsilon_scale)
-    _check_sampler(strategy, families)
-    _check_refit(search)
-    if search.release is not None:
-        _check_release(search, strategy, families)
-
-
-def third_objective_of(strategy: ParetoFront) -> ThirdObjective | None:
-    """Return the third objective of a search, or raise."""
-    return check_third_objective(strategy.third_objective, "(model, X, y)")
-
-
 def check_target(estimator: Any, y: Any) -> None:
     """Raise if a required target is missing: every evaluation would fail."""
     if y is None and get_tags(estimator).target_tags.required:
         raise ValueError(
             "y must be given: the estimator requires y to be passed, but the target y is None."
         )
-
-
-def _check_sampler(strategy: ParetoFront, families: Families) -> None:
-    check_sampler(strategy.sampler, SAMPLERS)
-    if isinstance(strategy.sampler, str) and strategy.sampler == "grid" and not families.is_single:
-        raise ValueError(
-            "sampler must not be 'grid' for several families, whose grids would be multiplied; "
-            "got 'grid'. Search each family separately."
-        )
-
-
-def _check_refit(search: DParetoSearchCV) -> None:
-    if isinstance(search.refit, bool):
-        if search.refit and search.release is not None:
-            raise ValueError(
-                "refit must be an epsilon or False with release; got True, whose cost is not "
-                "known beforehand."
-            )
-        return
-    check_real(
-        search.refit,
-        name="refit",
-        lower=0.0,
-        lower_open=True,
-        upper=500.0,
-        hint="It is the largest epsilon of the model; False fits none.",
-    )
-
-
-def _check_release(search: DParetoSearchCV, strategy: ParetoFront, families: Families) -> None:
-    check_real(search.release, name="release", lower=0.0, lower_open=True, upper=500.0)
-    if search.delta == 0.0:
-        raise ValueError("delta must be above 0 with release; got 0.")
-    for name, why in _NOT_RELEASED.items():
-        given = getattr(strategy, name)
-        if given is not None:
-            raise ValueError(f"{name} must be None with release: {why}; got {shown(given)}.")
-    if not isinstance(strategy.sampler, str):
-        raise TypeError(
-            "sampler must be a name with release; got an optuna sampler, which sees when "
-            "evaluations started and ended."
-        )
-    for variant in families.variants:
-        check_relation(variant)
 
 
 def check_picklable(scorer: BoundedScorer, families: Families, n_jobs: int | None) -> None:

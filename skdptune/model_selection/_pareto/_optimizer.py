@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -261,6 +261,7 @@ _LONGEST_PROPOSAL = 300.0
 EPSILON_SCALES = ("linear", "log")
 
 
+@dataclass(eq=False, repr=False)
 class ParetoOptimizer:
     """Propose, evaluate and store parameters until a study holds all evaluations.
 
@@ -294,44 +295,39 @@ n_jobs, random_state
         After ``run``.
     """
 
-    study: Any = None
-    seeds: StudySeeds
-    heartbeat: Heartbeat
-    workers: Workers
+    evaluate: Evaluate
+    space: SearchSpace
+    _: KW_ONLY
+    n_initial: int = 16
+    n_iter: int = 256
+    batch_size: int = 1
+    sampler: Any = "auto"
+    reference_point: tuple[float, ...] = (10.0, 1.0)
+    epsilon_scale: str = "linear"
+    third: str | None = None
+    storage: Any = None
+    study_name: str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    proposal_filter: Callable[[dict[str, Any]], bool] | None = None
+    max_refusals: int = 100
+    fingerprint: str = ""
+    study: Any = field(init=False, default=None)
+    seeds: StudySeeds = field(init=False)
+    heartbeat: Heartbeat = field(init=False)
+    workers: Workers = field(init=False)
+    _running: dict[Future[Evaluation], Any] = field(init=False, default_factory=dict)
+    _n_refusals: int = field(init=False, default=0)
+    _has_succeeded: bool = field(init=False, default=False)
 
-    def __init__(
-        self,
-        evaluate: Evaluate,
-        space: SearchSpace,
-        *,
-        n_initial: int = 16,
-        n_iter: int = 256,
-        batch_size: int = 1,
-        sampler: Any = "auto",
-        reference_point: tuple[float, ...] = (10.0, 1.0),
-        epsilon_scale: str = "linear",
-        third: str | None = None,
-        storage: Any = None,
-        study_name: str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        proposal_filter: Callable[[dict[str, Any]], bool] | None = None,
-        max_refusals: int = 100,
-        fingerprint: str = "",
-    ) -> None:
-        self.n_initial = check_integer(n_initial, name="n_initial", lower=1)
-        self.n_total = self.n_initial + check_integer(n_iter, name="n_iter", lower=0)
-        self.batch_size = check_integer(batch_size, name="batch_size", lower=1)
-        self.evaluate, self.space, self.sampler = evaluate, space, sampler
-        self.reference_point = check_reference_point(reference_point, third)
-        self.epsilon_scale = check_epsilon_scale(epsilon_scale)
-        self.third, self.storage, self.study_name = third, storage, study_name
-        self.n_jobs = check_n_jobs(n_jobs)
-        self.random_state = random_state
-        self.proposal_filter, self.max_refusals = proposal_filter, max_refusals
-        self.fingerprint = fingerprint
-        self._running: dict[Future[Evaluation], Any] = {}
-        self._n_refusals, self._has_succeeded = 0, False
+    def __post_init__(self) -> None:
+        """Validate the parameters, in this order."""
+        check_integer(self.n_initial, name="n_initial", lower=1)
+        self.n_total = self.n_initial + check_integer(self.n_iter, name="n_iter", lower=0)
+        check_integer(self.batch_size, name="batch_size", lower=1)
+        self.reference_point = check_reference_point(self.reference_point, self.third)
+        check_epsilon_scale(self.epsilon_scale)
+        check_n_jobs(self.n_jobs)
 
     def run(self) -> Any:
         """Fill the study and return it (optuna.Study).

@@ -130,8 +130,8 @@ class WantedPoint:
         units, predicted = self.best_predicted(model)
         for unit, (_, error) in zip(units, predicted, strict=True):
             params = model.space.from_unit(unit)
-            epsilon = _epsilon_of(privacy, params)
-            if epsilon <= self.epsilon and error <= self.error:
+            epsilon = _value(privacy, params)
+            if 0.0 <= epsilon <= self.epsilon and error <= self.error:
                 found.append(Candidate(epsilon, float(error), params))
         return found
 
@@ -169,7 +169,7 @@ class WantedPoint:
             return candidates[0].params, 0.0
         # One candidate is enough to meet a bound; otherwise the best of several is chosen.
         tried = candidates[: _N_MEASURED if self.minimises_error else 1]
-        errors = [_measured_error(utility, candidate.params) for candidate in tried]
+        errors = [1.0 - _value(utility, candidate.params) for candidate in tried]
         best = int(np.argmin(errors))
         return tried[best].params, errors[best]
 
@@ -195,22 +195,13 @@ class _Predictions:
         return self._scales.backward(means)
 
 
-def _epsilon_of(privacy: Privacy, params: dict[str, Any]) -> float:
-    """Return the epsilon of parameters; infinite if the function fails."""
+def _value(function: Callable[[dict[str, Any]], Any], params: dict[str, Any]) -> float:
+    """Return the mean of a function's values; if it fails minus infinity, which is no epsilon."""
     try:
-        epsilon = float(privacy(params))
+        return float(np.mean(function(params)))
     # A user's function may raise anything.
     except Exception:
-        return math.inf
-    return epsilon if epsilon >= 0.0 else math.inf
-
-
-def _measured_error(utility: Utility, params: dict[str, Any]) -> float:
-    try:
-        return 1.0 - float(np.mean(utility(params)))
-    # A user's function may raise anything.
-    except Exception:
-        return math.inf
+        return -math.inf
 
 
 Statistic = Callable[[Any], Any]

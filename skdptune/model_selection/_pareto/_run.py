@@ -7,21 +7,20 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from skdptune._formatting import shown
-from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import check_secret_size, cost_of, forget_seeds, own_seeds, set_seeds
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base._shared import check_secret_size, cost_of
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import (
     Families,
     ThirdObjective,
     check_relation,
-    third_objective_of,
 )
 from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._pareto._released import ReleaseBudget, ReleasePlan, plan_release
@@ -39,8 +38,8 @@ from skdptune.model_selection._running import (
     check_fits,
     check_fits_of_nothing,
     child_stream,
-    data_independent_model,
     disjoint_folds,
+    final_model,
     fit_and_score,
     generator_of,
     is_failure,
@@ -163,11 +162,28 @@ class ParetoPlan:
     costs : ParameterCosts
     release : ReleasePlan or None
         None if nothing is released.
+    asked : float or None
+        The total epsilon of what is released.
+    components : tuple of PrivacyReport
+        Parts of the report's tree.
+    bound : None
+        Every plan has one; see `Plan`.
     """
 
     strategy: ParetoFront
     costs: ParameterCosts
     release: ReleasePlan | None
+    asked: float | None = None
+    components: tuple[PrivacyReport, ...] = ()
+    bound: ClassVar[str | None] = None
+
+    def with_classes(self, classes: Any) -> ParetoPlan:
+        """Return the plan: it was solved with the labels, which its cost may need."""
+        return self
+
+    def variants(self) -> list[Any]:
+        """Return estimators with all assumptions of those that the search may fit."""
+        return list(self.families.variants)
 
     @property
     def families(self) -> Families:
@@ -225,7 +241,11 @@ def make_pareto_plan(
             follows_scores=strategy.sampler not in ("random", "grid"),
             final=None if search.refit is False else float(search.refit),
         )
-    return ParetoPlan(strategy, costs, release)
+    asked, parts = float(search.release), release.parts
+    if search.refit is not False:
+        asked += float(search.refit)
+        parts = (*parts, PrivacyReport(release.final, costs.delta, name="final fit"))
+    return ParetoPlan(strategy, costs, release, asked, parts)
 
 
 def _sampled_costs(
@@ -321,7 +341,9 @@ class ExactEvaluator:
         values, thirds = [], []
         for place, fold in enumerate(self.material.folds):
             outcome = fit_on_fold((fold, child_stream(seed, place)), self.material, estimator)
-            values.append(values_of_success(outcome))
+            if outcome.values is None:
+                raise outcome.error or RuntimeError("the fit returned no values")
+            values.append(outcome.values)
             if self.third is not None and self.third.function is not None:
                 scored = self.material.scored(fold)
                 with Quiet(), np.errstate(all="ignore"):
@@ -406,13 +428,6 @@ def _values_on_fold(task: Task, material: Material, estimator: Any) -> Values | 
     return fit_on_fold(task, material, estimator).values
 
 
-def values_of_success(outcome: Outcome) -> Values:
-    """Return the values of a successful fit."""
-    if outcome.values is None:
-        raise outcome.error or RuntimeError("the fit returned no values")
-    return outcome.values
-
-
 def score_of_all(
     layout: Layout, scorer: BoundedScorer, n_repeats: int, noise: ScoreNoise
 ) -> Scoring:
@@ -453,14 +468,40 @@ class ParetoRun:
 
     def evaluate(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
         """Return the evaluations and their optuna study; None if it must not be shown."""
-        exact = self._exact_evaluator(data, public)
-        if self.plan.release is None:
-            optimizer = self._exact_optimizer(exact, data, public)
+        exact, strategy, release = self._evaluator(data, public), self.strategy, self.plan.release
+        n_jobs, n_initial = self.search.n_jobs, strategy.n_initial
+        if release is None:
+            is_stored = strategy.storage is not None
+            optimizer = self._optimizer(
+                exact,
+                n_initial=n_initial,
+                n_iter=self.search.n_iter,
+                third=None if exact.third is None else exact.third.name,
+                storage=strategy.storage,
+                study_name=strategy.study_name,
+                n_jobs=n_jobs,
+                fingerprint=self._fingerprint(data, public) if is_stored else "",
+            )
             study = optimizer.run()
             return optimizer.records(), study
-        optimizer = self._released_optimizer(exact, self.plan.release)
+        scoring = score_of_all(self.plan.layout, self.scorer, strategy.n_repeats, release.noise)
+        material = replace(exact.material, scoring=scoring, raises=False)
+        n_initial = min(n_initial, release.n_evaluations)
+        optimizer = self._optimizer(
+            NoisyEvaluator(replace(exact, material=material), n_jobs),
+            n_initial=n_initial,
+            n_iter=release.n_evaluations - n_initial,
+            # The order in which evaluations end depends on the data.
+            n_jobs=1,
+            proposal_filter=ProposalFilter(self.plan),
+        )
         optimizer.run()
-        return [_without_seconds(record) for record in optimizer.records()], None
+        # The time of an evaluation is not charged.
+        found = [
+            replace(one, evaluation=replace(one.evaluation, third=None, failure=None, seconds=0.0))
+            for one in optimizer.records()
+        ]
+        return found, None
 
     def check_fits(self, data: Data) -> None:
         """Raise if the fits of a released front all fail on made-up data, whatever is searched."""
@@ -472,7 +513,7 @@ class ParetoRun:
             made = (costs.configured(space.from_unit(unit), costs.train_size) for unit in cube)
             check_fits_of_nothing(made, data, varies=True)
 
-    def _exact_evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
+    def _evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
         """Return the evaluator of parameters, with all records split."""
         layout = self.plan.layout
         rng = generator_of(self.streams.random_split)
@@ -490,54 +531,23 @@ class ParetoRun:
             Material(data, folds, validation, scoring, raises=True),
             self.strategy.n_repeats,
             self.search.random_state is not None,
-            third_objective_of(self.strategy),
+            self.strategy.third(),
         )
 
-    def _exact_optimizer(
-        self, evaluator: ExactEvaluator, data: Data, public: Data | None
+    def _optimizer(
+        self, evaluator: ExactEvaluator | NoisyEvaluator, **settings: Any
     ) -> ParetoOptimizer:
-        strategy, third = self.strategy, evaluator.third
-        is_stored = strategy.storage is not None
+        strategy, draw = self.strategy, self.streams.draw
         return ParetoOptimizer(
             evaluator,
             self.plan.families.space,
-            n_initial=strategy.n_initial,
-            n_iter=self.search.n_iter,
-            third=None if third is None else third.name,
-            storage=strategy.storage,
-            study_name=strategy.study_name,
-            n_jobs=self.search.n_jobs,
-            fingerprint=self._fingerprint(data, public) if is_stored else "",
-            **self._common_arguments(),
+            batch_size=strategy.batch_size,
+            sampler=strategy.sampler,
+            reference_point=tuple(strategy.reference_point),
+            epsilon_scale=strategy.epsilon_scale,
+            random_state=None if draw is None else int(draw.generate_state(1)[0] >> 1),
+            **settings,
         )
-
-    def _released_optimizer(
-        self, evaluator: ExactEvaluator, release: ReleasePlan
-    ) -> ParetoOptimizer:
-        strategy = self.strategy
-        scoring = score_of_all(self.plan.layout, self.scorer, strategy.n_repeats, release.noise)
-        material = replace(evaluator.material, scoring=scoring, raises=False)
-        n_initial = min(strategy.n_initial, release.n_evaluations)
-        return ParetoOptimizer(
-            NoisyEvaluator(replace(evaluator, material=material), self.search.n_jobs),
-            self.plan.families.space,
-            n_initial=n_initial,
-            n_iter=release.n_evaluations - n_initial,
-            # The order in which evaluations end depends on the data.
-            n_jobs=1,
-            proposal_filter=ProposalFilter(self.plan),
-            **self._common_arguments(),
-        )
-
-    def _common_arguments(self) -> dict[str, Any]:
-        strategy, draw = self.strategy, self.streams.draw
-        return {
-            "batch_size": strategy.batch_size,
-            "sampler": strategy.sampler,
-            "reference_point": tuple(strategy.reference_point),
-            "epsilon_scale": strategy.epsilon_scale,
-            "random_state": None if draw is None else int(draw.generate_state(1)[0] >> 1),
-        }
 
     def _fingerprint(self, data: Data, public: Data | None) -> str:
         """Return a hash of everything that evaluations depend on, except for their parameters."""
@@ -587,20 +597,5 @@ class ParetoRun:
         """Return a model fitted to all records; a released one reveals no failure."""
         costs = self.plan.costs
         model = costs.configured(record.params, costs.final_size)
-        own = own_seeds(model)
-        set_seeds(model, self.streams.final)
-        try:
-            with Quiet(), np.errstate(all="ignore"):
-                data.fit(model)
-        except BaseException as problem:
-            if self.plan.release is None or not is_failure(problem):
-                raise
-            model = data_independent_model(model, data, self.plan.layout.n_samples)
-        # Theorem F9: published models hold no seed of their noise.
-        return forget_seeds(model, own)
-
-
-def _without_seconds(record: Record) -> Record:
-    """Return a record without the time of the evaluation, which is not charged."""
-    found = record.evaluation
-    return Record(record.number, record.params, Evaluation(found.epsilon, found.utilities))
+        n_samples, raises = self.plan.layout.n_samples, self.plan.release is None
+        return final_model(model, data, self.streams.final, n_samples, raises=raises)

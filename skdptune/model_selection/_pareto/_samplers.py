@@ -100,7 +100,8 @@ def best_point(
     known_features = space.features(known)
 
     def new_score(units: FloatArray) -> FloatArray:
-        is_known = _is_known(space.features(units), known_features)
+        apart = space.features(units)[:, np.newaxis] - known_features
+        is_known = ((apart**2).sum(axis=2) < 1e-12).any(axis=1)
         return np.where(is_known, -np.inf, score(units))
 
     units = np.vstack([rng.random((_N_UNIFORM, len(space.names))), _near(around, space, rng)])
@@ -144,19 +145,6 @@ def _local_search(
         scores = np.where(better, found.max(axis=1), scores)
     winner: FloatArray = units[int(np.argmax(scores))]
     return winner
-
-
-def _is_known(features: FloatArray, known: FloatArray) -> NDArray[np.bool_]:
-    if len(known) == 0:
-        return np.zeros(len(features), dtype=np.bool_)
-    return np.asarray((_squared_distances(features, known) < 1e-12).any(axis=1), dtype=np.bool_)
-
-
-def _squared_distances(left: FloatArray, right: FloatArray) -> FloatArray:
-    squares: FloatArray = np.zeros((len(left), len(right)))
-    for column in range(left.shape[1]):
-        squares += np.subtract.outer(left[:, column], right[:, column]) ** 2
-    return squares
 
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)

@@ -339,15 +339,11 @@ def _loss(theta: FloatArray, squares: FloatArray, targets: FloatArray) -> tuple[
     gradient = 0.5 * np.concatenate(
         [[np.vdot(slope, signal)], by_length, [noise * np.trace(slope)]]
     )
-    means, deviations = _prior(len(squares))
+    prior = np.array([_VARIANCE, *[_LENGTH] * len(squares), _NOISE])
+    means, deviations = prior[:, 0], prior[:, 1]
     offset = (theta - means) / deviations
     loss = 0.5 * float(targets @ weights) + 0.5 * log_determinant + 0.5 * float(offset @ offset)
     return loss, gradient + offset / deviations
-
-
-def _prior(n_dimensions: int) -> tuple[FloatArray, FloatArray]:
-    columns = np.array([_VARIANCE, *[_LENGTH] * n_dimensions, _NOISE])
-    return columns[:, 0], columns[:, 1]
 
 
 def _inverse(covariance: FloatArray) -> tuple[FloatArray, float]:

@@ -15,7 +15,7 @@ from skdptune.model_selection._running._engine import (
     Values,
     check_fits,
     check_fits_of_nothing,
-    data_independent_model,
+    final_model,
     fit_and_score,
     is_failure,
 )
@@ -54,4 +54,3 @@ from skdptune.model_selection._running._runs import (
     permute_and_flip_cost,
     results_by_metric,
 )
-from skdptune.model_selection._running._winner import WinnerMethods

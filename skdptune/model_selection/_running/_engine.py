@@ -200,6 +200,46 @@ N_TRIED = 16
 _PER_LABEL = 3
 
 
+def final_model(
+    made: Any,
+    data: Data,
+    seed: Seed,
+    n_samples: int,
+    *,
+    raises: bool,
+    tries: bool = True,
+    **more: Any,
+) -> Any:
+    """Return a model to publish; if its fit fails, one that does not depend on the data.
+
+    Parameters
+    ----------
+    made : estimator
+    data : Data
+    seed : SeedSequence or None
+    n_samples : int
+        Public number of records.
+    raises : bool
+        Whether an exception is raised, which reveals it.
+    tries : bool, default=True
+        Whether the estimator is fitted to the data at all.
+    **more
+        Further arguments of ``fit``.
+    """
+    own = own_seeds(made)
+    set_seeds(made, seed)
+    try:
+        if tries:
+            with Quiet(), np.errstate(all="ignore"):
+                data.fit(made, **more)
+    except BaseException as problem:
+        if raises or not is_failure(problem):
+            raise
+        tries = False
+    # Theorem F9: published models hold the seeds of the given estimator.
+    return forget_seeds(made if tries else data_independent_model(made, data, n_samples), own)
+
+
 def data_independent_model(estimator: Any, data: Data, n_samples: int) -> Any:
     """Return a data-independent model, fitted to made-up data with the form of the given data.
 

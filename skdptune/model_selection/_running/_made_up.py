@@ -66,7 +66,8 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
     if labels.ndim != 1:
         return None
     if is_random:
-        if _lacks_classes(estimator):
+        steps = (own_parameters(step) for _, step in nested_estimators(estimator))
+        if any(own.get("classes", 0) is None for own in steps):
             raise ValueError(
                 "classes must be declared in the estimator if n_public is given; got None. The "
                 "labels in a random part of the data are secret."
@@ -76,12 +77,6 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
     if found.size < 2:
         raise ValueError("y must have at least two classes; got one class.")
     return found.tolist()
-
-
-def _lacks_classes(estimator: Any) -> bool:
-    return any(
-        own_parameters(step).get("classes", 0) is None for _, step in nested_estimators(estimator)
-    )
 
 
 def check_form(estimator: Any, X: Any) -> None:

@@ -221,7 +221,7 @@ def perform_all(
                         on_result(len(results) - 1, result)
                 return results
         except Exception as problem:
-            if last or not _is_loss_of_workers(problem):
+            if last or _LOSSES.isdisjoint(kind.__name__ for kind in type(problem).__mro__):
                 raise
     raise RuntimeError("no attempt was made")
 
@@ -241,8 +241,3 @@ def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:
         temp_folder=private_folder(),
         max_nbytes=_LEAST_SHARED,
     )
-
-
-def _is_loss_of_workers(problem: BaseException) -> bool:
-    names = {kind.__name__ for kind in type(problem).__mro__}
-    return bool(names & _LOSSES)

@@ -174,7 +174,7 @@ class RecordByRecord(BaseEstimator):
             # Theorem T9: steps may refuse an empty table, and there may be no record.
             return safe_indexing(self.step.transform(self._replacement), np.arange(0))
         # Theorem R6: only a record on which a step fails is replaced.
-        parts = by_halves(self._applied, X, self._replaced)
+        parts = by_halves(self._applied, X, lambda record: self.step.transform(self._replacement))
         if self.compares:
             self._compare(X, parts)
         return _stacked([result for _, result in parts], X)
@@ -184,9 +184,6 @@ class RecordByRecord(BaseEstimator):
         if number_of_samples(result) != number_of_samples(X):
             raise ValueError("A step must return one row for each record.")
         return result
-
-    def _replaced(self, record: Any) -> Any:
-        return self.step.transform(self._replacement)
 
     def _compare(self, X: Any, parts: list[tuple[Any, Any]]) -> None:
         whole = _stacked([result for _, result in parts], X)

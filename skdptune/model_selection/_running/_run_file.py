@@ -156,7 +156,9 @@ class RunFile:
         runs = {
             str(number): (
                 stored([[value.hex() for value in splits] for splits in one.by_metric]),
-                None if one.model is None else _packed(one.model),
+                None
+                if one.model is None
+                else base64.b85encode(cloudpickle.dumps(one.model)).decode(),
             )
             for number, one in self.results.items()
         }
@@ -194,10 +196,6 @@ def _is_own(path: Path) -> bool:
         return True
     state = path.stat()
     return state.st_uid == os.getuid() and not state.st_mode & 0o022
-
-
-def _packed(model: Any) -> str:
-    return base64.b85encode(cloudpickle.dumps(model)).decode()
 
 
 def _locked(path: Path) -> Any:

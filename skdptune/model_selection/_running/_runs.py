@@ -275,20 +275,21 @@ def perform_runs(
 
     `on_result` is called with the number and the result of each run, as soon as it is known.
     """
-    if can_be_together([run.estimator for run in runs], material.data):
-        found = perform(runs, material)
-        if on_result is not None:
-            for place, result in enumerate(found):
-                on_result(place, result)
-        return found
+    together = can_be_together([run.estimator for run in runs], material.data)
+    batches = [runs] if together else [[run] for run in runs]
 
     def on_batch(place: int, results: list[Result]) -> None:
         if on_result is not None:
-            on_result(place, results[0])
+            for number, result in enumerate(results, start=place):
+                on_result(number, result)
 
-    batches = [[run] for run in runs]
     lists = perform_all(
-        perform, batches, material, n_jobs=n_jobs, pre_dispatch=pre_dispatch, on_result=on_batch
+        perform,
+        batches,
+        material,
+        n_jobs=1 if together else n_jobs,
+        pre_dispatch=pre_dispatch,
+        on_result=on_batch,
     )
     return [result for results in lists for result in results]
 
@@ -461,7 +462,7 @@ def partition_utilities(
     """
     # A task contains only its own candidates and records, or sending would cost their product.
     tasks = [
-        _Task(partition, records, estimators[chunk], seeds[chunk])
+        (partition, records, estimators[chunk], seeds[chunk])
         for chunk in (slice(i, i + _CHUNK) for i in range(0, len(estimators), _CHUNK))
         for partition, records in enumerate(partitions)
     ]
@@ -482,18 +483,8 @@ def partition_utilities(
     return np.asarray(np.clip(utilities / count, 0.0, 1.0))
 
 
-@dataclass(frozen=True)
-class _Task:
-    """Some candidates to be fitted on one partition."""
-
-    partition: int
-    records: Records
-    estimators: Sequence[Any]
-    seeds: Sequence[Seed]
-
-
 def _scores_on_partition(
-    task: _Task,
+    task: tuple[int, Records, Sequence[Any], Sequence[Seed]],
     data: Data,
     validation: Data,
     scorer: BoundedScorer,
@@ -501,11 +492,12 @@ def _scores_on_partition(
     raises: bool,
 ) -> Values:
     """Return each candidate's score on a scale from 0 (the worst) to 1 (the best)."""
+    partition, records, estimators, seeds = task
     counted = scorer.uncentred()
     outcomes = fit_and_score(
-        [clone(estimator) for estimator in task.estimators],
-        [child_stream(seed, task.partition) for seed in task.seeds],
-        data.take(task.records),
+        [clone(estimator) for estimator in estimators],
+        [child_stream(seed, partition) for seed in seeds],
+        data.take(records),
         validation,
         counted,
         raises=raises,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune._formatting import shown
-from skdptune._running_budget import RunningBudget, one_at_a_time
-from skdptune.accounting import PrivacyReport
+from skdptune._running_budget import one_at_a_time
 from skdptune.base._shared import nested_estimators, own_parameters
 from skdptune.model_selection._adaptive import (
     PRUNERS,
@@ -26,10 +25,10 @@ from skdptune.model_selection._adaptive import (
     Told,
 )
 from skdptune.model_selection._cost import CurveSetting, FitSize, copied
-from skdptune.model_selection._running import Material, Result, Run, child_stream, spawned
+from skdptune.model_selection._running import Result, Run, child_stream, spawned
 from skdptune.model_selection._space import AdaptiveSpace
-from skdptune.model_selection._strategies._full_table import own_place
-from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._full_table import own_place, row_of
+from skdptune.model_selection._strategies._running_search import RunningSearch, SearchSession
 from skdptune.model_selection._strategies._strategy import Choice
 from skdptune.model_selection._study import Journal, stored
 
@@ -78,55 +77,7 @@ def _shortened(epochs: Any, share: Fraction) -> Any:
     return float(epochs) * float(share)
 
 
-@dataclass(frozen=True, eq=False)
-class RungFits:
-    """Run the fits of an adaptive search.
-
-    Parameters
-    ----------
-    running : RunningSearch
-    material : Material
-        The records, and how they are scored with the noise of a whole fit.
-    begin : callable
-        Called as ``begin(trial, place)`` for each fit that is paid for, before data are read.
-    """
-
-    running: RunningSearch
-    material: Material
-    begin: Callable[[Any, int], None]
-
-    def of(self, trials: Sequence[Any], place: int) -> list[Result]:
-        """Fit and score trials at a rung in parallel."""
-        # Theorem G6: a fit that has begun is spent before data are read.
-        runs = [self._run_of(trial, place) for trial in trials]
-        for trial in trials:
-            self.begin(trial, place)
-        return self.running.perform(runs, self._material_at(place))
-
-    def _run_of(self, trial: Any, place: int) -> Run:
-        """Return the run of a trial, whose cost is known to equal the amount paid."""
-        model, run_setting = self.running.plan.model, self.running.plan.cost.run_setting
-        rungs = model.solved
-        share = rungs.shares[place]
-        costs, size = model.fit_costs, rungs.size(model, share)
-        setting = rungs.setting(model, run_setting, share)
-        candidate = with_share(costs.estimator, trial.params, share / rungs.shares[-1], size)
-        if rungs.prunes and isinstance(setting, CurveSetting):
-            costs.check_below([candidate], setting, size)
-        else:
-            costs.check([candidate], setting, size)
-        made = costs.configured(candidate, setting, size)
-        seeds = child_stream(child_stream(self.running.streams.runs, trial.number), place)
-        return Run(made, *spawned(seeds, 2))
-
-    def _material_at(self, place: int) -> Material:
-        share = self.running.plan.model.solved.shares[place]
-        scoring = self.material.scoring
-        noisier = replace(scoring, ratio=scoring.ratio / math.sqrt(share))
-        return replace(self.material, scoring=noisier)
-
-
-class AdaptiveSearchSession(RunningBudget):
+class AdaptiveSearchSession(SearchSession):
     """An adaptive search in progress, to be driven by your own loop or optimiser.
 
     `DPAdaptiveSearchCV.start` makes one. `ask` returns a trial, with parameters that you or the
@@ -181,13 +132,11 @@ class AdaptiveSearchSession(RunningBudget):
     )
 
     def __init__(self, running: RunningSearch) -> None:
-        super().__init__()
+        super().__init__(running)
         strategy: AdaptiveTrials = running.strategy
         plan, search = running.plan, running.search
-        self._running, self._strategy, self._model = running, strategy, plan.model
+        self._model, self._material = plan.model, running.material()
         self._shares, self._prunes = plan.model.solved.shares, plan.model.solved.prunes
-        self._report = running.report
-        self._rung_fits = RungFits(running, running.material(), self._begin)
         self._allowance = Allowance(plan.model.n_runs, self._shares)
         space = AdaptiveSpace(strategy.searched(plan))
         own = strategy.own_first(search.estimator, space) or {}
@@ -205,14 +154,19 @@ class AdaptiveSearchSession(RunningBudget):
         # Trials returned by `ask` and not yet passed to `tell`, by their numbers.
         self._asked: dict[int, AdaptiveTrial] = {}
         self._told: list[Told] = []
-        self._details: list[tuple[float, str | None]] = []
         self._next_number = 0
         self._should_stop = False
-        self._is_open = True
         if strategy.storage is not None:
             self._resume()
-        self._studies.choose_by(self._sampler(len(self._told)))
-        self._own = {} if self._has_told_own() else own
+        seeds = child_stream(running.streams.draw, len(self._told))
+        seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
+        self._studies.choosing.sampler = strategy.make_sampler(
+            self._model.n_runs, search.n_jobs, seed
+        )
+        last = len(self._shares) - 1
+        told = [one.params for one in self._told if one.place == last]
+        # The trial of the estimator's own values may have been completed before a crash.
+        self._own = {} if own_place(search.estimator, told) is not None else own
         self._races: Races | None = None
         if strategy.pruner in PRUNERS:
             self._races = Races(strategy.pruner, self._allowance, has_own=bool(self._own))
@@ -229,18 +183,6 @@ class AdaptiveSearchSession(RunningBudget):
             if begun.run not in ended:
                 self._studies.lose(begun, self._journal.scores(begun.run))
         self._told = self._studies.told()
-        self._details = [(math.nan, None)] * len(self._told)
-
-    def _has_told_own(self) -> bool:
-        """Return whether the trial of the estimator's own values was completed before a crash."""
-        last = len(self._shares) - 1
-        told = [one.params for one in self._told if one.place == last]
-        return own_place(self._running.search.estimator, told) is not None
-
-    def _sampler(self, n_known: int) -> Any:
-        seeds = child_stream(self._running.streams.draw, n_known)
-        seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
-        return self._strategy.make_sampler(self._model.n_runs, self._running.n_jobs, seed)
 
     # Driving --------------------------------------------------------------------------------
 
@@ -265,7 +207,7 @@ class AdaptiveSearchSession(RunningBudget):
         self._check_open()
         given = {} if params is None else copied(params)
         if given:
-            self._studies.check(given)
+            self._studies.space.check(given)
         race = None if self._races is None else self._races.enter()
         if race is None:
             self._allowance.ask()
@@ -319,11 +261,7 @@ class AdaptiveSearchSession(RunningBudget):
         DPAdaptiveSearchCV
             The search that was started, now fitted.
         """
-        self._check_open()
-        choice = self.choice()
-        # Close the session first: the final fit is paid for only once.
-        self._is_open = False
-        return self._running.finish(choice)
+        return self._finished()
 
     @one_at_a_time
     def run_all(self) -> None:
@@ -331,7 +269,7 @@ class AdaptiveSearchSession(RunningBudget):
         self._show_count()
         while self.n_left > 0 and not self._should_stop:
             left = self.n_left if self._races is None else self._races.n_together
-            count = min(self._strategy.n_at_once(self._running.n_jobs), left)
+            count = min(self._strategy.n_at_once(self._running.search.n_jobs), left)
             self._run([self.ask() for _ in range(count)])
 
     @property
@@ -340,11 +278,6 @@ class AdaptiveSearchSession(RunningBudget):
         """Number of further trials that are paid for now."""
         left = self._allowance if self._races is None else self._races
         return max(left.n_left, 0)
-
-    @property
-    def privacy(self) -> PrivacyReport:
-        """The cost of the whole search, as a report."""
-        return self._report
 
     @property
     def study(self) -> Any:
@@ -410,7 +343,13 @@ class AdaptiveSearchSession(RunningBudget):
 
     def _scored(self, trials: Sequence[AdaptiveTrial], place: int) -> list[Result]:
         """Fit and score trials at a rung, and store the noisy scores."""
-        results = self._rung_fits.of(trials, place)
+        # Theorem G6: a fit that has begun is spent before data are read.
+        runs = [self._run_of(trial, place) for trial in trials]
+        for trial in trials:
+            self._begin(trial, place)
+        ratio = self._material.scoring.ratio / math.sqrt(self._shares[place])
+        noisier = replace(self._material.scoring, ratio=ratio)
+        results = self._running.perform(runs, replace(self._material, scoring=noisier))
         for trial, result in zip(trials, results, strict=True):
             trial.scores += (result.score,)
             means = (float(np.mean(splits)) for splits in result.by_metric)
@@ -419,6 +358,20 @@ class AdaptiveSearchSession(RunningBudget):
             if self._journal is not None and place < len(self._shares) - 1:
                 self._journal.note_score(trial._run, place, stored(result.by_metric))
         return results
+
+    def _run_of(self, trial: AdaptiveTrial, place: int) -> Run:
+        """Return the run of a trial, whose cost is known to equal the amount paid."""
+        model, rungs, share = self._model, self._model.solved, self._shares[place]
+        costs, size = model.fit_costs, rungs.size(model, share)
+        setting = rungs.setting(model, self._running.plan.cost.run_setting, share)
+        candidate = with_share(costs.estimator, trial.params, share / self._shares[-1], size)
+        if rungs.prunes and isinstance(setting, CurveSetting):
+            costs.check_below(candidate, setting, size)
+        else:
+            costs.check([candidate], setting, size)
+        made = costs.configured(candidate, setting, size)
+        seeds = child_stream(child_stream(self._running.streams.runs, trial.number), place)
+        return Run(made, *spawned(seeds, 2))
 
     def _begin(self, trial: AdaptiveTrial, place: int) -> None:
         if self._races is None:
@@ -430,13 +383,15 @@ class AdaptiveSearchSession(RunningBudget):
             self._journal.begin(begun, self._allowance.n_trials)
 
     def _end(self, trial: AdaptiveTrial, result: Result, place: int) -> None:
+        details = result.seconds, result.error
         self._told.append(
-            Told(trial.params, result.splits, place, trial.is_pruned, result.further)
+            Told(trial.params, result.splits, place, trial.is_pruned, result.further, details)
         )
-        self._details.append((result.seconds, result.error))
         released = self._studies.tell(trial, stored(result.by_metric))
         self._show_count()
-        self._show_line(trial)
+        count = f"{len(self._told)}" + ("" if self._prunes else f"/{self._model.n_runs}")
+        ending = ", pruned" if trial.is_pruned else ""
+        self._running.show_line(count, trial.params, trial.scores[-1], ending)
         with self._running.tasks.task("candidate"):
             # Callbacks are called for completed trials.
             pass
@@ -450,17 +405,6 @@ class AdaptiveSearchSession(RunningBudget):
         else:
             progress.count(done, self._model.n_runs)
 
-    def _show_line(self, trial: AdaptiveTrial) -> None:
-        if (self._running.search.verbose or 0) <= 1:
-            return
-        scorer = self._running.scorer
-        score = float(np.clip(trial.scores[-1], scorer.lower, scorer.upper))
-        words = ", ".join(f"{name}={value}" for name, value in trial.params.items())
-        ending = ", pruned" if trial.is_pruned else ""
-        count = f"{len(self._told)}/{self._model.n_runs}"
-        count = f"{len(self._told)}" if self._prunes else count
-        self._running.progress.line(f"[{count}] {words}; score={score:.3f}{ending}")
-
     # The choice -----------------------------------------------------------------------------
 
     @one_at_a_time
@@ -472,23 +416,14 @@ class AdaptiveSearchSession(RunningBudget):
             raise RuntimeError("tell must be called before finish; got no trial to choose from.")
         furthest = max(one.place for one in self._told)
         places = [i for i, one in enumerate(self._told) if one.place == furthest]
-        results = [
-            Result(None, one.score, *self._details[i], one.splits, one.further)
-            for i, one in enumerate(self._told)
-            if i in places
-        ]
-        params = [self._told[i].params for i in places]
+        last = [self._told[i] for i in places]
+        results = [Result(None, one.score, *one.details, one.splits, one.further) for one in last]
+        params = [one.params for one in last]
         found = self._strategy.chosen(self._running, params, results)
         deviation = self._strategy.deviation(self._running.plan)
         rungs = self._shares
         rows = [
-            {
-                "params": one.params,
-                "score": one.score,
-                "splits": one.splits,
-                "further": one.further,
-                "deviation": deviation * math.sqrt(rungs[-1] / rungs[one.place]),
-            }
+            row_of(one.params, one, deviation * math.sqrt(rungs[-1] / rungs[one.place]))
             for one in self._told
         ]
         shares = np.array([float(rungs[one.place] / rungs[-1]) for one in self._told])
@@ -500,13 +435,6 @@ class AdaptiveSearchSession(RunningBudget):
             attributes={"study_": self._studies.released},
             before_final=None if self._journal is None else self._journal.begin_final,
         )
-
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise RuntimeError(
-                "session must be used before finish; got a call after it. Start a new session, "
-                "at the full cost again."
-            )
 
     def __repr__(self) -> str:
         """Show the state of the search, all of which is public."""

@@ -104,12 +104,6 @@ class Rungs:
         return CurveSetting(rung, model.delta)
 
 
-def rungs_of(plan: Plan) -> Rungs:
-    """Return how the trials of a plan are fitted."""
-    found: Rungs = plan.model.solved
-    return found
-
-
 @with_shared_text(SHARED_TEXT)
 class AdaptiveTrials(FullTable):
     """Choose each candidate by the noisy scores of earlier candidates, with an optuna sampler.
@@ -239,7 +233,12 @@ class AdaptiveTrials(FullTable):
             check_integer(self.batch_size, name="batch_size", lower=1)
         check_sampler(self.sampler)
         check_pruner(self.pruner)
-        _check_callbacks(self.callbacks)
+        given = () if self.callbacks is None else self.callbacks
+        if not isinstance(given, Sequence) or not all(map(callable, given)):
+            raise TypeError(
+                "callbacks must be a list of functions of a study and a trial; got "
+                f"{shown(given)}."
+            )
         if self.storage is None:
             return
         if search.param_space is None:
@@ -291,9 +290,9 @@ class AdaptiveTrials(FullTable):
 
     # Cost -------------------------------------------------------------------------------------
 
-    def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan; its candidates already hold the estimator's own values."""
-        return super(FullTable, self).plan(request)
+    def with_own(self, request: PlanRequest) -> PlanRequest:
+        """Return the request, whose candidates already hold the estimator's own values."""
+        return request
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
         """Return the share of the records for candidates' fits; None if records are resplit."""
@@ -339,7 +338,7 @@ class AdaptiveTrials(FullTable):
 
     def public_count(self, plan: Plan) -> int:
         """Return the number of fits of candidates that callbacks are called for."""
-        allowance = Allowance(plan.model.n_runs, rungs_of(plan).shares)
+        allowance = Allowance(plan.model.n_runs, plan.model.solved.shares)
         if self.pruner not in PRUNERS:
             return allowance.most_trials
         own = self.own_first(plan.request.estimator, AdaptiveSpace(self.searched(plan)))
@@ -378,11 +377,11 @@ class AdaptiveTrials(FullTable):
 
     def deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on the last score of one split."""
-        return super().deviation(plan) / math.sqrt(rungs_of(plan).shares[-1])
+        return super().deviation(plan) / math.sqrt(plan.model.solved.shares[-1])
 
     def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
         """Return what the plan's scores can be expected to show."""
-        found, last = super().outlook(plan, n_score), math.sqrt(rungs_of(plan).shares[-1])
+        found, last = super().outlook(plan, n_score), math.sqrt(plan.model.solved.shares[-1])
         return replace(found, noise_ratio=found.noise_ratio / last)
 
     def make_sampler(self, n_trials: int, n_jobs: int | None, seed: int | None) -> Any:
@@ -393,15 +392,6 @@ class AdaptiveTrials(FullTable):
     def n_at_once(self, n_jobs: int | None) -> int:
         """Return the number of candidates that are chosen and fitted in parallel."""
         return int(effective_n_jobs(n_jobs) if self.batch_size is None else self.batch_size)
-
-
-def _check_callbacks(given: Any) -> None:
-    if given is None:
-        return
-    if not isinstance(given, Sequence) or not all(map(callable, given)):
-        raise TypeError(
-            f"callbacks must be a list of functions of a study and a trial; got {shown(given)}."
-        )
 
 
 def _lists(candidates: Candidates) -> dict[str, list[Any]]:

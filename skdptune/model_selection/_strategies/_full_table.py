@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real, check_share
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
+from skdptune.model_selection._adaptive import Told
 from skdptune.model_selection._choosing import (
     TableChoice,
     advice_of,
@@ -43,8 +44,6 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
-    check_path_of_runs,
-    check_total,
 )
 
 _LARGEST_LIMIT = 100.0
@@ -70,17 +69,6 @@ class ScoreTable(Strategy):
     score_epsilon: float | None
     storage: Any
 
-    def check(self, search: Any) -> None:
-        """Validate the parameters."""
-        super().check(search)
-        check_total(self.score_epsilon, "score_epsilon")
-        if self.path_of_runs() is not None:
-            check_path_of_runs(self.storage)
-
-    def path_of_runs(self) -> Any:
-        """Return the file that stores the runs."""
-        return self.storage
-
     # Cost -------------------------------------------------------------------------------------
 
     def n_runs(self, request: PlanRequest) -> int:
@@ -94,7 +82,7 @@ class ScoreTable(Strategy):
 
     def public_count(self, plan: Plan) -> int:
         """Return the number of fits of candidates that callbacks are called for."""
-        return plan.model.n_runs * max(plan.layout.folds, 1)
+        return int(self.number_of_fits(plan)[0])
 
     # Run and choose ---------------------------------------------------------------------------
 
@@ -109,14 +97,9 @@ class ScoreTable(Strategy):
         """Return the choice from a table of results, by published values only."""
         # Theorem T8: a choice from the table of noisy scores has no additional cost.
         refit = run.search.refit
+        deviation_of_one = self.deviation(run.plan)
         rows = [
-            {
-                "params": candidate,
-                "score": result.score,
-                "splits": result.splits,
-                "further": result.further,
-                "deviation": self.deviation(run.plan),
-            }
+            row_of(candidate, result, deviation_of_one)
             for candidate, result in zip(candidates, results, strict=True)
         ]
         if callable(refit):
@@ -125,7 +108,7 @@ class ScoreTable(Strategy):
         else:
             best, score, deviation = self.best(run, candidates, results)
         details = {}
-        if run.keeps_all:
+        if self.diagnostics:
             details = {
                 "seconds": [result.seconds for result in results],
                 "errors": [result.error for result in results],
@@ -174,15 +157,12 @@ class ScoreTable(Strategy):
     def score_deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on a mean score, in units of its range."""
         scorer, noise = plan.request.scorer, plan.cost.score_noise
-        deviation = self.deviation_of_mean(plan) / (scorer.upper - scorer.lower)
-        return deviation * tail_factor(noise.kind)
-
-    def deviation_of_mean(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the mean over splits."""
-        return self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
+        of_mean = self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
+        return of_mean / (scorer.upper - scorer.lower) * tail_factor(noise.kind)
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class Composition(ScoreTable):
     """Fit all candidates with the same noise, and publish all scores; any model may be kept.
 
@@ -221,20 +201,11 @@ class Composition(ScoreTable):
     shows = "all scores and models"
     always_refits = False
 
-    def __init__(
-        self,
-        *,
-        score_epsilon: float | None = None,
-        storage: Any = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.score_epsilon = score_epsilon
-        self.storage = storage
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    score_epsilon: float | None = None
+    storage: Any = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
         """Return that candidates are fitted on all records that are not held out."""
@@ -257,6 +228,7 @@ class Composition(ScoreTable):
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FullTable(ScoreTable):
     """Fit and score every candidate with a lot of noise, and then fit the chosen one again.
 
@@ -309,28 +281,15 @@ class FullTable(ScoreTable):
     name = "full table (DPGridSearchCV)"
     splits_scores = True
 
-    def __init__(
-        self,
-        *,
-        noise_limit: Any = "auto",
-        tuning_fraction: Any = "auto",
-        try_own_values: bool = True,
-        choose_by: str = "posterior",
-        score_epsilon: float | None = None,
-        storage: Any = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.noise_limit = noise_limit
-        self.tuning_fraction = tuning_fraction
-        self.try_own_values = try_own_values
-        self.choose_by = choose_by
-        self.score_epsilon = score_epsilon
-        self.storage = storage
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    noise_limit: Any = "auto"
+    tuning_fraction: Any = "auto"
+    try_own_values: bool = True
+    choose_by: str = "posterior"
+    score_epsilon: float | None = None
+    storage: Any = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""
@@ -353,17 +312,25 @@ class FullTable(ScoreTable):
 
     # Candidates -------------------------------------------------------------------------------
 
-    def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan with the estimator's own values in the first row, if possible."""
-        tries_own = self.try_own_values and not callable(request.refit)
-        return self.plan_with_own(request, _with_own(request) if tries_own else request)
+    def with_own(self, request: PlanRequest) -> PlanRequest:
+        """Return the request with the estimator's own values in the first row, if they are not."""
+        candidates, estimator = request.candidates, request.estimator
+        listed = list(candidates.grid())
+        own = own_values(estimator, sorted({name for each in listed for name in each}))
+        is_listed = own_place(estimator, listed) is not None
+        if not self.try_own_values or callable(request.refit) or is_listed or own is None:
+            return request
+        return replace(request, candidates=candidates.beside(own))
 
     def plan_if_it_helps(self, request: PlanRequest) -> Plan | None:
         """Return the plan if public numbers show that the table can distinguish the candidates."""
         layout = request.layout(*self.split(request), request.refit is not False)
         is_asked_for = layout.folds > 0 or callable(request.refit) or request.is_multimetric
-        if not is_asked_for and not self._tells_apart(request, layout):
-            return None
+        if not is_asked_for and request.epsilon is not None and layout.final:
+            # Whether the scores can tell candidates apart.
+            noise = self._noise(request, layout, self.n_runs(request))
+            if noise is None or not noise.fit / layout.train_share <= _LARGEST_NOISE:
+                return None
         try:
             return self.plan(request)
         except ValueError:
@@ -371,12 +338,6 @@ class FullTable(ScoreTable):
             if is_asked_for:
                 raise
             return None
-
-    def _tells_apart(self, request: PlanRequest, layout: Layout) -> bool:
-        if request.epsilon is None or not layout.final:
-            return True
-        noise = self._noise(request, layout, self.n_runs(request))
-        return noise is not None and noise.fit / layout.train_share <= _LARGEST_NOISE
 
     # Cost -------------------------------------------------------------------------------------
 
@@ -442,6 +403,12 @@ class FullTable(ScoreTable):
         if not keeps_own or callable(plan.request.refit) or not self.rivals(plan):
             return ""
         return kept_in_words(self.outlook(plan))
+
+
+def row_of(params: dict[str, Any], result: Result | Told, deviation: float) -> dict[str, Any]:
+    """Return the row of a candidate, with its noisy scores and the deviation of their noise."""
+    scores = {name: getattr(result, name) for name in ("score", "splits", "further")}
+    return {"params": params, **scores, "deviation": deviation}
 
 
 # The cost of all candidates ---------------------------------------------------------------------
@@ -584,7 +551,7 @@ def _stated(model: CostModel, setting: FitSetting) -> FitSetting:
 
 def _fit_and_show(run: RunningSearch, candidates: Sequence[dict[str, Any]]) -> list[Result]:
     """Fit and score candidates, and show each noisy score as soon as it is known."""
-    count, scorer = len(candidates), run.scorer
+    count = len(candidates)
     run.progress.count(0, count)
 
     def show(place: int, result: Result) -> None:
@@ -592,24 +559,9 @@ def _fit_and_show(run: RunningSearch, candidates: Sequence[dict[str, Any]]) -> l
         for _ in range(max(run.plan.layout.folds, 1)):
             with run.tasks.task("candidate"):
                 pass
-        if (run.search.verbose or 0) > 1:
-            score = float(np.clip(result.score, scorer.lower, scorer.upper))
-            words = ", ".join(f"{name}={value}" for name, value in candidates[place].items())
-            run.progress.line(f"[{place + 1}/{count}] {words}; score={score:.3f}")
+        run.show_line(f"{place + 1}/{count}", candidates[place], result.score)
 
     return run.fit_and_score(candidates, show)
-
-
-def _with_own(request: PlanRequest) -> PlanRequest:
-    """Return the request with the estimator's own values before the candidates of a grid."""
-    candidates = request.candidates
-    listed = list(candidates.grid())
-    if own_place(request.estimator, listed) is not None:
-        return request
-    own = own_values(request.estimator, sorted({name for each in listed for name in each}))
-    if own is None:
-        return request
-    return replace(request, candidates=candidates.beside(own))
 
 
 def own_values(estimator: Any, names: Sequence[str]) -> dict[str, Any] | None:

@@ -28,13 +28,13 @@ from skdptune.base._shared import (
 )
 from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._cost import (
+    BudgetSetting,
     Cost,
     CostModel,
     FitSetting,
     FitSize,
     Layout,
     ScoreNoise,
-    as_budget,
     split_of,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
@@ -89,12 +89,6 @@ class Partitions:
     def sensitivity(self) -> float:
         """The largest change of a utility by one record."""
         return max(1.0 / self.count, 0.0 if self.n_score is None else 1.0 / self.n_score)
-
-
-def partitions_of(plan: Plan) -> Partitions:
-    """Return the public numbers of a plan's choice by partitions."""
-    found: Partitions = plan.model.solved
-    return found
 
 
 class PartitionStrategy(Strategy):
@@ -193,7 +187,7 @@ class PartitionStrategy(Strategy):
     def score_deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on a utility."""
         # That of one-sided exponential noise; a comparison with a threshold has more.
-        partitions = partitions_of(plan)
+        partitions: Partitions = plan.model.solved
         return 2.0 * partitions.sensitivity / partitions.epsilon
 
     def keeps(self, plan: Plan) -> str:
@@ -210,7 +204,7 @@ class PartitionStrategy(Strategy):
         seeds: Sequence[Any],
     ) -> Values:
         """Return the utilities of candidates: mean scores over the search's partitions."""
-        partitions = partitions_of(run.plan)
+        partitions: Partitions = run.plan.model.solved
         return partition_utilities(
             [self.surrogate(run.plan, candidate) for candidate in candidates],
             seeds,
@@ -219,9 +213,9 @@ class PartitionStrategy(Strategy):
             run.validation,
             run.scorer,
             partitions.n_score,
-            n_jobs=run.n_jobs,
+            n_jobs=run.search.n_jobs,
             pre_dispatch=self.pre_dispatch,
-            raises=run.raises,
+            raises=self.error_score == "raise",
         )
 
     def surrogate(self, plan: Plan, candidate: dict[str, Any]) -> Any:
@@ -234,10 +228,12 @@ class PartitionStrategy(Strategy):
         model, layout = plan.model, plan.layout
         if self.tuning_estimator is not None:
             return _configured_surrogate(self.tuning_estimator, candidate)
-        share = layout.train_share / partitions_of(plan).count
+        share = layout.train_share / plan.model.solved.count
         size, final = expected_size(layout.n_samples, share), model.final_size
         made = model.fit_costs.configured(candidate, plan.cost.setting, final)
-        budgeted = model.fit_costs.configured(candidate, as_budget(plan.cost.setting), final)
+        setting = plan.cost.setting
+        budget = None if setting is None else BudgetSetting(setting.epsilon, setting.delta)
+        budgeted = model.fit_costs.configured(candidate, budget, final)
         alike = without_noise(budgeted, size, final.n_features)
         alike = _with_public_size(alike, size, final.n_features)
         for prefix, step in _scalable_steps(made):
@@ -255,6 +251,7 @@ def check_no_folds(cv: Any) -> None:
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NoisyMaximum(PartitionStrategy):
     """Score candidates on disjoint partitions of the data, and choose one through noise.
 
@@ -299,22 +296,12 @@ class NoisyMaximum(PartitionStrategy):
 
     name = "noisy maximum (DPGridSearchCV)"
 
-    def __init__(
-        self,
-        *,
-        n_partitions: Any = "auto",
-        tuning_estimator: Any = None,
-        selection_epsilon: float | None = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.n_partitions = n_partitions
-        self.tuning_estimator = tuning_estimator
-        self.selection_epsilon = selection_epsilon
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    n_partitions: Any = "auto"
+    tuning_estimator: Any = None
+    selection_epsilon: float | None = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters; refuse folds, and a callable that would choose."""
@@ -365,7 +352,7 @@ class NoisyMaximum(PartitionStrategy):
     def choose(self, run: RunningSearch) -> Choice:
         """Choose one of all candidates by permute-and-flip."""
         candidates, streams = list(run.plan.candidates.grid()), run.streams
-        partitions = partitions_of(run.plan)
+        partitions: Partitions = run.plan.model.solved
         utilities = self.utilities(
             run,
             candidates,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._shared import BOUNDS, check_distribution
-from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._choosing import advice_of, kept_in_words, margin, tail_factor
 from skdptune.model_selection._cost import DEFAULT_SHARE, Cost, CostModel, Layout, split_of
 from skdptune.model_selection._docstrings import SHARED_TEXT
@@ -37,8 +36,7 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
-    check_path_of_runs,
-    check_total,
+    name_of,
 )
 
 _MOST_RUNS = 1e9
@@ -47,15 +45,16 @@ _TIE = 1e-2
 _RARELY = 0.05
 # For searches that try the estimator's own values and end with a final fit. The noise of runs
 # divided by that of the final fit, at least and per share of the records; and the cost of a score
-# as a share of a fit's epsilon.
+# as a share of a fit's epsilon, at most.
 _NOISE_OF_RUNS, _NOISE_BY_SHARE = 1.5, 20.0
-_SCORE_SHARES, _SCORE_NOISE = (0.03, 0.1), 0.5
+_LARGEST_SCORE_SHARE = 0.1
 # In these searches a part of the records is used for tuning even if there are few: the final fit
 # has all records, and nearly all of epsilon.
 _FEW, _FEWEST, _SHARE_OF_FEW = 1000, 100, 0.2
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomRuns(Strategy):
     """Try a random number of candidates, and show only the best one.
 
@@ -130,42 +129,23 @@ class RandomRuns(Strategy):
     shows = "the winner and its score"
     always_refits = False
 
-    def __init__(
-        self,
-        *,
-        n_iter_distribution: str | RunCountDistribution = "auto",
-        at_least: tuple[int, float] | None = None,
-        bound: str = "envelope",
-        tuning_fraction: Any = "auto",
-        variant: Any = "auto",
-        extrapolate: Any = "auto",
-        try_own_values: bool = True,
-        warm_start: bool = False,
-        score_epsilon: float | None = None,
-        storage: Any = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.n_iter_distribution = n_iter_distribution
-        self.at_least = at_least
-        self.bound = bound
-        self.tuning_fraction = tuning_fraction
-        self.variant = variant
-        self.extrapolate = extrapolate
-        self.try_own_values = try_own_values
-        self.warm_start = warm_start
-        self.score_epsilon = score_epsilon
-        self.storage = storage
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    n_iter_distribution: str | RunCountDistribution = "auto"
+    at_least: tuple[int, float] | None = None
+    bound: str = "envelope"
+    tuning_fraction: Any = "auto"
+    variant: Any = "auto"
+    extrapolate: Any = "auto"
+    try_own_values: bool = True
+    warm_start: bool = False
+    score_epsilon: float | None = None
+    storage: Any = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""
         super().check(search)
-        check_total(self.score_epsilon, "score_epsilon")
-        check_path_of_runs(self.storage)
         check_option(self.bound, name="bound", options=BOUNDS)
         candidate_distributions(self.n_iter_distribution, search.n_iter, self.at_least)
         rule = self.extrapolate
@@ -201,7 +181,12 @@ class RandomRuns(Strategy):
             self.n_iter_distribution, request.n_candidates, self.at_least
         )
         if self.at_least is None:
-            steady = [one for one in distributions if not _is_erratic(one)]
+            # Others make less than a tenth of the mean too often to rely on them.
+            steady = [
+                one
+                for one in distributions
+                if one.probability_at_most(int(one.mean / 10.0)) <= _RARELY
+            ]
             distributions = steady or distributions
         models = [self._model(one, request, layout) for one in distributions]
         model = models[0] if len(models) == 1 else _best_of(models, request.epsilon)
@@ -209,14 +194,14 @@ class RandomRuns(Strategy):
             model = _with_own_run(model, request.epsilon)
         return model, model.within(request.epsilon)
 
-    def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan, with a run of the unchanged estimator if possible."""
+    def with_own(self, request: PlanRequest) -> PlanRequest:
+        """Return the request with a run of the unchanged estimator."""
         own = request.candidates.default
         if own is None:
             names = sorted({name for space in request.candidates for name in space})
             own = own_values(request.estimator, names)
         tries_own = self.try_own_values and own is not None
-        return self.plan_with_own(request, replace(request, own=own) if tries_own else request)
+        return replace(request, own=own) if tries_own else request
 
     def _model(
         self, distribution: RunCountDistribution, request: PlanRequest, layout: Layout
@@ -231,7 +216,7 @@ class RandomRuns(Strategy):
             select,
             solved=distribution,
             score_epsilon=self.score_epsilon,
-            note=f"mean {distribution.mean:.4g} runs, {_name_of(distribution)} distribution",
+            note=f"mean {distribution.mean:.4g} runs, {name_of(distribution)} distribution",
             bound=self.bound,
             tuning_bound="rdp" if self.bound == "rdp" else "profile",
         )
@@ -240,19 +225,15 @@ class RandomRuns(Strategy):
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected number of fits, and the one exceeded with 1 % probability."""
-        distribution, folds = distribution_of(plan.model), max(plan.layout.folds, 1)
+        distribution, folds = plan.model.solved, max(plan.layout.folds, 1)
         beside = 0 if plan.request.own is None else 1
         most = float((runs_at_most(distribution, 0.99) + beside) * folds)
         return (distribution.mean + beside) * folds, most
 
-    def in_words(self, plan: Plan) -> str:
-        """Return a description of the distribution of the number of runs."""
-        distribution = distribution_of(plan.model)
-        return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
-
     def run_counts(self, plan: Plan) -> RunCountDistribution | None:
         """Return the distribution of the number of runs."""
-        return distribution_of(plan.model)
+        found: RunCountDistribution = plan.model.solved
+        return found
 
     def most_runs(self, plan: Plan) -> int | None:
         """Return None: the number of runs is random."""
@@ -262,12 +243,12 @@ class RandomRuns(Strategy):
         """Return how a search of a suggested space treats the unchanged estimator."""
         if plan.request.own is not None:
             return "is a third of the draws, and always tried"
-        never = float(distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
+        never = float(plan.model.solved.pgf(1.0 - DEFAULT_SHARE))
         return f"is a third of the draws, and tried with probability {1.0 - never:.2g}"
 
     def rivals(self, plan: Plan) -> Any:
         """Return the probability generating function of the number of candidates."""
-        return distribution_of(plan.model).pgf
+        return plan.model.solved.pgf
 
     def score_deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on a score, in units of its range."""
@@ -297,7 +278,7 @@ class RandomRuns(Strategy):
         on_all = {"refit": True if is_winner and split_of(request.cv)[1] else request.refit}
 
         def changed(**changes: Any) -> Strategy:
-            distribution = distribution_of(plan.model)
+            distribution = plan.model.solved
             other: Strategy = clone(self)
             other.set_params(n_iter_distribution=distribution, **changes)
             return other
@@ -317,7 +298,7 @@ class RandomRuns(Strategy):
     def choose(self, run: RunningSearch) -> Choice:
         """Fit and score a random number of candidates; the best wins if it is clearly better."""
         draw, candidates, own = run.streams.draw, run.plan.candidates, run.plan.request.own
-        count = int(distribution_of(run.plan.model).sample(generator_of(draw)))
+        count = int(run.plan.model.solved.sample(generator_of(draw)))
         seeds = spawned(draw, 1)[0]
         drawn = candidates.draw_each(spawned(seeds, max(count, 1)))
         first = [] if own is None else [own]
@@ -336,7 +317,7 @@ class RandomRuns(Strategy):
         if beside and not (results and self._is_clear(run, winner.score - beside[0].score)):
             index = 0
         details = {}
-        if run.keeps_all:
+        if self.diagnostics:
             details = {
                 "n_runs": count,
                 "params": drawn[:count],
@@ -356,10 +337,6 @@ class RandomRuns(Strategy):
         return gain > margin(outlook.rivals) * deviation
 
     # Refit ------------------------------------------------------------------------------------
-
-    def path_of_runs(self) -> Any:
-        """Return the file that stores the runs."""
-        return self.storage
 
     def keeps_models(self, plan: Plan) -> bool:
         """Return whether the models of runs are needed, in addition to their scores."""
@@ -481,12 +458,6 @@ def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> in
     return high
 
 
-def distribution_of(model: CostModel) -> RunCountDistribution:
-    """Return the distribution of the number of runs that a plan has chosen."""
-    found: RunCountDistribution = model.solved
-    return found
-
-
 def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
     """Return the cost model of a selection, and of one more run whose score is published."""
     selected = model.select
@@ -501,21 +472,9 @@ def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:
     if epsilon is None or not layout.final:
         return found
     fit_noise = max(_NOISE_OF_RUNS, _NOISE_BY_SHARE * (layout.tuning or 1.0))
-    found = replace(found, fit_noise=fit_noise, score_noise=_score_noise(epsilon, model))
+    score_noise = 1.0 / model.share_of_score(epsilon, _LARGEST_SCORE_SHARE)
+    found = replace(found, fit_noise=fit_noise, score_noise=score_noise)
     return replace(found, rate_factor=factor_of_rates(found, epsilon))
-
-
-def _score_noise(epsilon: float, model: CostModel) -> float:
-    """Return the noise of a score over that of a fit: half of the score's sampling deviation."""
-    unit, _ = noise_for_budget(epsilon, model.delta)
-    share = unit / (_SCORE_NOISE * math.sqrt(model.layout.n_score))
-    low, high = _SCORE_SHARES
-    return 1.0 / min(max(share, low), high)
-
-
-def _is_erratic(distribution: RunCountDistribution) -> bool:
-    """Return whether a search makes less than a tenth of the mean too often to rely on it."""
-    return distribution.probability_at_most(int(distribution.mean / 10.0)) > _RARELY
 
 
 def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
@@ -531,14 +490,9 @@ def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
     close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
 
     def chance_of_few(model: CostModel) -> float:
-        distribution = distribution_of(model)
-        return distribution.probability_at_most(int(distribution.mean / 2))
+        return float(model.solved.probability_at_most(int(model.solved.mean / 2)))
 
     return min(close, key=chance_of_few)
-
-
-def _name_of(distribution: RunCountDistribution) -> str:
-    return str(distribution.to_dict()["distribution"]).replace("_", " ")
 
 
 def _names_of_start(estimator: Any) -> tuple[str, str] | None:

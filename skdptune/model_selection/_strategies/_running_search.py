@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +13,10 @@ import numpy as np
 from skdptune._compat import Tasks
 from skdptune._formatting import shown
 from skdptune._progress import Progress
+from skdptune._running_budget import RunningBudget
 from skdptune._version import __version__
 from skdptune.accounting import BudgetExceededError, PrivacyReport
-from skdptune.base._shared import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
+from skdptune.base._shared import is_paid, ledger_for
 from skdptune.ledger import LedgerError, Reservation
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._adaptive import described
@@ -25,17 +27,15 @@ from skdptune.model_selection._running import (
     Fold,
     Material,
     OnResult,
-    Quiet,
     RandomSplit,
     Result,
     Run,
     RunFile,
     Scoring,
     Streams,
-    data_independent_model,
     disjoint_folds,
+    final_model,
     generator_of,
-    is_failure,
     perform_runs,
     results_by_metric,
     spawned,
@@ -114,21 +114,6 @@ class RunningSearch:
         """The records on which candidates are scored, unless folds are used."""
         return self.data.take(self.split.validation) if self.public is None else self.public
 
-    @property
-    def n_jobs(self) -> int | None:
-        """Number of parallel workers."""
-        return None if self.search.n_jobs is None else int(self.search.n_jobs)
-
-    @property
-    def raises(self) -> bool:
-        """Whether exceptions are raised, which reveals them."""
-        return bool(self.strategy.error_score == "raise")
-
-    @property
-    def keeps_all(self) -> bool:
-        """Whether values that must stay secret are kept as well."""
-        return bool(self.strategy.diagnostics)
-
     # Candidates -------------------------------------------------------------------------------
 
     def fit_and_score(
@@ -153,17 +138,9 @@ class RunningSearch:
         for candidate, seed in zip(candidates, seeds, strict=True):
             made = model.fit_costs.configured(candidate, setting, size)
             runs.append(Run(made, *spawned(seed, 2)))
-        if self.file is None:
-            return self.perform(runs, self.material(), on_result)
-        return self._go_on(self.file, runs, on_result)
-
-    def _go_on(
-        self, file: RunFile, runs: Sequence[Run], on_result: OnResult | None
-    ) -> list[Result]:
-        """Fit and score the runs that are missing in a file, and store each one at once."""
         # Theorem F13: nobody has seen anything of a run that is missing in the file.
-        first = sum(self.made) - len(runs)
-        known = {number - first: result for number, result in file.results.items()}
+        first, stored = sum(self.made) - len(runs), {} if self.file is None else self.file.results
+        known = {number - first: result for number, result in stored.items()}
         left = [place for place in range(len(runs)) if place not in known]
         if on_result is not None:
             for place in sorted(known.keys() & range(len(runs))):
@@ -171,14 +148,14 @@ class RunningSearch:
 
         def note(place: int, result: Result) -> None:
             # Store before showing: a run that was shown is not made again.
-            file.note(first + left[place], result)
+            if self.file is not None:
+                self.file.note(first + left[place], result)
             if on_result is not None:
                 on_result(left[place], result)
 
         made = self.perform([runs[place] for place in left], self.material(), note)
-        return [
-            result for _, result in sorted({**known, **dict(zip(left, made, strict=True))}.items())
-        ]
+        known |= dict(zip(left, made, strict=True))
+        return [result for _, result in sorted(known.items())]
 
     def perform(
         self, runs: Sequence[Run], material: Material, on_result: OnResult | None = None
@@ -227,7 +204,7 @@ class RunningSearch:
             None if layout.folds else self.validation,
             scoring,
             keeps_models=not layout.folds and self.strategy.keeps_models(self.plan),
-            raises=self.raises,
+            raises=self.strategy.error_score == "raise",
             splits_scores=splits,
         )
 
@@ -238,6 +215,15 @@ class RunningSearch:
         scores = np.array([result.score for result in results])
         return int(np.lexsort((marks, scores))[-1])
 
+    def show_line(
+        self, count: str, params: Mapping[str, Any], score: float, ending: str = ""
+    ) -> None:
+        """Show the noisy score of a candidate, if the user asks for lines."""
+        if (self.search.verbose or 0) > 1:
+            clipped = float(np.clip(score, self.scorer.lower, self.scorer.upper))
+            words = ", ".join(f"{name}={value}" for name, value in params.items())
+            self.progress.line(f"[{count}] {words}; score={clipped:.3f}{ending}")
+
     # The ledger -------------------------------------------------------------------------------
 
     def mark_read(self) -> None:
@@ -245,15 +231,16 @@ class RunningSearch:
         if self.reservation is not None:
             self.reservation.mark_read()
         elif not self.is_recorded and not is_paid(self.search):
-            _check_unrecorded(self.search)
+            # Theorem H4: the ledger records a read before it happens.
+            ledger = ledger_for(self.search)
+            if ledger is not None:
+                raise LedgerError(
+                    "ledger must be active when a session is started, to reserve its cost; got "
+                    f"{shown(ledger)} after the start of {type(self.search).__name__}. Start it "
+                    "again in `with ledger:`. Nothing was read."
+                )
 
     # The end ----------------------------------------------------------------------------------
-
-    @property
-    def report(self) -> PrivacyReport:
-        """The cost of the whole search, as a report."""
-        found: PrivacyReport = self.search._report(self.plan)
-        return found
 
     def finish(self, choice: Choice) -> Any:
         """Fit the winner of a session, publish the results, and return the fitted search."""
@@ -276,54 +263,68 @@ class RunningSearch:
         size = model.final_size if plan.layout.final else model.train_size
         model.fit_costs.check([choice.candidate], setting, size)
         made = model.fit_costs.configured(choice.candidate, setting, size)
-        own = own_seeds(made)
-        set_seeds(made, self.streams.final)
-        # Theorem F9: published models hold the seeds of the given estimator.
-        return forget_seeds(self._fitted_final(made, choice), own)
-
-    def _fitted_final(self, made: Any, choice: Choice) -> Any:
-        plan = self.plan
-        if plan.layout.final or plan.declined is not None:
-            start = self.strategy.start_from(plan.request.estimator, choice.model)
-            try:
-                with Quiet(), np.errstate(all="ignore"):
-                    self.data.take(self.split.final).fit(made, **start)
-                return made
-            except BaseException as problem:
-                if self.raises or not is_failure(problem):
-                    raise
-        return data_independent_model(made, self.data, plan.layout.n_samples)
+        return final_model(
+            made,
+            self.data.take(self.split.final),
+            self.streams.final,
+            plan.layout.n_samples,
+            raises=self.strategy.error_score == "raise",
+            tries=plan.layout.final or plan.declined is not None,
+            **self.strategy.start_from(plan.request.estimator, choice.model),
+        )
 
     def publish(self, choice: Choice, model: Any) -> None:
-        """Set the public attributes of the search, and delete those of an earlier fit."""
+        """Set the public attributes of the search."""
         search, scorers, scorer = self.search, self.scorers, self.scorer
         is_multimetric = self.plan.request.is_multimetric
-        for name in [name for name in vars(search) if name.endswith("_")]:
-            delattr(search, name)
-        search.scorer_ = scorers if is_multimetric else scorer
-        search.multimetric_ = is_multimetric
-        search.n_splits_ = self.plan.layout.folds or 1
+        rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
+        found: dict[str, Any] = {"cv_results_": results_by_metric(rows, scorers) | choice.columns}
         # As in scikit-learn: without a metric to choose by, no candidate is the best.
         if search.refit is not False or not is_multimetric:
             # Copies: the objects for which plans were costed stay out of reach.
-            search.best_params_ = copied(choice.candidate)
-            search.best_index_ = choice.index
+            found |= {"best_params_": copied(choice.candidate), "best_index_": choice.index}
             # Noise may exceed the bounds; clipping reads no data.
             if not callable(search.refit):
-                search.best_score_ = float(np.clip(choice.score, scorer.lower, scorer.upper))
+                found["best_score_"] = float(np.clip(choice.score, scorer.lower, scorer.upper))
             if choice.deviation is not None:
-                search.best_score_std_ = choice.deviation
-        rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
-        search.cv_results_ = results_by_metric(rows, scorers) | choice.columns
-        for name, value in choice.attributes.items():
-            setattr(search, name, value)
-        if model is not None:
-            search.best_estimator_ = model
-            if hasattr(model, "feature_names_in_"):
-                search.feature_names_in_ = model.feature_names_in_
-        search.privacy_ = search._report(self.plan, model)
-        if self.keeps_all:
-            search.diagnostics_ = deepcopy(choice.diagnostics)
+                found["best_score_std_"] = choice.deviation
+        if self.strategy.diagnostics:
+            found["diagnostics_"] = deepcopy(choice.diagnostics)
+        shown = scorers if is_multimetric else scorer
+        search._publish(self.plan, shown, model, found | choice.attributes)
+
+
+class SearchSession(RunningBudget):
+    """Base of searches in progress that the caller drives."""
+
+    def __init__(self, running: RunningSearch) -> None:
+        super().__init__()
+        self._running, self._strategy, self._is_open = running, running.strategy, True
+        self._report: PrivacyReport = running.search._report(running.plan)
+
+    @abstractmethod
+    def choice(self) -> Choice:
+        """Return the winner so far."""
+
+    @property
+    def privacy(self) -> PrivacyReport:
+        """The cost of the whole search, as a report."""
+        return self._report
+
+    def _finished(self) -> Any:
+        """Fit the winner, and return the fitted search."""
+        self._check_open()
+        choice = self.choice()
+        # Close the session first: the final fit is paid for only once.
+        self._is_open = False
+        return self._running.finish(choice)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise RuntimeError(
+                "session must be used before finish; got a call after it. Start a new session, "
+                "at the full cost again."
+            )
 
 
 def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFile | None:
@@ -346,15 +347,3 @@ def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFil
     scoring = plan.request.scoring_in_words
     identity = fingerprint_of(words, scoring, described(drawn), data, public)
     return RunFile(path, identity, keeps_all=plan.strategy.most_runs(plan) is not None)
-
-
-def _check_unrecorded(search: Any) -> None:
-    """Raise if a session was started without a ledger, but one is active now."""
-    # Theorem H4: the ledger records a read before it happens.
-    ledger = ledger_for(search)
-    if ledger is not None:
-        raise LedgerError(
-            "ledger must be active when a session is started, to reserve its cost; got "
-            f"{shown(ledger)} after the start of {type(search).__name__}. Start it again in "
-            "`with ledger:`. Nothing was read."
-        )

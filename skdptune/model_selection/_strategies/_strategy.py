@@ -188,6 +188,15 @@ class Plan:
         """The cost of everything that the fitted search shows."""
         return self.cost.total
 
+    @property
+    def bound(self) -> str | None:
+        """The theorem by which the cost of the selection is computed."""
+        return self.model.bound
+
+    def variants(self) -> list[Any]:
+        """Return estimators with all assumptions of those that the search may fit."""
+        return self.model.fit_costs.variants()
+
     def with_classes(self, classes: Any) -> Plan:
         """Return the same plan with estimators that have the label set."""
         fit_costs = replace(self.model.fit_costs, classes=classes)
@@ -392,6 +401,16 @@ class Strategy(BaseStrategy, ABC):
     def check(self, search: Any) -> None:
         """Validate the parameters, also in combination with those of the search."""
         check_flag(self.diagnostics, name="diagnostics")
+        score_epsilon, path = getattr(self, "score_epsilon", None), self.path_of_runs()
+        if score_epsilon is not None:
+            check_real(score_epsilon, name="score_epsilon", lower=0.0, lower_open=True)
+        domain = "None or a path"
+        check_kind(path, name="storage", kind=str | os.PathLike | None, domain=domain)
+        if "://" in str(path):
+            raise ValueError(
+                "storage must be the path of a file for this search; got a URL. "
+                "DPAdaptiveSearchCV(strategy=AdaptiveTrials(storage=...)) takes one."
+            )
         check_option(self.error_score, name="error_score", options=("worst", "raise"))
         if self.error_score == "raise" and not self.diagnostics:
             raise ValueError(
@@ -424,8 +443,22 @@ class Strategy(BaseStrategy, ABC):
                         "for it."
                     )
 
+    def with_own(self, request: PlanRequest) -> PlanRequest:
+        """Return the request with the estimator's own values, if they are to be tried as well."""
+        return request
+
     def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan of a search over candidates."""
+        """Return the plan, with the estimator's own values if possible."""
+        with_own = self.with_own(request)
+        if with_own is not request:
+            try:
+                return self._planned(with_own)
+            except ValueError:
+                # Some estimators cannot be fitted with their own values.
+                pass
+        return self._planned(request)
+
+    def _planned(self, request: PlanRequest) -> Plan:
         refit = request.refit
         is_winner = isinstance(refit, str) and refit == "winner"
         if (is_winner and self.always_refits) or (callable(refit) and self.takes_callable):
@@ -435,19 +468,12 @@ class Strategy(BaseStrategy, ABC):
         model.check(cost)
         return Plan(self, request, model, cost, model.components(cost))
 
-    def plan_with_own(self, request: PlanRequest, with_own: PlanRequest) -> Plan:
-        """Return the plan with the estimator's own values if possible, else without them."""
-        if with_own is not request:
-            try:
-                return Strategy.plan(self, with_own)
-            except ValueError:
-                # Some estimators cannot be fitted with their own values.
-                pass
-        return Strategy.plan(self, request)
-
     def in_words(self, plan: Plan) -> str:
         """Return a description of the distribution of the number of runs; empty if it is fixed."""
-        return ""
+        counts = self.run_counts(plan)
+        return (
+            "" if counts is None else f"{name_of(counts)} distribution of mean {counts.mean:.4g}"
+        )
 
     def run_counts(self, plan: Plan) -> RunCountDistribution | None:
         """Return the distribution of the number of runs; None if it is fixed."""
@@ -539,7 +565,7 @@ class Strategy(BaseStrategy, ABC):
 
     def path_of_runs(self) -> Any:
         """Return the file that stores the runs of a search to resume it; None without one."""
-        return None
+        return getattr(self, "storage", None)
 
     def keeps_models(self, plan: Plan) -> bool:
         """Return whether the models of runs are needed, in addition to their scores."""
@@ -550,17 +576,6 @@ class Strategy(BaseStrategy, ABC):
         return {}
 
 
-def check_path_of_runs(storage: Any) -> None:
-    """Raise unless a storage is None or the path of a file."""
-    check_kind(storage, name="storage", kind=str | os.PathLike | None, domain="None or a path")
-    if "://" in str(storage):
-        raise ValueError(
-            "storage must be the path of a file for this search; got a URL. "
-            "DPAdaptiveSearchCV(strategy=AdaptiveTrials(storage=...)) takes one."
-        )
-
-
-def check_total(epsilon: float | None, name: str) -> None:
-    """Raise unless a parameter is an epsilon or None."""
-    if epsilon is not None:
-        check_real(epsilon, name=name, lower=0.0, lower_open=True)
+def name_of(counts: RunCountDistribution) -> str:
+    """Return the name of a distribution of the number of runs, in words."""
+    return str(counts.to_dict()["distribution"]).replace("_", " ")

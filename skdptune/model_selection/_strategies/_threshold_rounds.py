@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
-from skdptune._running_budget import RunningBudget, one_at_a_time
+from skdptune._running_budget import one_at_a_time
 from skdptune._validation import check_integer, check_option, check_real
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
-from skdptune.model_selection._cost import Candidates, CostedCandidates, Layout, copied
+from skdptune.model_selection._cost import Candidates, Layout, copied
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._running import noise_random, spawned
 from skdptune.model_selection._strategies._partitions import (
     Partitions,
     PartitionStrategy,
-    partitions_of,
 )
-from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._running_search import RunningSearch, SearchSession
 from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest
 
 NOISES = ("sparse", "per-round")
@@ -30,6 +30,7 @@ _DELTA_SHARE = 0.1
 
 
 @with_shared_text(SHARED_TEXT)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ThresholdRounds(PartitionStrategy):
     """Search in rounds, through noise, for a candidate that is a step better than the best so far.
 
@@ -84,34 +85,18 @@ class ThresholdRounds(PartitionStrategy):
 
     kinds = ("grid", "distribution")
 
-    def __init__(
-        self,
-        *,
-        noise: str = "sparse",
-        granularity: float = 0.01,
-        initial_utility: float = 0.0,
-        max_rounds: int | None = None,
-        max_hits: int | None = None,
-        batch_size: int = 16,
-        n_partitions: Any = "auto",
-        tuning_estimator: Any = None,
-        selection_epsilon: float | None = None,
-        diagnostics: bool = False,
-        error_score: str = "worst",
-        pre_dispatch: Any = "2*n_jobs",
-    ) -> None:
-        self.noise = noise
-        self.granularity = granularity
-        self.initial_utility = initial_utility
-        self.max_rounds = max_rounds
-        self.max_hits = max_hits
-        self.batch_size = batch_size
-        self.n_partitions = n_partitions
-        self.tuning_estimator = tuning_estimator
-        self.selection_epsilon = selection_epsilon
-        self.diagnostics = diagnostics
-        self.error_score = error_score
-        self.pre_dispatch = pre_dispatch
+    noise: str = "sparse"
+    granularity: float = 0.01
+    initial_utility: float = 0.0
+    max_rounds: int | None = None
+    max_hits: int | None = None
+    batch_size: int = 16
+    n_partitions: Any = "auto"
+    tuning_estimator: Any = None
+    selection_epsilon: float | None = None
+    diagnostics: bool = False
+    error_score: str = "worst"
+    pre_dispatch: Any = "2*n_jobs"
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""
@@ -150,7 +135,7 @@ class ThresholdRounds(PartitionStrategy):
 
     def rounds(self, plan: Plan, random: Any = None) -> DoublingThreshold:
         """Return the threshold search of a plan."""
-        return self._rounds(partitions_of(plan), plan.delta, random)
+        return self._rounds(plan.model.solved, plan.delta, random)
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected and largest number of fits; fits on k partitions count as one."""
@@ -174,7 +159,7 @@ class ThresholdRounds(PartitionStrategy):
         return session.choice()
 
 
-class DoublingThresholdSession(RunningBudget):
+class DoublingThresholdSession(SearchSession):
     """A threshold search in progress, to which your own loop or optimiser proposes candidates.
 
     `DoublingThresholdSearchCV.start` makes one. Each call of `propose` scores a batch of
@@ -245,16 +230,12 @@ class DoublingThresholdSession(RunningBudget):
     )
 
     def __init__(self, running: RunningSearch) -> None:
-        super().__init__()
+        super().__init__(running)
         strategy = running.strategy
         if not isinstance(strategy, ThresholdRounds):
             raise TypeError(f"strategy must be ThresholdRounds; got {shown(strategy)}.")
         plan = running.plan
-        self._running, self._strategy, self._report = running, strategy, running.report
         self._rounds = strategy.rounds(plan, noise_random(running.streams.pick))
-        self._costed = CostedCandidates(
-            plan.model.fit_costs, plan.cost.setting is not None, strategy.tuning_estimator
-        )
         # A record belongs to one partition, the same in all rounds, with or without a seed.
         seeds = running.streams.random_split
         self._places = np.random.SeedSequence() if seeds is None else seeds.spawn(1)[0]
@@ -263,7 +244,6 @@ class DoublingThresholdSession(RunningBudget):
         self._given: list[dict[str, Any]] = []
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
-        self._is_open = True
 
     @one_at_a_time
     def propose(self, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -288,9 +268,7 @@ class DoublingThresholdSession(RunningBudget):
         offered = _listed(candidates)
         keys = [_key(candidate) for candidate in offered]
         fresh = {k: c for k, c in zip(keys, offered, strict=True) if k not in self._known}
-        self._costed.check(fresh.values())
-        model, cost = self._running.plan.model, self._running.plan.cost
-        model.fit_costs.check(list(fresh.values()), cost.setting, model.final_size)
+        self._check_costs(list(fresh.values()))
         # Copies: the caller may not change a candidate after its cost was checked.
         self._given += fresh.values()
         self._running.mark_read()
@@ -315,10 +293,7 @@ class DoublingThresholdSession(RunningBudget):
         DoublingThresholdSearchCV
             The search that was started, now fitted.
         """
-        self._check_open()
-        # Close the session first: the final fit is paid for only once.
-        self._is_open = False
-        return self._running.finish(self.choice())
+        return self._finished()
 
     @one_at_a_time
     def choice(self) -> Choice:
@@ -337,12 +312,14 @@ class DoublingThresholdSession(RunningBudget):
         shown = {"trace_": self.trace}
         return Choice(winner, score, None, [row], diagnostics=details, attributes=shown)
 
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise RuntimeError(
-                "session must be used before finish; got a call after it. Start a new session, "
-                "at the full cost again."
-            )
+    def _check_costs(self, candidates: list[dict[str, Any]]) -> None:
+        """Raise unless the plan of the search covers the costs of candidates."""
+        model, setting = self._running.plan.model, self._running.plan.cost.setting
+        surrogate = self._strategy.tuning_estimator
+        model.fit_costs.check_proposed(
+            candidates, sets_budget=setting is not None, surrogate=surrogate
+        )
+        model.fit_costs.check(candidates, setting, model.final_size)
 
     def _score(self, fresh: dict[Any, dict[str, Any]]) -> None:
         """Score the candidates that have no utility yet, and keep their utilities."""
@@ -382,11 +359,6 @@ class DoublingThresholdSession(RunningBudget):
     def trace(self) -> tuple[ThresholdRound, ...]:
         """The rounds so far."""
         return self._rounds.trace
-
-    @property
-    def privacy(self) -> PrivacyReport:
-        """The cost of the whole search, as a report."""
-        return self._report
 
     def __repr__(self) -> str:
         """Show the state of the search, all of which is public."""
