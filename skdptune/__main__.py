@@ -106,7 +106,7 @@ def _plan(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _planned_model(source: str, budget: dict[str, float]) -> Any:
+def _planned_model(source: str, budget: dict[str, Any]) -> Any:
     """Return the model that a file describes."""
     path, separator, name = source.rpartition(":")
     if source.endswith(".json"):
