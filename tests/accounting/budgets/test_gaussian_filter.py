@@ -155,13 +155,13 @@ class TestAdaptiveChoices:
         check_all_courses(GaussianFilter(3.0, 0.05, failure=0.001), choose, parts)
 
     @given(seed=st.integers(0, 10**9))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_random_choices(self, seed):
         total = GaussianFilter(3.0, 0.05, failure=0.002)
         check_all_courses(total, chosen_by(seed, 6), BINNED + READ)
 
     @given(seed=st.integers(0, 10**9))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_parts_that_may_tell_all(self, seed):
         total = GaussianFilter(3.0, 0.05, failure=0.02)
         found = check_all_courses(total, chosen_by(seed, 4), LEAKY)
@@ -276,7 +276,7 @@ class TestBelow:
         deltas=st.lists(st.floats(1e-7, 0.3), min_size=1, max_size=5),
         failure=st.sampled_from([1e-6, 1e-3]),
     )
-    @settings(max_examples=60)
+    @settings(max_examples=20)
     def test_any_curve_is_below_what_is_charged(self, deltas, failure):
         points = np.linspace(0.0, 3.0, len(deltas) + 1)
         release = PrivacyProfile.from_curve(points, [*sorted(deltas, reverse=True), 0.0])

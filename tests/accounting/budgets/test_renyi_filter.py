@@ -137,7 +137,7 @@ class TestDivergences:
         assert max(least, 0.0) - 1e-12 <= divergence <= most + 1e-12
 
     @given(st.integers(0, 10**6), st.sampled_from([1.2, 2.0, 7.0, 30.0]))
-    @settings(max_examples=40)
+    @settings(max_examples=12)
     def test_pair_of_discrete_distributions(self, seed, order):
         rng = np.random.default_rng(seed)
         p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
@@ -164,12 +164,12 @@ class TestAdaptiveChoices:
         check_all_courses(RenyiFilter(3.0, 0.05, order), choose, PURE)
 
     @given(st.integers(0, 10**9), st.sampled_from([2.5, 4.0, 9.0]))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_random_choices(self, seed, order):
         check_all_courses(RenyiFilter(3.0, 0.05, order), chosen_by(seed, 3), PURE)
 
     @given(st.integers(0, 10**9), st.sampled_from([3.0, 6.0]))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_parts_that_may_tell_all(self, seed, order):
         total = RenyiFilter(3.0, 0.05, order, failure=0.012)
         found = check_all_courses(total, chosen_by(seed, 4), LEAKY)
