@@ -28,11 +28,11 @@ def _elsewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_few_hundred_inputs_find_no_fault():
-    ends, faults = run.survey(10**6, 300)
+def test_some_inputs_find_no_fault():
+    ends, faults = run.survey(10**6, 150)
     assert faults == []
     # Neither may hardly ever happen.
-    assert min(ends["done"], ends["refused"]) > 50
+    assert min(ends["done"], ends["refused"]) > 25
 
 
 @pytest.mark.slow

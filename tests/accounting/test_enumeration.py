@@ -16,7 +16,7 @@ from tests.accounting.small_mechanisms import DIRECTIONS, EXACT, Mechanism, Numb
 ROUNDING, RELATIVE = 1e-14, 1e-11
 READS = 12
 DELTAS = (1e-9, 1e-5, 1e-2, 0.3)
-QUICK, BATCHES, BATCH = 20, 12, 300
+QUICK, BATCHES, BATCH = 12, 12, 300
 
 
 def epsilons_of(mechanism: Mechanism, rng: np.random.Generator) -> np.ndarray:

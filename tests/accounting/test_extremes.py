@@ -34,7 +34,7 @@ SHARES = (1e-25, 1e-12, 1e-6, 0.01, 0.3, 0.87, 1.0 - 1e-6, 1.0 - 1e-12, 1.0 - 2.
 LOST = (0.0, 0.0, 0.0, 1e-300, 1e-17, 1e-12, 1e-5, *SHARES[3:], 1.0)
 LARGE = (0.0, 1e-12, 1e-6, 0.01, 0.3, 1.0, 5.0, 40.0, 300.0, 600.0)
 COUNTS = (2, 3, 36, 693, 10_000, 10**6)
-QUICK, BATCHES, BATCH = 15, 10, 400
+QUICK, BATCHES, BATCH = 8, 10, 400
 
 
 def drawn(rng, values):
@@ -179,9 +179,16 @@ def test_none_of_many_programs_ends_in_nonsense(extremes, batch) -> None:
     assert_no_faults(range(BATCH * batch, BATCH * (batch + 1)))
 
 
-@pytest.mark.parametrize("bound", ["envelope", "best"])
-@pytest.mark.parametrize("lost", [0.87, 1.0 - 1e-12, 1.0])
-@pytest.mark.parametrize("runs", [Binomial(693, 0.74), Binomial(36, 1.0), Poisson(1e6)], ids=str)
+@pytest.mark.parametrize(
+    ("runs", "lost", "bound"),
+    few(
+        4,
+        [Binomial(693, 0.74), Binomial(36, 1.0), Poisson(1e6)],
+        [0.87, 1.0 - 1e-12, 1.0],
+        ["envelope", "best"],
+    ),
+    ids=str,
+)
 def test_the_best_of_hopeless_runs_is_hopeless(runs, lost, bound) -> None:
     # Theorem S1, Theorem S6.
     for run in (PrivacyProfile.approximate(1.0, lost), PrivacyProfile.approximate(300.0, lost)):
@@ -196,7 +203,7 @@ RATES = tuple(1.0 - rest for rest in REST) + (0.5, 1e-4, 1e-8, 1e-12)
 
 @pytest.mark.parametrize(
     ("direction", "rate", "release"),
-    few(20, small.DIRECTIONS, RATES, ["pure", "approximate", "gaussian"]),
+    few(10, small.DIRECTIONS, RATES, ["pure", "approximate", "gaussian"]),
 )
 def test_no_rate_of_sampling_cancels(extremes, release, rate, direction) -> None:
     # Theorem P7.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import threading
 import warnings
 from collections.abc import Callable
@@ -39,7 +40,7 @@ FAULTS = {
 
 
 def audited(
-    method: str = "auto", n_trials: int = 600, seed: int = 0, **fault: object
+    method: str = "auto", n_trials: int = 400, seed: int = 0, **fault: object
 ) -> AuditResult:
     statistic = sum_of if set(fault) <= {"factor", "limit"} else "direction"
     return audit_epsilon(
@@ -56,7 +57,7 @@ def audited(
 @pytest.mark.parametrize("method", METHODS)
 def test_true_claims_are_not_refuted(method: str) -> None:
     # Theorem A1, Theorem A3.
-    result = audited(method, 400)
+    result = audited(method, 200)
     assert not result.is_refuted
     assert result.epsilon_lower <= result.claimed_epsilon
     assert result.claimed_epsilon == PrivacyProfile.gaussian(1.0).epsilon(1e-5)
@@ -89,7 +90,7 @@ def test_true_claims_are_refuted_no_more_often_than_stated(method: str) -> None:
 
 
 def test_normal_statistics_are_measured_beside_counts() -> None:
-    result = audited(n_trials=600)
+    result = audited(n_trials=400)
     assert result.gaussian is not None and result.gaussian.is_plausible
     assert result.epsilon_lower < result.gaussian.epsilon_lower <= result.claimed_epsilon
     assert not result.gaussian.is_refuted
@@ -143,9 +144,24 @@ def test_worst_canaries_are_the_default() -> None:
 
 def test_scalers_need_no_targets() -> None:
     scaler = DPStandardScaler(8.0, bounds=(-1.0, 1.0))
-    result = audit_epsilon(scaler, np.zeros((50, 2)), n_trials=200, random_state=0)
+    result = audit_epsilon(scaler, np.zeros((50, 2)), n_trials=60, random_state=0)
     assert not result.is_refuted
     assert result.claimed_epsilon == pytest.approx(8.0, rel=1e-3)
+
+
+def test_results_are_words_tables_and_json() -> None:
+    result = audited(n_trials=80)
+    text, html = str(result), result._repr_html_()
+    assert repr(result) == text and text.splitlines()[1] == f"  {result.verdict}"
+    for words in ("80, auto", "95 %", "the given record", "sum_of"):
+        assert words in text and words in html
+    # Bounds are rounded down.
+    bound = replace(result, epsilon_lower=1.9999)
+    assert "ε is at least 1.999 where" in bound.verdict
+    assert "<script" not in replace(result, estimator="<script>")._repr_html_()
+    assert "#e03131" not in html and "#e03131" in replace(result, is_refuted=True)._repr_html_()
+    written = json.loads(json.dumps(result.to_dict()))
+    assert written["epsilon_lower"] == result.epsilon_lower and "statistic_with" not in written
 
 
 class Mean(BaseEstimator):
@@ -189,8 +205,9 @@ class Replacing(Seen):
     neighbouring = "replace one of a public number of records"
 
 
-@pytest.mark.parametrize("kind", [Seen, Replacing])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, pd.DataFrame])
+@pytest.mark.parametrize(
+    ("kind", "form"), [(Seen, pd.DataFrame), (Seen, sparse.csr_matrix), (Replacing, np.asarray)]
+)
 def test_a_given_record_is_added_or_replaces_one(kind: Any, form: Any) -> None:
     Seen.data.clear()
     Seen.constants.clear()
@@ -227,6 +244,22 @@ class ManyNumbers(NoisySum):
     def fit(self, X, y=None):
         self.numbers_ = np.random.default_rng(self.random_state).normal(size=200)
         return super().fit(np.zeros((1, 1)))
+
+
+class Jumps(NoisySum):
+    """Publishes a number that a record moves up or down by chance: its mean stays."""
+
+    def fit(self, X, y=None):
+        rng = np.random.default_rng(self.random_state)
+        size = 0.01 * float(np.clip(np.asarray(X)[:, 0], 0.0, 1.0).sum())
+        self.numbers_ = rng.normal(size=3)
+        self.jump_ = 0.5 + 0.001 * rng.normal() + rng.choice([-size, size])
+        return super().fit(np.zeros((1, 1)))
+
+
+def test_what_moves_a_number_either_way_is_found() -> None:
+    given = {"canary": RECORD, "n_trials": 300, "statistic": "direction", "random_state": 0}
+    assert audit_epsilon(Jumps(), RECORDS, **given).is_refuted
 
 
 def test_fits_that_chose_a_direction_are_not_counted() -> None:
@@ -278,12 +311,8 @@ def test_global_generators_come_back_and_other_threads_leave_them_alone() -> Non
         ({"method": "guess"}, "method must be one of 'auto'"),
         ({"statistic": "loss"}, "statistic must be one of 'auto'"),
         ({"canary": "best"}, 'canary must be "auto", a Canary or a record; got'),
-        ({"canary": [1.0, 2.0]}, "canary must have a row of the shape"),
         ({"claim": -1.0}, "claim must be a number in"),
-        ({"claim": PrivacyProfile.gaussian(1.0), "delta": 0.0}, "claim must be finite at delta=0"),
         ({"random_state": -1}, "random_state must be None, an integer"),
-        ({"random_state": True}, "random_state must be None, an integer"),
-        ({"method": "gaussian", "claim": 1.0, "delta": 0.0}, "if delta is 0"),
     ],
 )
 def test_bad_arguments_are_named(settings: dict[str, object], complaint: str) -> None:

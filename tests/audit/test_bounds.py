@@ -21,15 +21,6 @@ from skdptune.audit._bounds import (
     read_claim,
 )
 
-GAUSSIAN = PrivacyProfile.gaussian(1.0)
-
-
-def test_where_epsilon_is_infinite_the_curve_is_read_all_the_same() -> None:
-    claim = ClaimCurve(GAUSSIAN, 0.0)
-    assert math.isinf(claim.epsilon)
-    assert np.isfinite(claim.epsilons).all()
-    assert claim.epsilons[-1] == GAUSSIAN.epsilon(1e-9)
-
 
 def stating(profile: PrivacyProfile, delta: float = 1e-5) -> Any:
     """Return what looks like a fitted estimator with a report."""
@@ -83,7 +74,7 @@ def test_bounds_are_below_the_truth_of_a_known_release(bound: str, mu: float) ->
 def test_bounds_hold_as_often_as_stated(bound: str, mu: float, size: int, delta: float) -> None:
     # Theorem A1, Theorem A2. At a risk that can be counted: three in ten. Where there is nothing,
     # an event that is counted on the fits that chose it shows, and so does a sign looked at.
-    truth, n_audits = PrivacyProfile.gaussian(mu).epsilon(delta), 200
+    truth, n_audits = PrivacyProfile.gaussian(mu).epsilon(delta), 100
     wrong = sum(
         BOUNDS[bound](*normal_sides(mu, size, seed), delta, 0.3) > truth
         for seed in range(n_audits)
@@ -187,16 +178,3 @@ def test_noise_of_that_factor_is_found_about_as_often(n_pairs: int) -> None:
     assert factor is not None
     assert share_of_audits(0.9 * factor, n_pairs) > 0.8
     assert share_of_audits(min(1.25 * factor, 1.0), n_pairs) < 0.9
-
-
-def test_few_values_are_told_apart_by_their_odds() -> None:
-    rng = np.random.default_rng(0)
-    votes = (rng.random(400) < 0.6).astype(float), (rng.random(400) < 0.4).astype(float)
-
-    def counts(together: np.ndarray, without: np.ndarray) -> bool:
-        assert set(np.unique(together)) <= {0.0, 1.0}
-        return bool(together.mean() - without.mean() > 0.5)
-
-    power = power_of(*votes, 400, ClaimCurve(PrivacyProfile.pure(1.0), 0.0), counts)
-    assert power.noise_factor is not None and 0.2 < power.noise_factor < 0.9
-    assert power.epsilon == pytest.approx(1.0 / power.noise_factor)

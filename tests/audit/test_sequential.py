@@ -89,9 +89,3 @@ def test_bounds_of_somebody_who_peeks_hold_as_often_as_stated() -> None:
         sequential.bet_on_all(test, *sides)
         wrong += test.epsilon_lower > truth
     assert stats.binomtest(wrong, n_audits, 0.2, alternative="greater").pvalue > 1e-3
-
-
-def test_without_a_bound_there_is_none() -> None:
-    assert peeked(2.0, 100, 0, 0.05).epsilon_lower == 0.0
-    sure, bold = (peeked(2.0, 300, 0, 1e-12, bound_risk=r).epsilon_lower for r in (1e-4, 0.3))
-    assert 0.5 < sure < bold

@@ -39,7 +39,7 @@ from tests.accounting.budgets.interactions import (
     PURE as PURE_PARTS,
 )
 
-PURE, TINY = PrivacyProfile.pure(0.5), PrivacyProfile.pure(0.01)
+PURE = PrivacyProfile.pure(0.5)
 TABLES = "accounts", "events", "profiles"
 # What a ledger of three spends counts, and another count.
 COUNTS = {"nine": '"n_events":9', "eight": '"n_events":8'}
@@ -169,17 +169,6 @@ class TestChanges:
 
 class TestReplay:
     """Theorem H3: events that were checked are not read again, and later ones are."""
-
-    def test_history_is_the_same_whoever_reads_how_often(self, shared, place):
-        other = PrivacyLedger(place, "patients")
-        for number in range(4):
-            with shared.reserve(PURE if number else TINY, name=f"fit {number}"):
-                left = other.reserve(TINY, name="left")
-                assert other.history() == PrivacyLedger(place, "patients").history()
-            left.cancel("not needed")
-            assert shared.history() == PrivacyLedger(place, "patients").history()
-        assert other.history() == shared.history()
-        assert [record.status for record in other.history()] == ["confirmed", "cancelled"] * 4
 
     def test_damage_of_a_later_event_is_seen_again_and_again(self, spent):
         spent.history()
@@ -337,32 +326,19 @@ class TestShares:
         beyond = Interaction(Budget(Ways.shares_alone(2.5, 0.025)), lambda past: 0, parts)
         assert beyond.delta(2.0) > 0.02
 
-    def test_nothing_that_reveals_all_fits(self):
-        ways = Ways.both(3.0, 1e-5)
-        charges = ways.charges_of(PrivacyProfile.approximate(0.0, 1.0))
-        assert not ways.admits(Totals().changed(charges))
-        assert ways.more(Totals(), charges) == 0
-
 
 class TestEither:
     """Theorem H2."""
 
-    @pytest.mark.parametrize("choose", [greedy, adverse])
-    @pytest.mark.parametrize("parts", [PURE_PARTS, LEAKY], ids=["pure", "leaky"])
+    @pytest.mark.parametrize(("choose", "parts"), [(greedy, LEAKY), (adverse, PURE_PARTS)])
     def test_choices_that_follow_the_losses(self, choose, parts):
         check_promise(2.0, 0.05, Ways.both(2.0, 0.05), choose, parts)
 
     @given(seed=st.integers(0, 10**9), epsilon=st.sampled_from([1.0, 2.0, 3.0]))
-    @settings(max_examples=20)
+    @settings(max_examples=6)
     def test_random_choices(self, seed, epsilon):
         ways = Ways.both(epsilon, 0.05)
         check_promise(epsilon, 0.05, ways, chosen_by(seed, 4), LEAKY)
-
-    def test_delta_is_divided(self):
-        ways = Ways.both(3.0, 1e-5)
-        assert ways.share_delta == 5e-6
-        assert ways.failure == pytest.approx(5e-7)
-        assert 0.47 < ways.squared_shift < 0.49
 
     def test_both_ways_are_needed(self):
         ways = Ways.both(3.0, 1e-5)
@@ -387,7 +363,7 @@ class TestEither:
             lower=1e-3,
             upper=3.0,
         ).profile
-        for count in (1, 2, 5):
+        for count in (1, 3):
             ways = Ways.settled(count * 1.0, count * 1e-6, tuned, stored(tuned))
             assert ways.more(Totals(), ways.charges_of(tuned)) >= count
 
@@ -443,7 +419,13 @@ class TestCopies:
     def settled(self, epsilon, delta, first):
         return Ways.settled(epsilon, delta, first, stored(first))
 
-    @pytest.mark.parametrize(("epsilon", "least"), [(1.0, 4), (0.5, 9), (0.2, 32)])
+    @pytest.mark.parametrize(
+        ("epsilon", "least"),
+        [
+            (1.0, 4),
+            *(pytest.param(*each, marks=pytest.mark.slow) for each in [(0.5, 9), (0.2, 32)]),
+        ],
+    )
     def test_tuned_searches_within_three(self, epsilon, least):
         tuned = calibrate(
             lambda shift: PrivacyProfile.gaussian(shift).selected(Geometric.from_mean(20)),
@@ -502,13 +484,15 @@ class TestCopies:
         assert not ways.admits(one_more.changed(ways.charges_of(first)))
         assert ways.largest_epsilon(one_more, 1e-5) == 0.0
 
-    @pytest.mark.parametrize("choose", [greedy, adverse, chosen_by(1, 4), chosen_by(2, 4)])
-    @pytest.mark.parametrize("first", range(4))
+    @pytest.mark.parametrize(
+        ("first", "choose"),
+        [(0, greedy), (1, adverse), (2, chosen_by(1, 4)), (3, chosen_by(2, 4))],
+    )
     def test_choices_that_follow_the_losses(self, choose, first):
         ways = self.settled(2.0, 0.05, LEAKY[first][1])
         check_promise(2.0, 0.05, ways, choose, LEAKY)
 
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", range(2))
     def test_no_policy_exceeds_the_copies(self, seed):
         """A dynamic programme over all adaptive policies; the first pair itself attains it."""
         rng = np.random.default_rng(seed)
@@ -525,12 +509,6 @@ class TestCopies:
             alone = worst_policy([FIRST], left, alphas)
             assert np.all(worst <= alone + 1e-12)
             assert np.all(bound <= alone + 1e-3)
-
-    def test_a_policy_with_a_larger_pair_would_exceed_them(self):
-        larger = (0.6, 0.25, 0.1, 0.048, 0.002, 0.0), (0.048, 0.1, 0.25, 0.6, 0.0, 0.002)
-        alphas = np.exp(np.linspace(0.0, 2.0, 5))
-        worst = worst_policy([FIRST, larger], 2, alphas)
-        assert np.all(worst > worst_policy([FIRST], 2, alphas))
 
 
 class TestTotals:
@@ -593,12 +571,6 @@ class TestLeft:
             charges = ways.charges_of(PrivacyProfile.pure(factor * pure))
             assert ways.admits(totals.changed(charges)) == fits
 
-    def test_nothing_is_left_beyond_the_budget(self):
-        totals = Totals().changed(Charges(BEYOND, BEYOND, 1.0))
-        ways = Ways.both(3.0, 1e-5)
-        assert ways.largest_epsilon(totals, 1e-5) == ways.largest_epsilon(totals, 0.0) == 0.0
-        assert ways.used(totals) == 1.0
-
 
 class TestComposed:
     """Theorem P4."""
@@ -617,7 +589,3 @@ class TestComposed:
             found = ways.composed_epsilon(totals, delta)
             assert found >= (count * part).epsilon(delta) * (1.0 - 1e-9)
         assert ways.composed_epsilon(totals, 1e-5) <= 3.0
-
-
-def ways_epsilon(totals):
-    return Ways.both(3.0, 1e-5).composed_epsilon(totals, 1e-5)

@@ -49,12 +49,6 @@ def _as_before():
 class TestBlocks:
     """Theorem H4."""
 
-    def test_with_a_ledger_is_its_context(self, ledger):
-        with ledger as entered:
-            assert entered is ledger
-            assert get_config() == {"ledger": ledger, "require_ledger": False}
-        assert get_config() == NOTHING
-
     def test_innermost_is_in_use_and_what_is_not_given_stays(self, ledger):
         other = memory()
         with config_context(require_ledger=True), ledger:
@@ -124,11 +118,6 @@ class TestThreads:
             assert "several ledgers" in str(error)
             # What others have entered says nothing of what this one was meant to use.
             assert in_a_thread(settings_meant) == LedgerSettings()
-
-    def test_ledger_of_the_process_beside_another_is_not_guessed(self, ledger):
-        set_config(ledger=ledger)
-        with memory():
-            assert isinstance(in_a_thread(get_config), LedgerError)
 
     def test_same_ledger_twice_is_one(self, on_disk, path):
         with on_disk, PrivacyLedger(path, "patients"):

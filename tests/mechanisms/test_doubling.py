@@ -65,21 +65,6 @@ def test_rounds_without_noise_are_those_of_the_lemma(levels) -> None:
     assert len(outcomes_up_to(levels)) == 2 * rest.bit_count() + 2 * doublings + 1
 
 
-def test_trace_shows_state_before_each_round() -> None:
-    _, trace = doubling_threshold_release(
-        [0.625], sensitivity=1.0, granularity=0.125, noise=None, random_state=0
-    )
-    assert trace == (
-        (0.0, 1, True),
-        (0.125, 2, True),
-        (0.375, 4, False),
-        (0.375, 2, True),
-        (0.625, 4, False),
-        (0.625, 2, False),
-        (0.625, 1, False),
-    )
-
-
 def test_candidates_may_change_and_winner_names_the_round() -> None:
     search = DoublingThreshold(sensitivity=1.0, granularity=0.125, noise=None)
     assert search.winner is None
@@ -88,12 +73,6 @@ def test_candidates_may_change_and_winner_names_the_round() -> None:
     assert (search.winner, search.utility, search.step) == ((0, 1), 0.125, 1)
     assert search.propose([0.25]) == 0
     assert (search.winner, search.threshold) == ((2, 0), 0.5)
-
-
-def test_order_decides_who_is_first_and_indices_stay() -> None:
-    for order, expected in (([0, 2, 1], 2), (np.array([1, 0, 2]), 1), ([2, 1, 0], 2), (None, 1)):
-        search = DoublingThreshold(sensitivity=1.0, noise=None)
-        assert search.propose([0.0, 0.4, 0.6], order) == expected
 
 
 def transcript(utilities, search: DoublingThreshold) -> tuple[int, ...]:
@@ -106,8 +85,7 @@ def transcript(utilities, search: DoublingThreshold) -> tuple[int, ...]:
     return tuple(outcomes)
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("state", [0, None])
+@pytest.mark.parametrize(("noise", "state"), [("sparse", 0), ("per-round", None)])
 def test_searches_follow_the_exact_distribution(noise, state) -> None:
     utilities = [0.3, 0.8]
     settings = {"noise": noise, "max_hits": 3, **SMALL}
@@ -116,7 +94,7 @@ def test_searches_follow_the_exact_distribution(noise, state) -> None:
     )
     assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-9)
     generator = None if state is None else np.random.default_rng(state)
-    runs = 4000
+    runs = 2000
     counts = Counter(
         transcript(utilities, DoublingThreshold(**settings, random_state=generator))
         for _ in range(runs)
@@ -151,8 +129,7 @@ def worst_ratio(noise: str, shrink: float, **changes) -> float:
     return worst
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("hits", [1, 3])
+@pytest.mark.parametrize(("noise", "hits"), [("sparse", 3), ("per-round", 3), ("sparse", 1)])
 def test_no_transcript_costs_more_than_the_budget(noise, hits) -> None:
     # Theorem D0.
     worst = worst_ratio(noise, 1.0, max_hits=hits)
@@ -214,21 +191,6 @@ def test_no_search_overruns_its_budget(script, max_rounds, delta, max_hits) -> N
         assert spent <= 1
 
 
-@given(st.lists(st.booleans(), max_size=40), st.integers(1, 30))
-def test_filter_cuts_no_search_that_ends_by_itself_in_time(script, max_rounds) -> None:
-    limited = scripted_search(script, noise="per-round", max_rounds=max_rounds)
-    level, step, rounds = 0, 1, 0
-    for hit in [*script, *[False] * 60]:
-        if step == 0 or level >= 100:
-            break
-        level, step = (level + step, 2 * step) if hit else (level, step // 2)
-        rounds += 1
-    if step == 0 and rounds <= max_rounds:
-        assert len(limited.trace) == rounds
-    else:
-        assert len(limited.trace) <= min(rounds, max_rounds)
-
-
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 8))
 def test_sparse_search_stops_at_its_last_hit(script, max_hits) -> None:
     search = scripted_search(script, noise="sparse", max_hits=max_hits)
@@ -268,7 +230,7 @@ def audited(noise: str, shrink: float, monkeypatch) -> float:
     drawn = module.standard_laplace
     monkeypatch.setattr(module, "standard_laplace", lambda n, g: shrink * drawn(n, g))
     settings = {"sensitivity": 0.5, "granularity": 0.25, "epsilon": 1.0, "noise": noise}
-    generator, runs = np.random.default_rng(0), 1500
+    generator, runs = np.random.default_rng(0), 1000
     reached = []
     for utilities in ([0.25] * 3, [0.75] * 3):
         ends = [
@@ -293,7 +255,7 @@ def test_audit_finds_nothing_and_finds_a_broken_search(noise, monkeypatch) -> No
 def test_good_candidates_win_where_noise_is_small(noise) -> None:
     utilities = np.random.default_rng(0).random(200) * 0.9
     ranks = []
-    for seed in range(20):
+    for seed in range(10):
         winner, _ = doubling_threshold_release(
             utilities, sensitivity=1e-4, epsilon=1.0, noise=noise, random_state=seed
         )
@@ -302,8 +264,7 @@ def test_good_candidates_win_where_noise_is_small(noise) -> None:
     assert max(ranks) <= 15
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("state", [0, None])
+@pytest.mark.parametrize(("noise", "state"), [("sparse", None), ("per-round", 0)])
 def test_hundred_thousand_candidates_take_no_call_each(noise, state) -> None:
     utilities = np.random.default_rng(0).random(100_000)
     calls = calls_of(
@@ -321,12 +282,6 @@ def test_nothing_happens_after_the_end() -> None:
     with pytest.raises(RuntimeError, match="propose must be called while finished is False"):
         search.propose([1.0])
     assert (search.winner, search.trace) == (None, ((0.0, 1, False),))
-
-
-def test_any_numbers_will_do_as_utilities() -> None:
-    search = DoublingThreshold(sensitivity=1.0, granularity=1.0, noise=None)
-    assert search.propose([math.nan, -math.inf, 0.99, math.inf]) == 3
-    assert search.finished
 
 
 @pytest.mark.parametrize(
@@ -376,15 +331,6 @@ def test_secret_noise_is_not_shown() -> None:
 
 def search_of(noise, **changes) -> DoublingThreshold:
     return DoublingThreshold(noise=noise, **({"sensitivity": 0.1, "epsilon": 1.0} | changes))
-
-
-@pytest.mark.parametrize(
-    ("granularity", "start", "levels"),
-    [(0.01, 0.0, 100), (0.1, 0.7, 3), (0.1, 0.4, 6), (0.3, 0.0, 4), (1.0, 0.0, 1), (1.0, 0.9, 1)],
-)
-def test_levels_are_counted_up_to_rounding(granularity, start, levels) -> None:
-    found = search_of("sparse", granularity=granularity, initial_utility=start)
-    assert found.max_hits == search_of("sparse", granularity=1.0 / levels).max_hits
 
 
 # The plan --------------------------------------------------------------------------------
@@ -461,15 +407,10 @@ def test_without_noise_nothing_is_promised() -> None:
     ("name", "bad", "kind"),
     [
         ("granularity", 0.0, ValueError),
-        ("granularity", 1.5, ValueError),
         ("initial_utility", 1.0, ValueError),
-        ("initial_utility", -0.1, ValueError),
         ("sensitivity", 0.0, ValueError),
-        ("sensitivity", math.inf, ValueError),
         # Its parts would vanish in rounding.
         ("epsilon", 5e-324, ValueError),
-        ("epsilon", 601.0, ValueError),
-        ("epsilon", None, TypeError),
         ("delta", 1.0, ValueError),
         ("max_rounds", 0, ValueError),
         ("max_hits", 2.0, TypeError),
@@ -479,8 +420,3 @@ def test_bad_settings_are_refused_by_name(name, bad, kind) -> None:
     for noise in NOISES:
         with pytest.raises(kind, match=f"{name} must be "):
             search_of(noise, **{name: bad})
-
-
-def test_unknown_noise_is_refused() -> None:
-    with pytest.raises(ValueError, match="noise must be one of 'sparse', 'per-round'; got 'none'"):
-        search_of("none")

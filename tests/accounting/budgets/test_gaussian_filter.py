@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -31,12 +30,8 @@ from tests.accounting.budgets.interactions import (
     filled,
     greedy,
 )
+from tests.accounting.cases import trained
 from tests.accounting.oracles_profile import gaussian_delta, gaussian_epsilon
-
-
-def descent(rate, steps, noise):
-    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
-    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps), 1e-3)
 
 
 class TestTotal:
@@ -64,22 +59,17 @@ class TestTotal:
         assert total.spent == pytest.approx(total.n_parts * mu * mu, rel=1e-12)
         assert total.spent_failure == 0.0
 
-    def test_exact_shares_of_the_budget_all_fit(self):
-        total = GaussianFilter(2.0, 1e-5)
-        part = PrivacyProfile.gaussian(math.sqrt(total.budget / 7.0))
-        assert filled(total, part).n_parts == 7
-
     def test_both_totals_run_out_together(self):
-        total = filled(GaussianFilter(2.0, 1e-5, failure=1e-6), descent(0.02, 250, 6.0))
+        total = filled(GaussianFilter(2.0, 1e-5, failure=1e-6), trained(0.02, 6.0, 250, 1e-3))
         assert total.n_parts > 50
         assert total.spent / total.budget > 0.98
         assert total.spent_failure / total.failure == pytest.approx(
             total.spent / total.budget, rel=1e-6
         )
 
-    @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
     @pytest.mark.parametrize(
-        "part", [PrivacyProfile.gaussian(0.05), descent(0.05, 400, 20.0), descent(0.2, 100, 50.0)]
+        ("epsilon", "part"),
+        [(0.5, PrivacyProfile.gaussian(0.05)), (8.0, trained(0.2, 50.0, 100, 1e-3))],
     )
     def test_more_of_what_is_like_gaussian_is_admitted_than_by_divergences(self, epsilon, part):
         order = suitable_order(epsilon, 1e-5, [part])
@@ -158,19 +148,20 @@ def two_rounds(first, second, epsilon, is_mirrored):
 class TestAdaptiveChoices:
     """Theorem G4."""
 
-    @pytest.mark.parametrize("choose", [greedy, adverse])
-    @pytest.mark.parametrize("parts", [PURE, BINNED, READ])
+    @pytest.mark.parametrize(
+        ("choose", "parts"), [(greedy, PURE), (adverse, BINNED), (greedy, READ)]
+    )
     def test_choices_that_follow_the_losses(self, choose, parts):
         check_all_courses(GaussianFilter(3.0, 0.05, failure=0.001), choose, parts)
 
     @given(seed=st.integers(0, 10**9))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_random_choices(self, seed):
         total = GaussianFilter(3.0, 0.05, failure=0.002)
         check_all_courses(total, chosen_by(seed, 6), BINNED + READ)
 
     @given(seed=st.integers(0, 10**9))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_parts_that_may_tell_all(self, seed):
         total = GaussianFilter(3.0, 0.05, failure=0.02)
         found = check_all_courses(total, chosen_by(seed, 4), LEAKY)
@@ -178,14 +169,14 @@ class TestAdaptiveChoices:
 
     def test_the_guarantee_is_not_idle(self):
         """With twice the budget, the interaction breaks what is promised for the single one."""
-        total, double = (GaussianFilter(1.0, 0.1, failure=0.001) for _ in range(2))
-        double._budget *= 2.5
+        total, double = (GaussianFilter(e, 0.1, failure=0.001) for e in (1.0, 2.0))
+        assert double.budget >= 2.0 * total.budget
         found = Interaction(double, greedy, BINNED)
         assert any(found.delta(e) > total.profile.delta(e) for e in EPSILONS)
 
     @pytest.mark.parametrize(
         ("epsilon", "is_mirrored"),
-        [(0.0, False), (0.0, True), (0.5, True), (1.5, False), (3.0, True)],
+        [(0.0, True), (1.5, False)],
     )
     def test_a_second_round_that_follows_the_first(self, epsilon, is_mirrored):
         first, rest = 0.6, 0.8
@@ -209,11 +200,6 @@ class TestAdaptiveChoices:
 
 
 class TestState:
-    def test_repr_shows_parameters_and_state(self):
-        total = GaussianFilter(2.0, 1e-5, failure=1e-6)
-        pattern = r"GaussianFilter\(budget=[\d.]+, failure=1e-06; spent=0, n_parts=0\)"
-        assert re.fullmatch(pattern, repr(total))
-
     def test_huge_totals_stop_at_the_largest_shift(self):
         total = GaussianFilter(590.0, 0.5)
         assert 25.0**2 < total.budget <= 30.0**2
@@ -242,9 +228,9 @@ def test_bad_parameters(arguments, error, message):
 
 POINTS = np.append(np.linspace(0.0, 3.0, 4001), np.random.default_rng(0).uniform(0.0, 30.0, 4000))
 RELEASES = {
-    "descent": descent(0.05, 400, 3.0),
-    "one step": descent(0.3, 1, 1.0),
-    "sparse": descent(0.001, 1000, 0.8),
+    "descent": trained(0.05, 3.0, 400, 1e-3),
+    "one step": trained(0.3, 1.0, 1, 1e-3),
+    "sparse": trained(0.001, 0.8, 1000, 1e-3),
     "pure": PrivacyProfile.pure(0.7),
     "approximate": PrivacyProfile.approximate(0.3, 1e-8),
     "selection": PrivacyProfile.gaussian(0.2).selected(Geometric(0.3)),
@@ -290,7 +276,7 @@ class TestBelow:
         deltas=st.lists(st.floats(1e-7, 0.3), min_size=1, max_size=5),
         failure=st.sampled_from([1e-6, 1e-3]),
     )
-    @settings(max_examples=60)
+    @settings(max_examples=20)
     def test_any_curve_is_below_what_is_charged(self, deltas, failure):
         points = np.linspace(0.0, 3.0, len(deltas) + 1)
         release = PrivacyProfile.from_curve(points, [*sorted(deltas, reverse=True), 0.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 import mpmath
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import (
-    Geometric,
     PrivacyProfile,
     RenyiFilter,
     UnreachableBudgetError,
@@ -97,12 +95,6 @@ class TestClosedForms:
             if epsilon >= 1.5:
                 assert found >= min(proven)
 
-    def test_profile_keeps_its_divergence(self):
-        total = RenyiFilter(3.0, 1e-5, 6.0)
-        assert total.profile.rdp(6.0) == pytest.approx(total.budget, rel=1e-9)
-        assert total.profile.rdp(3.0) == total.profile.rdp(6.0)
-        assert math.isinf(total.profile.rdp(6.5))
-
     def test_failure_is_set_aside(self):
         without = RenyiFilter(3.0, 1e-5, 8.0)
         some = RenyiFilter(3.0, 1e-5, 8.0, failure=4e-6)
@@ -145,7 +137,7 @@ class TestDivergences:
         assert max(least, 0.0) - 1e-12 <= divergence <= most + 1e-12
 
     @given(st.integers(0, 10**6), st.sampled_from([1.2, 2.0, 7.0, 30.0]))
-    @settings(max_examples=40)
+    @settings(max_examples=12)
     def test_pair_of_discrete_distributions(self, seed, order):
         rng = np.random.default_rng(seed)
         p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
@@ -167,18 +159,17 @@ class TestDivergences:
 class TestAdaptiveChoices:
     """Theorem G1."""
 
-    @pytest.mark.parametrize("choose", [greedy, adverse])
-    @pytest.mark.parametrize("order", [2.5, 4.0, 8.0])
+    @pytest.mark.parametrize(("choose", "order"), [(greedy, 2.5), (adverse, 4.0), (greedy, 8.0)])
     def test_choices_that_follow_the_losses(self, choose, order):
         check_all_courses(RenyiFilter(3.0, 0.05, order), choose, PURE)
 
     @given(st.integers(0, 10**9), st.sampled_from([2.5, 4.0, 9.0]))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_random_choices(self, seed, order):
         check_all_courses(RenyiFilter(3.0, 0.05, order), chosen_by(seed, 3), PURE)
 
     @given(st.integers(0, 10**9), st.sampled_from([3.0, 6.0]))
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     def test_parts_that_may_tell_all(self, seed, order):
         total = RenyiFilter(3.0, 0.05, order, failure=0.012)
         found = check_all_courses(total, chosen_by(seed, 4), LEAKY)
@@ -187,9 +178,8 @@ class TestAdaptiveChoices:
 
     def test_the_guarantee_is_not_idle(self):
         """With twice the budget, the interaction breaks what is promised for the single one."""
-        total = RenyiFilter(2.0, 0.1, 4.0)
-        double = RenyiFilter(2.0, 0.1, 4.0)
-        double._budget *= 4.0
+        total, double = RenyiFilter(2.0, 0.1, 4.0), RenyiFilter(8.0, 0.1, 4.0)
+        assert double.budget >= 2.0 * total.budget
         found = Interaction(double, greedy, PURE)
         assert any(found.delta(e) > total.profile.delta(e) for e in EPSILONS)
 
@@ -230,24 +220,12 @@ class TestOrder:
         assert RenyiFilter(2.0, 1e-5, order, failure=1e-6).fits(part)
         assert not RenyiFilter(2.0, 1e-5, order).fits(part)
 
-    def test_selection_is_a_part_like_any_other(self):
-        part = PrivacyProfile.gaussian(0.05).selected(Geometric(0.2))
-        order = suitable_order(2.0, 1e-6, [part], failure=1e-8)
-        assert filled(RenyiFilter(2.0, 1e-6, order, failure=1e-8), part).n_parts >= 5
-
     def test_too_small_a_total_names_the_least(self):
         # No order proves that little at that delta: the largest is 1024.
         with pytest.raises(UnreachableBudgetError, match="for any order") as caught:
             suitable_order(1e-3, 1e-12, [PrivacyProfile.pure(1e-6)])
         least = caught.value.least_epsilon
         assert suitable_order(least * 1.01, 1e-12, [PrivacyProfile.pure(1e-9)]) == 1024.0
-
-
-class TestState:
-    def test_repr_shows_parameters_and_state(self):
-        total = RenyiFilter(2.0, 1e-5, 8.0, failure=1e-6)
-        pattern = r"RenyiFilter\(order=8, budget=[\d.]+, failure=1e-06; spent=0, n_parts=0\)"
-        assert re.fullmatch(pattern, repr(total))
 
 
 @pytest.mark.parametrize(

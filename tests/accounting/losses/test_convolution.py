@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import fft, stats
@@ -16,8 +15,6 @@ from skdptune.accounting._losses import (
     _composition,
     _convolution,
     _curves,
-    composed_sides,
-    losses_of_event,
     self_composed_sides,
 )
 from skdptune.accounting._losses._closed_forms import gaussian_halves
@@ -28,6 +25,7 @@ from skdptune.accounting._losses._convolution import (
     convolved_with_rare,
 )
 from skdptune.accounting._losses._curves import connected
+from skdptune.accounting._losses._distribution import trimmed
 from tests.accounting.cases import few
 from tests.accounting.oracles_profile import (
     gaussian_delta,
@@ -51,7 +49,6 @@ SHAPES = {
     "gaps": distribution((PLACES % 7 == 0) * rng.random(400), lowest=-100),
     "some at infinity": distribution(stats.norm.pdf(PLACES, 200, 30), lowest=-190, infinity=1e-7),
 }
-every_shape = pytest.mark.parametrize("losses", SHAPES.values(), ids=SHAPES.keys())
 
 
 @pytest.fixture
@@ -109,28 +106,6 @@ def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
     check_upper_bound(
         result, direct_power(losses, count), count * losses.lowest, above=above, floor=1e-14
     )
-
-
-@every_shape
-def test_without_a_tail_no_loss_is_moved(by_transforms, losses):
-    result = convolved([(losses, 5)], 0.0)
-    exact = direct_power(losses, 5)
-    first, last = np.flatnonzero(exact)[[0, -1]]
-    assert (result.lowest, result.masses.size) == (5 * losses.lowest + first, last - first + 1)
-    assert result.masses[-1] > 0.0
-    assert np.all(result.masses >= exact[first : last + 1] * (1.0 - 1e-11))
-
-
-@pytest.mark.parametrize(
-    ("first", "second"), few(6, SHAPES, ["normal", "spike and long tail", "some at infinity"])
-)
-def test_different_parts_are_convolved(by_transforms, first, second):
-    # Theorem P12.
-    one, other = SHAPES[first], SHAPES[second]
-    exact = np.convolve(direct_power(one, 2), direct_power(other, 3))
-    result = convolved([(one, 2), (other, 3)], TAIL)
-    above = max(LIGHT.get(first, math.inf), LIGHT.get(second, math.inf))
-    check_upper_bound(result, exact, 2 * one.lowest + 3 * other.lowest, above=above, floor=1e-13)
 
 
 @given(
@@ -206,26 +181,6 @@ def test_rare_and_common_losses_make_up_all(by_transforms, count, first):
     check_upper_bound(whole, exact, -count, above=above, floor=1e-14)
 
 
-def test_common_losses_may_have_a_finer_grid():
-    # Theorem P1.
-    masses = np.exp(-0.01 * np.arange(800)) * (np.arange(800) < 400) + 1e-9
-    fine = distribution(masses, lowest=-8, step=0.01)
-    coarse = fine.on_grid(0.08)
-    first = 60
-    common = LossDistribution(0.01, -8, fine.masses[: 8 * first + 1].copy(), 0.0)
-    # The first rare place shares what is between it and the last common one.
-    upper = LossDistribution(0.01, 8 * first - 7, fine.masses[8 * first + 1 :], 0.0).on_grid(0.08)
-    common.masses[-1] += upper.masses[0] if upper.lowest == first - 1 else 0.0
-    losses = LossDistribution(0.08, coarse.lowest, coarse.masses, 0.0)
-    result = convolved_with_rare(common, losses, first, 50, TAIL)
-    exact = convolved([(fine, 50)], TAIL)
-    points = np.linspace(0.0, 0.01 * exact.highest, 60)
-    known = exact.delta(points)
-    found = result.delta(points)
-    assert np.all(found >= known * (1.0 - 1e-9) - 1e-15)
-    assert np.all(found[known > 1e-12] <= known[known > 1e-12] * 1.01)
-
-
 # Exponential tilting ---------------------------------------------------------------------
 
 
@@ -292,23 +247,37 @@ def test_copies_by_halves_cost_what_copies_at_once_do(monkeypatch, count):
             assert other.epsilon(delta) >= one.epsilon(delta) * (1.0 - 1e-6)
 
 
-def test_a_composition_stays_on_a_grid_that_is_fine_enough():
-    """A loss that is not on it goes to the two points around it."""
-    third = LossDistribution(1 / 3, -1, np.array([0.4, 0.0, 0.6]), 0.0)
-    for first, second in (
-        ((FINE_NORMAL, FINE_NORMAL), (third, third)),
-        ((third, third), (FINE_NORMAL, FINE_NORMAL)),
-    ):
-        remove, add = composed_sides(first, second)
-        assert remove.step == add.step == FINE_NORMAL.step
-    # A pure guarantee is not rounded for another one.
-    pure = LossDistribution(0.01, -1, np.array([0.4, 0.0, 0.6]), 0.0)
-    remove, _ = composed_sides((pure, pure), (third, third))
-    assert remove.epsilon(0.0) == pytest.approx(1 / 3 + 0.01, rel=1e-12)
+# What is cut off ------------------------------------------------------------------------
 
 
-def test_sums_on_grids_coarser_than_any_loss_are_lost():
-    sides = losses_of_event(dp_event.LaplaceDpEvent(0.5))[0]
-    for side in self_composed_sides(sides, 10**12):
-        assert side.infinity == 1.0
-        assert side.epsilon(0.5) == math.inf
+def delta_of(losses, epsilon):
+    return hockey_stick_of_losses(atoms_of(losses), losses.infinity, epsilon)
+
+
+def test_cut_ends_are_paid_at_the_top():
+    masses = np.array([3e-16, 4e-16, 0.25, 0.5, 0.25 - 1e-15, 4e-16, 5e-16])
+    result = trimmed(0.25, -3, masses, 1e-9)
+    assert result.lowest == -1 and result.highest == 1
+    assert result.infinity == pytest.approx(1e-9 + 9e-16, abs=1e-24)
+    # The lower end went to the lowest loss that stays.
+    assert result.masses[0] >= 0.25 + 6.9e-16
+    before = LossDistribution(0.25, -3, masses, 1e-9)
+    for epsilon in (0.0, 0.1, 0.25, 0.3, 0.6):
+        assert delta_of(result, epsilon) >= delta_of(before, epsilon) * (1.0 - 1e-12)
+
+
+def test_negative_noise_is_paid_at_infinity():
+    masses = np.array([0.5, -2e-12, 0.5, -1e-12])
+    result = trimmed(0.25, -1, masses, 1e-9)
+    assert result.infinity >= 1e-9 + 3e-12 * (1 - 1e-9)
+    assert result.masses.min() >= 0.0
+
+
+def test_without_a_tail_no_mass_goes_to_infinity():
+    masses = np.array([1e-18, 0.5, -1e-12, 0.5, 1e-18, -1e-17])
+    result = trimmed(0.25, -2, masses, 0.0, tail=0.0)
+    assert result.infinity == 0.0
+    # The last grid point is the guarantee at delta 0, and must not be lost.
+    assert result.epsilon(0.0) == 0.75
+    assert result.masses[-1] >= 1e-12
+    assert result.lowest == -2

@@ -106,7 +106,10 @@ def test_no_module_overrides_and_no_other_reads_what_is_private():
     private |= {f.__name__ for f, _ in SIGNATURES if not f.__name__.startswith("__")}
     package = BRIDGE.parents[2]
     for path in sorted(package.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if "dp_accounting" not in text and not any(f".{name}" in text for name in private):
+            continue
+        tree = ast.parse(text)
         imported = {
             alias.asname or alias.name
             for node in ast.walk(tree)

@@ -10,7 +10,7 @@ from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp import rdp_privacy_accountant as reference
 
 from skdptune.accounting import BoundNotApplicableError, Geometric, PrivacyProfile
-from tests.accounting.cases import few
+from tests.accounting.cases import few, steps
 from tests.accounting.oracles_profile import (
     gaussian_delta,
     renyi_of_response,
@@ -18,12 +18,6 @@ from tests.accounting.oracles_profile import (
 )
 
 from_event = PrivacyProfile.from_event
-
-
-def repeated(rate, noise, count):
-    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
-    # A given grid keeps the curves of losses, which are not read here, small.
-    return dp_event.SelfComposedDpEvent(step, count)
 
 
 def curve_of(event):
@@ -42,7 +36,7 @@ def test_pure_divergence_is_that_of_randomised_response(epsilon, order):
 
 def test_event_divergence_is_the_accountants():
     # Theorem P9.
-    event = repeated(0.01, 2.0, 100)
+    event = steps(0.01, 2.0, 100)
     profile = curve_of(event)
     orders = np.array([2.0, 3.0, 17.0, 64.0])
     accountant = RdpAccountant(orders).compose(event)
@@ -61,7 +55,7 @@ def test_event_divergence_is_the_accountants():
 )
 def test_divergence_of_a_sampled_gaussian_is_rounded_up(rate, noise):
     # Theorem P9.
-    profile = curve_of(repeated(rate, noise, 7))
+    profile = curve_of(steps(rate, noise, 7))
     for order in (2, 3, 17, 300):
         with mpmath.workdps(60):
             q, s = mpmath.mpf(rate), mpmath.mpf(noise)
@@ -118,17 +112,6 @@ def test_sampling_follows_the_printed_theorem(mu, fraction):
             exact = mpmath.log(exact) / (order - 1)
             found = sampled.rdp(float(order))
             assert exact <= found <= exact * (1 + 1e-9) + 1e-14 * fraction
-
-
-def test_sampling_between_integers_and_outside():
-    sampled = PrivacyProfile.gaussian(1.0).subsampled(0.1)
-    two, three, four = sampled.rdp([2.0, 3.0, 4.0])
-    between = (2 * three + 3 * four) / 2.0
-    assert sampled.rdp(3.5) * 2.5 == pytest.approx(between, rel=1e-12, abs=0.0)
-    assert sampled.rdp(1.1) == two
-    assert sampled.rdp([129.0, math.inf]).tolist() == [math.inf, math.inf]
-    # The value at one order must not depend on the other orders.
-    assert sampled.rdp([4.0, 2.5, 100.0])[0] == four
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 2.0])

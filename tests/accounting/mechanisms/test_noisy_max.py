@@ -139,7 +139,7 @@ class TestGaussianNoisyMax:
         assert hockey_stick(p, q)[0] > report_noisy_max(2, 2.0, monotone=True).delta(0.0) + 0.1
 
     @pytest.mark.parametrize(
-        ("count", "shift"), few(14, [2, 3, 4, 5, 8, 100, 10**9], [1e-3, 0.3, 2.0, 12.0, 40.0])
+        ("count", "shift"), few(7, [2, 3, 4, 5, 8, 100, 10**9], [1e-3, 0.3, 2.0, 12.0, 40.0])
     )
     def test_is_the_smaller_of_the_two_closed_forms(self, count, shift):
         def curve(mu, epsilon):
@@ -158,9 +158,6 @@ class TestGaussianNoisyMax:
                 # hull that may be well below the smaller of the two where they cross.
                 assert found >= 0.99 * exact or count > 4
                 assert found <= exact * (1 + 1e-3) + 1e-15
-
-    def test_no_bound_on_renyi_divergences_is_claimed(self):
-        assert np.all(np.isinf(report_noisy_max(5, 1.0).rdp([2.0, 8.0])))
 
 
 class TestLaplaceNoisyMax:
@@ -234,9 +231,9 @@ class TestPermuteAndFlip:
         noisy = noisy_max_probabilities(scores, 1 / rate, "exponential")
         assert flip_probabilities(scores, rate) == pytest.approx(noisy, abs=1e-12)
 
-    @pytest.mark.parametrize("monotone", [False, True])
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-    @pytest.mark.parametrize("count", [2, 3, 4])
+    @pytest.mark.parametrize(
+        ("count", "epsilon", "monotone"), few(6, [2, 3, 4], [0.1, 1.0, 4.0], [False, True])
+    )
     def test_covers_the_exact_probabilities(self, count, epsilon, monotone):
         rng = np.random.default_rng(7)
         rate = epsilon if monotone else epsilon / 2
@@ -257,19 +254,15 @@ class TestPermuteAndFlip:
         assert math.log(p[0] / q[0]) == pytest.approx(0.5)
         assert permute_and_flip(0.5).epsilon(0) == 0.5
 
-    def test_edges(self):
-        assert permute_and_flip(0).delta(0.0) == 0
-        assert permute_and_flip(600).epsilon(0) == 600
-
 
 class TestExponentialMechanism:
     """Theorem N2."""
 
     epsilons = (0.02, 0.5, 2.0, 8.0)
 
-    @pytest.mark.parametrize("monotone", [False, True])
-    @pytest.mark.parametrize("epsilon", epsilons)
-    @pytest.mark.parametrize("count", [2, 3, 4])
+    @pytest.mark.parametrize(
+        ("count", "epsilon", "monotone"), few(6, [2, 3, 4], epsilons, [False, True])
+    )
     def test_covers_the_exact_probabilities(self, count, epsilon, monotone):
         rng = np.random.default_rng(3)
         rate = epsilon if monotone else epsilon / 2

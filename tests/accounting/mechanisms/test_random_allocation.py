@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from skdptune.accounting import PrivacyProfile, random_allocation
-from skdptune.accounting._mechanisms._random_allocation import GridVariable, added, mean_ratio
+from skdptune.accounting._mechanisms._random_allocation import GridVariable, added
 from tests.accounting.cases import few
-
-SPREAD = 1e-3
-EPSILONS = [0.0, 0.1, 0.3, 1.0, 2.0, 4.0]
 
 
 def call(strikes, shift):
@@ -41,7 +38,7 @@ def ratios(scores, shift):
 
 def quadrature(epsilon, shift, n_batches):
     """Integrate the last ratio in closed form and the others, two at most, on a grid."""
-    scores = np.linspace(-9.0, 9.0 + shift, 40_001 if n_batches == 2 else 1_501)
+    scores = np.linspace(-9.0, 9.0 + shift, 40_001 if n_batches == 2 else 801)
     weights = np.exp(-0.5 * scores**2) / math.sqrt(2.0 * math.pi) * (scores[1] - scores[0])
     others = ratios(scores, shift)
     if n_batches == 3:
@@ -58,12 +55,11 @@ def test_one_batch_is_the_gaussian_mechanism(noise):
     assert random_allocation(noise, 1) == PrivacyProfile.gaussian(1.0 / noise)
 
 
-@pytest.mark.parametrize("n_batches", [2, 3])
-@pytest.mark.parametrize("noise", [0.4, 1.0, 3.0])
+@pytest.mark.parametrize(("n_batches", "noise"), [(2, 0.4), (2, 3.0), (3, 1.0)])
 def test_profile_of_few_batches_is_the_integral(n_batches, noise):
     # Theorem M6.
     profile = random_allocation(noise, n_batches)
-    for epsilon in EPSILONS:
+    for epsilon in (0.0, 0.3, 1.0, 4.0):
         exact = quadrature(epsilon, 1.0 / noise, n_batches)
         for direction, value in zip(("remove", "add"), exact, strict=True):
             claimed = profile.delta(epsilon, direction)
@@ -86,9 +82,7 @@ def transformed(epsilons, shift, n_batches, size=2**20):
     return remove, add
 
 
-@pytest.mark.parametrize(
-    ("noise", "n_batches"), [(2.0, 10), (1.0, 10), (1.0, 100), (2.0, 1000), (1.0, 1000)]
-)
+@pytest.mark.parametrize(("noise", "n_batches"), [(2.0, 10), (1.0, 1000)])
 def test_profile_agrees_with_a_transform_on_an_even_grid(noise, n_batches):
     # Theorem M6.
     profile = random_allocation(noise, n_batches)
@@ -137,12 +131,8 @@ def simulated(epsilons, shift, n_batches, draws, seed):
 
 
 CASES = {
-    "few, loud": (2.0, 10, [0.05, 0.1, 0.3, 0.6], 40_000),
-    "few": (1.0, 10, [0.1, 0.5, 1.0, 2.0], 40_000),
     "few, quiet": (0.5, 10, [0.5, 1.0, 3.0, 6.0], 40_000),
-    "hundred": (1.0, 100, [0.03, 0.1, 0.3, 0.6, 1.0], 40_000),
     "hundred, quiet": (0.6, 100, [0.1, 1.0, 2.5], 40_000),
-    "thousand": (1.0, 1000, [0.01, 0.03, 0.08, 0.14], 10_000),
     "thousand, quiet": (0.6, 1000, [0.1, 0.5, 1.0], 10_000),
 }
 
@@ -162,22 +152,6 @@ def test_profile_of_many_batches_agrees_with_simulation(name):
                 informative += 1
                 assert claimed <= 1.02 * mean[side] + 4.5 * error[side]
     assert informative >= 1
-
-
-@pytest.mark.parametrize(
-    ("shift", "n_batches"), few(12, [0.05, 0.5, 1.0, 2.0, 4.0], [2, 7, 64, 1000, 1023])
-)
-def test_ratio_is_spread_a_little_and_keeps_its_mean(shift, n_batches):
-    # Theorem M6.
-    ratio = mean_ratio(shift, n_batches, SPREAD)
-    assert ratio.mean + ratio.excess == pytest.approx(1.0, abs=1e-11)
-    assert ratio.masses.sum() + ratio.zero == pytest.approx(1.0, abs=1e-11)
-    assert max(ratio.zero, ratio.excess) < 1e-16
-    variance = float(ratio.masses @ (ratio.points - 1.0) ** 2)
-    true = math.expm1(shift**2) / n_batches
-    # What was cut off is nothing to the mean, but much to the variance of a long tail.
-    if shift <= 1.0:
-        assert true * (1.0 - 1e-6) <= variance <= true * (1.0 + SPREAD)
 
 
 def test_rounds_compose_and_a_part_of_a_round_is_sampled():
@@ -255,12 +229,6 @@ def test_extremes_have_a_profile(noise, n_batches):
     assert (3 * profile).epsilon(1e-5) >= profile.epsilon(1e-5)
 
 
-def test_small_deltas_are_reached():
-    profile = random_allocation(1.0, 500)
-    assert math.isfinite((100 * profile).epsilon(1e-13))
-    assert profile.delta(20.0) < 1e-16
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -320,7 +288,7 @@ def variables(draw):
     return variable(sorted(numbers), masses / masses.sum() * (1.0 - zero), zero=zero)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(variables(), variables())
 def test_sums_bound_every_call_and_put(first, second):
     # Theorem M6.
@@ -348,7 +316,7 @@ def test_ends_are_cut_off_safely(tail):
         assert put_of(cut, strike) >= put_of(whole, strike) * (1.0 - 1e-13)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(variables(), st.floats(0.01, 30.0))
 def test_fewer_points_bound_every_call_and_put(of, spacing):
     # Theorem M6.

@@ -86,7 +86,7 @@ class TestSparseVector:
         return (1 if monotone else 2) * max_hits / self.queries
 
     @pytest.mark.parametrize("monotone", [False, True])
-    @pytest.mark.parametrize(("length", "max_hits"), [(1, 1), (3, 1), (3, 2), (3, 3)])
+    @pytest.mark.parametrize(("length", "max_hits"), [(1, 1), (3, 2)])
     def test_covers_the_exact_probabilities(self, length, max_hits, monotone):
         bound = sparse_vector(self.threshold, self.queries, max_hits).epsilon(0)
         outputs = transcripts(length, max_hits)
@@ -100,7 +100,7 @@ class TestSparseVector:
                 assert np.max(np.abs(found)) <= bound * (1 + 1e-10)
 
     @pytest.mark.parametrize("monotone", [False, True])
-    @pytest.mark.parametrize("max_hits", [1, 2, 4])
+    @pytest.mark.parametrize("max_hits", [1, 4])
     def test_the_figure_is_attained(self, max_hits, monotone):
         """Many misses pin the noisy threshold; then come hits, all of them unlikely."""
         hits = [False] * 50 + [True] * max_hits
@@ -242,11 +242,9 @@ def transcript_masses(utilities, neighbours, round_epsilon, make_filter, ends_at
 EXTREME = ([60.0, 60, 60, 60, -60], [1.0, 1, 1, 1, -1])
 LIMITS = [
     (0.8, {"budget": 2.0}),
-    (0.5, {"budget": 1.5}),
     (0.5, {"budget": 1.74}),
     (0.8, {"max_rounds": 4}),
     (0.8, {"budget": 2.4, "max_rounds": 2}),
-    (0.8, {"budget": 2.4, "max_rounds": 4}),
 ]
 
 

@@ -1,6 +1,5 @@
 """Solving for the parameter that meets a budget."""
 
-import copy
 import math
 import pickle
 
@@ -31,18 +30,7 @@ def spent(found, epsilon, delta):
     return found.profile.epsilon(delta) / epsilon
 
 
-BUDGETS = [
-    (1e-3, 1e-5),
-    (0.01, 1e-9),
-    (0.1, 1e-5),
-    (1.0, 1e-5),
-    (1.0, 0.3),
-    (1.0, 1e-12),
-    (5.0, 1e-6),
-    (20.0, 1e-5),
-    (100.0, 1e-3),
-    (300.0, 1e-5),
-]
+BUDGETS = [(1e-3, 1e-5), (0.01, 1e-9), (1.0, 0.3), (1.0, 1e-12), (20.0, 1e-5), (300.0, 1e-5)]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
@@ -73,14 +61,14 @@ def test_pure_guarantees_are_solved_at_delta_zero():
     assert 0.05 * 0.9998 <= found.value <= 0.05
 
 
-@pytest.mark.parametrize("guess", [1e-6, 1e-3, 0.1, 3.7, 3.731, 50.0, 1e4, 1e6])
+@pytest.mark.parametrize("guess", [1e-6, 0.1, 3.731, 1e6])
 def test_any_guess_leads_to_the_same_noise(guess):
     found = calibrate(gaussian, 1.0, 1e-5, guess=guess)
     assert found.value == pytest.approx(3.7306, rel=3e-4)
     assert 0.9998 <= spent(found, 1.0, 1e-5) <= 1.0
 
 
-@pytest.mark.parametrize("tolerance", [0.1, 1e-2, 1e-6, 1e-9])
+@pytest.mark.parametrize("tolerance", [0.1, 1e-6])
 def test_the_tolerance_is_the_share_left_unspent(tolerance):
     found = calibrate(gaussian, 1.0, 1e-5, tolerance=tolerance)
     assert 1.0 - 1.01 * tolerance <= spent(found, 1.0, 1e-5) <= 1.0
@@ -162,7 +150,7 @@ def test_where_everything_fits_the_riskiest_end_is_taken():
 
 
 @pytest.mark.parametrize("parameter", ["noise", "budget"])
-@pytest.mark.parametrize("limits", [(0.1, 0.3), (5.0, 10.0), (10.0, 10.0), (0.7, 30.0), (3, 1000)])
+@pytest.mark.parametrize("limits", [(0.1, 0.3), (10.0, 10.0), (0.7, 30.0)])
 def test_the_function_is_never_called_outside_the_range(parameter, limits):
     lower, upper = limits
     for epsilon in (1e-4, 1.0, 1e5):
@@ -192,41 +180,20 @@ def test_a_delta_that_no_noise_reaches_is_named():
         calibrate(gaussian, 1.0, 1e-300)
 
 
-def test_an_unreachable_budget_of_a_budget_parameter():
-    with pytest.raises(UnreachableBudgetError) as caught:
-        calibrate(PrivacyProfile.pure, 0.1, 0.0, parameter="budget", lower=0.5, upper=4.0)
-    assert caught.value.least_epsilon == pytest.approx(0.5, rel=1e-9)
-
-
 def test_no_noise_makes_a_gaussian_pure():
     with pytest.raises(UnreachableBudgetError) as caught:
         calibrate(gaussian, 1.0, 0.0)
     assert caught.value.least_epsilon == math.inf
-
-
-def test_the_error_can_be_pickled_and_copied():
-    error = UnreachableBudgetError("epsilon must be more.", 2.5)
-    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
-        assert type(again) is UnreachableBudgetError
-        assert str(again) == "epsilon must be more." and again.least_epsilon == 2.5
-    assert isinstance(error, ValueError)
-
-
-def test_what_is_no_profile_is_refused():
-    with pytest.raises(TypeError, match="^make_profile must .*PrivacyProfile; got int"):
-        calibrate(lambda noise: 3, 1.0, 1e-5)
-
-
-def test_errors_of_the_function_come_through():
-    with pytest.raises(ZeroDivisionError):
-        calibrate(lambda noise: 1 / 0, 1.0, 1e-5)
+    # Another process can raise it.
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is UnreachableBudgetError
+    assert (str(again), again.least_epsilon) == (str(caught.value), math.inf)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": math.inf}, "epsilon must be"),
         ({"delta": 1.5}, r"delta must be a number in \[0, 1\]"),
         ({"parameter": "sigma"}, "parameter must be one of 'noise', 'budget'; got 'sigma'"),
         ({"lower": 0.0}, "lower must be"),

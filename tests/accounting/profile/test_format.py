@@ -15,36 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, Poisson, PrivacyProfile, tune_then_fit, with_failure
-from skdptune.accounting._losses import MOST_POINTS, ORDERS, LossDistribution
-from skdptune.accounting._profile._format import (
-    Knots,
-    _encoded,
-    _moved,
-    few_knots,
-    knots_of,
-    sides_through,
-)
-from skdptune.accounting._shared import gaussian_delta
+from tests.accounting.cases import trained
+from tests.accounting.oracles_profile import gaussian_delta
 
 MOST_BYTES = 5_000
 DELTAS = np.geomspace(1e-10, 1e-2, 100)
 
 
-def trained(rate, noise, steps):
-    """Return the profile of noisy gradients."""
-    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
-    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps))
-
-
 gaussian, pure = PrivacyProfile.gaussian, PrivacyProfile.pure
-SAMPLED = dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))
 # Of up to 64 losses.
 SHORT = {
     "pure": pure(1 / 3),
     "hardly pure": pure(600.0),
     "approximate": PrivacyProfile.approximate(0.5, 1e-5),
     "nothing": pure(0.0),
-    "failure": PrivacyProfile.approximate(0.0, 1e-3),
     "everything": PrivacyProfile.approximate(1.0, 1.0),
     "not private": PrivacyProfile.from_event(dp_event.NonPrivateDpEvent()),
     "repeated": 30 * pure(0.1),
@@ -52,33 +36,36 @@ SHORT = {
 }
 LONG = {
     "gaussian": gaussian(0.8),
-    "tiny": gaussian(1e-4),
     "large": gaussian(6.0),
-    "huge": gaussian(29.0),
     "curve": PrivacyProfile.from_curve([0.5, 1], [1e-3, 1e-6], deltas_add=[1e-4, 1e-7]),
     "subsampled": gaussian(0.5).subsampled(0.1),
     "hardly sampled": gaussian(2.0).subsampled(0.01),
-    "coarse": PrivacyProfile.from_event(SAMPLED, discretization=1e-3),
     "trained": trained(0.01, 2.0, 5000),
-    "trained on few": trained(1e-5, 1.0, 1000),
-    "trained once": trained(1e-3, 0.6, 1),
     "trained without much noise": trained(1e-3, 0.6, 1000),
-    "composed": gaussian(0.5) + pure(0.5),
     "mass at infinity": gaussian(0.4) + PrivacyProfile.approximate(0.5, 1e-7),
     "may fail": with_failure(gaussian(0.4), 1e-9),
-    "hardly fails": with_failure(gaussian(0.4), 1e-13),
     "many": 1000 * pure(0.3),
-    "many small": 300 * pure(0.02),
     "many approximate": 200 * PrivacyProfile.approximate(0.1, 1e-8),
     "laplace": PrivacyProfile.from_event(dp_event.LaplaceDpEvent(2.0)),
-    "selection": gaussian(0.5).selected(Geometric(0.1)),
     "selection of trained": trained(0.01, 2.0, 500).selected(Poisson(15)),
-    "pure selection": pure(0.3).selected(Geometric(0.05)),
     "part": tune_then_fit(gaussian(0.5).selected(Geometric(0.1)), gaussian(0.5), 0.1),
 }
 PROFILES = SHORT | LONG
 every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
-short_profile = pytest.mark.parametrize("profile", SHORT.values(), ids=SHORT.keys())
+
+
+def encoded(first, second):
+    """Return two columns as the format writes them: bytes of one place value together."""
+    raw = np.array([first, second], dtype="<f8").view(np.uint8).reshape(-1, 8).T.tobytes()
+    return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
+
+
+def orders_of(content):
+    """Return the orders of which a written profile has the Rényi divergences."""
+    raw = zlib.decompress(base64.b64decode(content["rdp"]))
+    return np.frombuffer(np.frombuffer(raw, np.uint8).reshape(8, -1).T.tobytes(), "<f8")[
+        : len(raw) // 16
+    ]
 
 
 def through_json(profile, deltas=()):
@@ -88,8 +75,7 @@ def through_json(profile, deltas=()):
 
 def curves(first, second):
     """Yield both directions of two profiles on one fine grid of both signs."""
-    top = min(max(side.highest * side.step for side in first._both), 600.0)
-    points = np.concatenate([np.linspace(0.0, top, 3001), np.geomspace(1e-7, top + 1e-9, 500)])
+    points = np.concatenate([np.linspace(0.0, 30.0, 3001), np.geomspace(1e-7, 600.0, 500)])
     for direction in ("remove", "add"):
         grid = np.concatenate([-points, points])
         yield first.delta(grid, direction), second.delta(grid, direction)
@@ -106,8 +92,8 @@ def check_copy(profile, copy):
     finite = np.isfinite(before)
     assert np.array_equal(finite, np.isfinite(after))
     assert np.all(after[finite] <= before[finite] * 1.001)
-    for side, other in zip(profile._both, copy._both, strict=True):
-        assert other.infinity == side.infinity
+    for direction in ("remove", "add"):
+        assert copy.delta(math.inf, direction) == profile.delta(math.inf, direction)
     assert copy.epsilon(0.0) == profile.epsilon(0.0)
     assert len(json.dumps(profile.to_dict())) < MOST_BYTES
 
@@ -128,7 +114,8 @@ def test_what_was_read_is_written_again_as_it_is(profile):
             assert copy.to_dict(more) == content
         again = through_json(copy)
         assert again == copy and hash(again) == hash(copy)
-        assert again.rdp(ORDERS).tolist() == copy.rdp(ORDERS).tolist()
+        orders = orders_of(content)
+        assert again.rdp(orders).tolist() == copy.rdp(orders).tolist()
 
 
 @every_profile
@@ -143,17 +130,7 @@ def test_epsilon_is_kept_where_that_is_asked_for(profile):
     assert len(json.dumps(profile.to_dict(deltas))) < MOST_BYTES
 
 
-@short_profile
-def test_few_losses_survive_to_the_last_digit(profile):
-    copy = through_json(profile)
-    assert copy == profile and hash(copy) == hash(profile)
-    for before, after in curves(profile, copy):
-        assert after.tolist() == before.tolist()
-
-
-@pytest.mark.parametrize(
-    "name", ["gaussian", "trained", "composed", "selection", "mass at infinity"]
-)
+@pytest.mark.parametrize("name", ["trained", "mass at infinity"])
 def test_copies_go_on_like_the_profile(name):
     """Compositions, samples and selections of a copy cost hardly more, and no less to speak of."""
     profile = PROFILES[name]
@@ -175,8 +152,8 @@ def test_compositions_of_copies_are_upper_bounds(mu, count):
     """Theorem P11, against the closed form."""
     bound = count * through_json(gaussian(mu))
     together = mu * math.sqrt(count)
-    points = np.linspace(0.0, together * (together / 2.0 + 7.0), 2000)
-    truth = gaussian_delta(together, points)
+    points = np.linspace(0.0, together * (together / 2.0 + 7.0), 200)
+    truth = np.array([gaussian_delta(together, point) for point in points])
     for direction in ("remove", "add"):
         assert np.all(bound.delta(points, direction) >= truth * (1.0 - 1e-9) - 1e-14)
         mirrored = -np.expm1(-points) + np.exp(-points) * truth
@@ -200,7 +177,7 @@ def test_a_composition_of_a_copy_is_above_the_exact_sum():
             assert both.delta(point, direction) >= truth * (1.0 - 1e-7) - 1e-9
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(
     st.floats(1e-3, 8.0),
     st.sampled_from([None, 0.3, 0.01, 1e-3]),
@@ -220,11 +197,12 @@ def test_the_renyi_curve_survives_json_as_an_upper_bound(name):
     """Theorem P9."""
     profile = PROFILES[name]
     copy = through_json(profile)
-    known = ORDERS[np.isfinite(profile.rdp(ORDERS))]
+    orders = orders_of(profile.to_dict())
+    known = orders[np.isfinite(profile.rdp(orders))]
     before, after = profile.rdp(known), copy.rdp(known)
     assert np.all(after <= before * (1.0 + 2.0001e-3))
     # Bounds on selections need not be convex as the divergences are, so that chords may cut them.
-    if name not in ("selection", "selection of trained", "pure selection", "part"):
+    if name not in ("selection of trained", "part"):
         assert np.all(after >= before * (1.0 - 1e-12))
     # An order at which the accountant gave up says nothing of the orders around it.
     orders = np.array([1.15, 2.5, 57.0, 150.0, 700.0, 1024.0, 1025.0])
@@ -246,7 +224,7 @@ def broken(profile, side="remove", **changes):
 
 def columns(places, masses):
     with np.errstate(invalid="ignore"):
-        return _encoded(np.diff(places, n=2, prepend=[0, 0]), masses)
+        return encoded(np.diff(places, n=2, prepend=[0, 0]), masses)
 
 
 def text_of(raw):
@@ -322,12 +300,12 @@ def test_broken_content_is_refused(content):
 @pytest.mark.parametrize(
     "table",
     [
-        _encoded([3.0, 2.0], [1.0, 1.0]),
-        _encoded([2.0, 2.0], [1.0, 1.0]),
-        _encoded([0.5], [1.0]),
-        _encoded([math.nan], [1.0]),
-        _encoded([2.0], [math.nan]),
-        _encoded([2.0], [-1.0]),
+        encoded([3.0, 2.0], [1.0, 1.0]),
+        encoded([2.0, 2.0], [1.0, 1.0]),
+        encoded([0.5], [1.0]),
+        encoded([math.nan], [1.0]),
+        encoded([2.0], [math.nan]),
+        encoded([2.0], [-1.0]),
         text_of(b"\0" * 24),
         {"orders": [2.0], "values": [1.0]},
         None,
@@ -339,25 +317,11 @@ def test_a_broken_renyi_table_is_refused(table):
         PrivacyProfile.from_dict(content)
 
 
-def test_content_is_compact():
-    """Equal directions are written once."""
-    content = PrivacyProfile.pure(1.0).to_dict()
-    assert content["add"] is None and len(json.dumps(content)) < 1_000
-    assert LONG["laplace"].to_dict()["add"] is None
-    assert LONG["trained"].to_dict()["add"] is not None
-
-
-def column_of(rows):
-    columns = np.zeros((2, rows), dtype="<f8")
-    raw = columns.view(np.uint8).reshape(-1, 8).T.tobytes()
-    return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
-
-
 @pytest.mark.parametrize("place", ["remove", "rdp"])
 def test_what_would_fill_the_memory_is_refused_before_it_is_unpacked(place):
     # Theorem P11.
     content = pure(0.5).to_dict()
-    large = column_of(2**22)
+    large = encoded(*np.zeros((2, 2**22)))
     assert len(large) < 2**17
     content = content | {place: {"infinity": 0.0, "masses": large} if place == "remove" else large}
     tracemalloc.start()
@@ -393,7 +357,7 @@ def damaged(content, rng):
     return content, key
 
 
-@pytest.mark.parametrize("name", ["pure", "approximate", "gaussian", "trained", "curve"])
+@pytest.mark.parametrize("name", ["approximate", "trained", "curve"])
 def test_a_damaged_profile_is_refused_or_claims_no_less(name):
     # Theorem P11.
     profile = PROFILES[name]
@@ -401,7 +365,7 @@ def test_a_damaged_profile_is_refused_or_claims_no_less(name):
     points = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 30)])
     expected = PrivacyProfile.from_dict(whole).delta(points)
     refused, rng = 0, np.random.default_rng(7)
-    for _ in range(250):
+    for _ in range(100):
         content, key = damaged(whole, rng)
         try:
             found = PrivacyProfile.from_dict(content)
@@ -410,7 +374,7 @@ def test_a_damaged_profile_is_refused_or_claims_no_less(name):
             assert " must " in str(error)
             continue
         assert np.all(found.delta(points) >= expected), key
-    assert refused > 100
+    assert refused > 40
 
 
 def test_profiles_written_before_the_checksum_are_read() -> None:
@@ -422,89 +386,3 @@ def test_profiles_written_before_the_checksum_are_read() -> None:
         assert again == PrivacyProfile.from_dict(content)
         with pytest.raises(ValueError, match="one that is broken"):
             PrivacyProfile.from_dict(old)
-
-
-# Knots -----------------------------------------------------------------------------------
-
-
-def loss_distribution(masses, step=0.25, lowest=0, infinity=0.0):
-    return LossDistribution(step, lowest, np.array(masses, dtype=np.float64), infinity)
-
-
-@st.composite
-def pairs(draw):
-    """Return both directions of a pair of distributions on a small grid of losses."""
-    step = draw(st.sampled_from([1e-4, 0.01, 0.5, 3.0]))
-    sizes = draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
-    weights = st.floats(0.0, 1.0)
-    first, second = (draw(st.lists(weights, min_size=n, max_size=n)) for n in sizes)
-    places = np.arange(-len(second), len(first) + 1)
-    p = np.array([*second, draw(weights), *first]) + 1e-3
-    q = p * np.exp(-step * places)
-    # Each distribution has what the other lacks, at infinity.
-    total = max(p.sum(), q.sum()) * (1.0 + draw(st.floats(0.0, 1.0)))
-    p, q = p / total, q / total
-    remove = LossDistribution(step, int(places[0]), p, 1.0 - p.sum())
-    return remove, LossDistribution(step, -int(places[-1]), q[::-1].copy(), 1.0 - q.sum())
-
-
-@given(pairs())
-def test_all_knots_say_all_of_a_pair(pair):
-    """Theorem P11."""
-    again = sides_through(pair[0].step, *map(knots_of, pair))
-    for before, after in zip(pair, again, strict=True):
-        assert after.lowest == before.lowest and after.infinity == before.infinity
-        np.testing.assert_allclose(after.masses, before.masses, rtol=1e-12, atol=1e-14)
-
-
-@given(pairs(), st.data())
-def test_masses_between_two_knots_make_a_chord(pair, data):
-    """Theorem P11."""
-    side = pair[0]
-    inner = st.sets(st.integers(1, max(side.highest - 1, 1)))
-    chosen = np.array(sorted({0, side.highest} | data.draw(inner)))
-    moved = _moved(side, chosen)
-    alphas = np.exp(side.step * np.arange(side.highest + 1))
-    through = np.interp(alphas, alphas[chosen], side.curve[chosen])
-    after, _ = sides_through(side.step, moved, knots_of(pair[1]))
-    np.testing.assert_allclose(after.curve, through, rtol=1e-9, atol=1e-15)
-    assert after.infinity == side.infinity and set(moved.places) <= set(chosen)
-
-
-def test_directions_that_disagree_at_zero_are_raised_to_the_larger():
-    """Theorem P11."""
-    first = loss_distribution([0.5, 0.25, 0.25])
-    second = loss_distribution([0.5, 0.25, 0.25 + 1e-6])
-    for pair in ((first, second), (second, first)):
-        remove, add = few_knots(pair)
-        step = first.step
-        assert remove.total_variation(step) == pytest.approx(add.total_variation(step), rel=1e-14)
-        for before, after in zip(pair, sides_through(step, remove, add), strict=True):
-            assert np.all(after.curve >= before.curve)
-            # Only up to the first loss.
-            assert after.curve[1:].tolist() == before.curve[1:].tolist()
-
-
-def test_a_direction_without_losses_is_raised_too():
-    nothing = loss_distribution([1.0])
-    something = loss_distribution([1.0 - 1e-6, 1e-6])
-    remove, add = few_knots((nothing, something))
-    assert remove.total_variation(0.25) == pytest.approx(add.total_variation(0.25), rel=1e-12)
-    assert few_knots((nothing, nothing))[0].places.size == 0
-
-
-def test_more_losses_than_a_profile_has_are_raised_at_the_low_end():
-    far = 2 * MOST_POINTS - 10
-    own = Knots(np.array([1, far]), np.array([0.1, 1e-3]), 0.0)
-    remove, add = sides_through(1e-3, own, own)
-    assert remove.masses.size == add.masses.size == 2 * MOST_POINTS
-    assert remove.masses.sum() == pytest.approx(1.0, abs=1e-15)
-    assert remove.highest == far and remove.lowest == far - 2 * MOST_POINTS + 1
-
-
-def test_masses_beyond_one_in_all_are_kept():
-    """A total above 1 is pessimistic: nothing is taken from it."""
-    own = Knots(np.array([1]), np.array([0.9]), 0.2)
-    remove, _ = sides_through(1.0, own, own)
-    assert remove.masses.sum() + remove.infinity >= 1.1
-    assert remove.curve[0] == min(0.2 + 0.9 * -math.expm1(-1.0), 1.0)

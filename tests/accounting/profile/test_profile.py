@@ -15,7 +15,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, PrivacyProfile
-from tests.accounting.cases import few
+from tests.accounting.cases import few, steps
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
     approximate_composition,
@@ -31,6 +31,7 @@ from tests.accounting.oracles_profile import (
     one_way,
     renyi_of_response,
     response_and_gaussian,
+    sampled_gaussian_epsilons,
     sampled_losses,
     sampled_response,
 )
@@ -61,11 +62,6 @@ def assert_bounds(profile, exact, epsilons, *, above, floor=1e-13, direction=Non
             assert value <= wanted * (1.0 + relative) + absolute
 
 
-def sampled_gaussian(noise, fraction, count=1):
-    step = dp_event.PoissonSampledDpEvent(fraction, dp_event.GaussianDpEvent(noise))
-    return dp_event.SelfComposedDpEvent(step, count)
-
-
 def without_form(profile):
     """A copy that knows nothing of itself but its numbers."""
     return pickle.loads(pickle.dumps(profile))
@@ -73,7 +69,7 @@ def without_form(profile):
 
 @pytest.fixture(scope="module")
 def training():
-    return from_event(sampled_gaussian(2.0, 0.01, 5000))
+    return from_event(steps(0.01, 2.0, 5000))
 
 
 # Closed forms ----------------------------------------------------------------------------
@@ -86,7 +82,7 @@ PARTS = {
     "points": from_curve([0.5, 1.0], [1e-3, 1e-6], deltas_add=[1e-4, 0.0]),
 }
 
-SHIFTS = [1e-3, 0.01, 0.1, 0.5, 1.0, 2.5, 6.0, 10.0, 14.0]
+SHIFTS = [1e-3, 0.1, 1.0, 6.0, 14.0]
 
 
 @pytest.mark.parametrize("mu", SHIFTS)
@@ -105,7 +101,7 @@ def test_gaussian_delta_is_the_closed_form(mu):
         )
 
 
-@pytest.mark.parametrize(("mu", "delta"), few(12, SHIFTS, [0.2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15]))
+@pytest.mark.parametrize(("mu", "delta"), few(6, SHIFTS, [0.2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15]))
 def test_gaussian_epsilon_is_the_closed_form(mu, delta):
     exact = gaussian_epsilon(mu, delta)
     value = gaussian(mu).epsilon(delta)
@@ -140,9 +136,7 @@ def test_approximate_is_the_dominating_pair(epsilon, delta):
 # Composition -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("mu", "count"), [(1e-3, 30), (0.02, 2000), (0.30560331424650333, 307), (1.0, 2), (3.0, 5)]
-)
+@pytest.mark.parametrize(("mu", "count"), [(1e-3, 30), (0.30560331424650333, 307), (3.0, 5)])
 def test_gaussians_compose_to_one_of_the_root_of_their_number(mu, count):
     # Theorem P4.
     together = mu * math.sqrt(count)
@@ -195,8 +189,12 @@ def test_equal_responses_compose_in_any_order():
 def test_samples_of_a_gaussian_compose_as_what_they_are(count):
     # Theorem P7.
     part = gaussian(0.5).subsampled(0.1)
-    assert count * part == from_event(sampled_gaussian(2.0, 0.1, count))
+    assert count * part == from_event(steps(0.1, 2.0, count))
     assert gaussian(0.5).subsampled(0.5).subsampled(0.2) == part
+    # Two rates have no closed form together: the total lies between those of either alone.
+    other = gaussian(0.5).subsampled(0.2)
+    costs = [each.epsilon(1e-6) for each in (2 * part, part + other, 2 * other)]
+    assert costs == sorted(costs) and len(set(costs)) == 3
     # A sample from which several releases are made is another matter.
     both, apart = (9 * part).subsampled(0.5), 9 * gaussian(0.5).subsampled(0.05)
     assert both.epsilon(1e-6) > 1.1 * apart.epsilon(1e-6)
@@ -270,42 +268,53 @@ def test_what_adds_nothing_leaves_the_other_one_alone():
 def test_small_deltas_of_long_trainings_are_finite():
     """One of rate 1e-3 and 10^5 steps at 1e-12, one of rate 1e-6 and 10^6 steps at 1e-9.
 
-    The references are those of tests/accounting/losses/test_forms.py: longer floats,
-    and the curve of the one step that matters.
+    The references are those of longer floats, and the curve of the one step that matters.
     """
     # Theorem P12.
-    long = from_event(sampled_gaussian(1.0, 1e-3, 10**5))
+    long = from_event(steps(1e-3, 1.0, 10**5))
     assert 2.8939 <= long.epsilon(1e-12) <= 2.8939 * 1.01
-    rare = from_event(sampled_gaussian(0.5, 1e-6, 10**6))
+    rare = from_event(steps(1e-6, 0.5, 10**6))
     assert 0.5626 <= rare.epsilon(1e-9) <= 0.5626 * 1.01
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-12])
-def test_a_million_small_gaussians_keep_small_deltas(delta):
+# Ever smaller samples, and points of the oracle to the spread of one loss; the last ones have
+# losses that are rare and large.
+LONG = [
+    *((0.2, 4.0, 100, 60), (1e-4, 0.5, 10, 12), (0.05, 0.25, 3, 400)),
+    *(
+        pytest.param(*each, marks=pytest.mark.slow)
+        for each in [(0.01, 50.0, 10**6, 8), (1e-3, 1.0, 10**5, 20), (1e-3, 0.72, 70_000, 20)]
+    ),
+]
+
+
+@pytest.mark.parametrize(("rate", "noise", "count", "points"), LONG)
+def test_long_compositions_are_those_of_longer_floats(rate, noise, count, points):
+    # Theorem P12.
+    deltas = (0.1 * rate, 1e-6, 1e-9, 1e-12)
+    exact = sampled_gaussian_epsilons(rate, noise, count, deltas, points)
+    profile = from_event(steps(rate, noise, count))
+    for delta, known in zip(deltas, exact, strict=True):
+        # The oracle itself is good to some four digits.
+        assert known * (1.0 - 1e-4) <= profile.epsilon(delta) <= known * (1.0 + 1e-3)
+
+
+def test_a_million_small_gaussians_keep_small_deltas():
     """Not as the closed form, but by transforms; and beside another release."""
     # Theorem P12.
     count = 10**6
     part = without_form(gaussian(1.0 / math.sqrt(count)))
     both = count * part + without_form(gaussian(math.sqrt(3.0)))
-    for profile, shift in ((count * part, 1.0), (both, 2.0)):
+    for (profile, shift), delta in itertools.product(
+        [(count * part, 1.0), (both, 2.0)], [1e-6, 1e-12]
+    ):
         exact = gaussian_epsilon(shift, delta)
         assert exact * (1.0 - SLACK) <= profile.epsilon(delta) <= exact * (1.0 + 1e-3)
 
 
-def test_profiles_of_equal_events_are_computed_once():
-    event = sampled_gaussian(2.0, 0.0123, 17)
-    assert from_event(event) is from_event(sampled_gaussian(2.0, 0.0123, 17))
-    assert from_event(event, discretization=1e-3) is not from_event(event)
-    # A list of events cannot be looked up, and costs the same.
-    listed = dp_event.ComposedDpEvent([event, dp_event.LaplaceDpEvent(3.0)])
-    again = dp_event.ComposedDpEvent((event, dp_event.LaplaceDpEvent(3.0)))
-    assert from_event(listed) == from_event(again)
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta", "count"),
-    [(0.1, 1e-10, 500), (0.5, 0.01, 30), (2.0, 1e-6, 5), (0.0, 1e-5, 100), (0.3, 1e-14, 50)]
-    + [(0.01, 0.0, 2000), (1 / 3, 0.0, 40), (5.0, 0.0, 20), (1e-4, 0.0, 9)],
+    [(0.1, 1e-10, 500), (0.5, 0.01, 30), (0.0, 1e-5, 100), (0.01, 0.0, 2000), (1 / 3, 0.0, 40)],
 )
 def test_approximate_guarantees_compose_optimally(epsilon, delta, count):
     # Theorem P5.
@@ -317,7 +326,7 @@ def test_approximate_guarantees_compose_optimally(epsilon, delta, count):
     )
 
 
-MIXED = [(1.0, 1.0), (0.1, 1.0), (1 / 3, 1.0), (1e-4, 1.0), (5.0, 0.1), (0.01, 0.01), (20.0, 5.0)]
+MIXED = [(1 / 3, 1.0), (1e-4, 1.0), (5.0, 0.1), (20.0, 5.0)]
 
 
 @pytest.mark.parametrize(("epsilon", "mu"), MIXED)
@@ -334,14 +343,11 @@ def test_pure_beside_gaussian_agrees_with_integration(epsilon, mu):
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    few(
-        12,
-        [0.1, 0.2, 0.3, 0.7, 1 / 3, 1e-4, 1.1, 0.1 + 0.2],
-        [0.3, 0.1, 0.25, 0.6, 1e-3, 1.4, 1 / 7, 2.9],
-    ),
+    few(6, [0.1, 0.3, 1 / 3, 1e-4, 1.1, 0.1 + 0.2], [0.3, 0.25, 1e-3, 1.4, 1 / 7, 2.9]),
 )
 def test_pure_guarantees_of_any_two_sizes_add_up(first, second):
     """Grids that fit into each other only up to rounding are the same grid."""
+    # Theorem P1, Theorem P4.
     profile = pure(first) + pure(second)
     total = first + second
     assert total * (1.0 - 1e-12) <= profile.epsilon(0.0) <= total + 1e-4
@@ -394,14 +400,12 @@ def test_certain_disclosure_stays_certain():
         assert profile.delta([-1.0, 0.0, 1.0, 100.0]) == pytest.approx(1.0, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "part", [PARTS["sampled"], from_curve([0.5, 1.0], [1e-3, 0.0]), pure(1 / 3) + pure(0.25)]
-)
-def test_long_compositions_stay_small(part):
+def test_long_compositions_stay_small():
     """Memory must not grow with the number of copies times the grid."""
+    part = from_curve([0.5, 1.0], [1e-3, 0.0])
     tracemalloc.start()
     try:
-        profile = 500 * part
+        profile = 200 * part
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -413,7 +417,7 @@ def test_a_pure_guarantee_stays_pure_however_long():
     # Theorem P4.
     laplace, sampled = from_event(dp_event.LaplaceDpEvent(0.3)), pure(0.1).subsampled(0.3)
     parts = [(pure(1e-3), 1000), (pure(0.1) + pure(0.25), 100), (pure(1.0), 700)]
-    parts += [(without_form(pure(0.1)), 31), (sampled, 1000), (laplace, 300)]
+    parts += [(without_form(pure(0.1)), 31), (sampled, 100), (laplace, 40)]
     for part, count in parts:
         profile = count * part
         total = count * part.epsilon(0.0)
@@ -464,7 +468,7 @@ def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
 # Sampling --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("mu", "fraction"), few(8, [0.3, 1.0, 2.0], [0.9, 0.5, 0.1, 0.01, 1e-3]))
+@pytest.mark.parametrize(("mu", "fraction"), few(5, [0.3, 1.0, 2.0], [0.9, 0.5, 0.1, 0.01, 1e-3]))
 def test_sampled_gaussian_is_the_formula_at_every_epsilon(mu, fraction):
     """Remove: ``q H(1 + (alpha - 1) / q)``; add: from the mixture's lower side."""
     # Theorem P7.
@@ -510,7 +514,7 @@ def test_rarest_samples_have_a_cost(fraction, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("fraction", "pair"), few(12, [0.999, 0.7, 0.3, 0.05, 1e-3], PAIRS.values())
+    ("fraction", "pair"), few(6, [0.999, 0.7, 0.3, 0.05, 1e-3], PAIRS.values())
 )
 def test_sampling_moves_the_atoms(pair, fraction):
     # Theorem P7.
@@ -541,9 +545,9 @@ def test_a_sample_of_everything_changes_nothing():
 @pytest.mark.parametrize(
     ("part", "fraction"),
     few(
-        12,
+        5,
         [pure(1.0), approximate(1.0, 0.2), gaussian(1.0), gaussian(1e-3)],
-        [1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15, 1e-18],
+        [1e-4, 1e-6, 1e-10, 1e-15, 1e-18],
     ),
 )
 def test_ever_smaller_samples_tell_ever_less(part, fraction):
@@ -558,7 +562,7 @@ def test_ever_smaller_samples_tell_ever_less(part, fraction):
     assert profile.epsilon(1e-3) == 0.0
 
 
-@pytest.mark.parametrize(("fraction", "count"), [(0.1, 10), (0.01, 30), (1e-4, 30), (1e-6, 30)])
+@pytest.mark.parametrize(("fraction", "count"), [(0.1, 10), (1e-4, 30)])
 def test_sampled_response_composes_like_the_binary_pair_it_is(fraction, count):
     profile = count * pure(1.0).subsampled(fraction)
     with_record, without = sampled_response(1.0, fraction)
@@ -586,7 +590,7 @@ EVENTS = {
     "strong gaussian": dp_event.GaussianDpEvent(0.2),
     "laplace": dp_event.LaplaceDpEvent(1.3),
     "discrete laplace": dp_event.DiscreteLaplaceDpEvent(0.7, 2),
-    "training": sampled_gaussian(2.0, 0.01, 1000),
+    "training": steps(0.01, 2.0, 1000),
     "sampled laplace": dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)),
     "sampled surely": dp_event.PoissonSampledDpEvent(1.0, dp_event.LaplaceDpEvent(2.0)),
     "many laplace": dp_event.SelfComposedDpEvent(dp_event.LaplaceDpEvent(4.0), 5),
@@ -594,7 +598,7 @@ EVENTS = {
         [
             dp_event.GaussianDpEvent(1.5),
             dp_event.LaplaceDpEvent(2.0),
-            sampled_gaussian(1.0, 0.1, 5),
+            steps(0.1, 1.0, 5),
         ]
     ),
     "nested": dp_event.SelfComposedDpEvent(
@@ -618,15 +622,6 @@ def test_events_agree_with_the_accountant(event):
 
 def test_training_is_the_reference_value(training):
     assert training.epsilon(1e-5) == pytest.approx(1.477, abs=5e-4)
-
-
-@pytest.mark.parametrize("noise", [1.0, 1e4])
-def test_the_default_grid_suits_weak_events(noise):
-    profile = from_event(dp_event.GaussianDpEvent(noise))
-    for delta in (1e-1 / noise, 1e-3 / noise, 1e-5 / noise):
-        exact = gaussian_epsilon(1.0 / noise, delta)
-        assert exact * (1.0 - SLACK) <= profile.epsilon(delta) <= exact * 1.02
-    assert profile.delta(0.0) == close(gaussian_delta(1.0 / noise, 0.0), 1e-2)
 
 
 def test_laplace_is_its_closed_form():
@@ -770,11 +765,28 @@ def test_points_are_tightened_by_convexity_and_nothing_else(epsilons, deltas):
         assert claimed >= proven * (1.0 - 1e-9) - 1e-16
         # The grid has some 16000 points, and a curve falls by at most exp(epsilon) each.
         assert claimed <= proven * 1.001 + 2e-4 * top
-    for side in (profile._remove, profile._add):
-        assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25)
+def test_dots_of_a_pair_bound_it_everywhere(seed):
+    """Between its dots, below zero and beyond the last dot, whatever each side alone can give."""
+    # Theorem P1.
+    rng, step = np.random.default_rng(seed), 0.2048
+    p, q = rng.dirichlet(np.ones(5), size=2) * (rng.random((2, 5)) > 0.2) + 1e-9
+    pair = p / p.sum(), q / q.sum()
+    dots = step * np.arange(25)
+    curves = [[hockey_stick(*one_way(pair, d), e) for e in dots] for d in DIRECTIONS]
+    profile = from_curve(dots, curves[0], deltas_add=curves[1], discretization=step)
+    points = rng.uniform(-6.0, 6.0, 30)
+    for direction, curve in zip(DIRECTIONS, curves, strict=True):
+        exact = np.array([hockey_stick(*one_way(pair, direction), e) for e in points])
+        assert np.all(profile.delta(points, direction) >= exact * (1.0 - 1e-9) - 1e-12)
+        np.testing.assert_allclose(profile.delta(dots, direction), curve, rtol=1e-6, atol=1e-9)
 
 
 def test_directions_are_kept_apart():
+    # Theorem P1.
     pair = PAIRS["infinity in p"]
     profile = profile_of(pair)
     for direction in DIRECTIONS:
@@ -964,12 +976,6 @@ def test_gaussian_tradeoff_is_the_closed_form(mu):
     assert (claimed[0], claimed[-1]) == (pytest.approx(1.0, abs=1e-9), 0.0)
 
 
-@pytest.mark.parametrize(("mu", "alpha"), [(3.0, 1e-10), (6.0, 1e-14), (10.0, 1e-12)])
-def test_tiny_errors_of_the_first_kind_are_not_rounded_away(mu, alpha):
-    exact = gaussian_tradeoff(mu, alpha)
-    assert gaussian(mu).tradeoff(alpha) <= exact * (1.0 + 1e-7) + 1e-15
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(1.0, 0.0), (0.3, 0.1), (5.0, 1e-3), (0.0, 0.2), (0.0, 0.0), (100.0, 0)]
 )
@@ -998,7 +1004,7 @@ def test_renyi_divergences_are_exact_where_they_are_known():
     np.testing.assert_allclose(gaussian(0.7).rdp(orders), orders * 0.245, rtol=1e-12)
     exact = [renyi_of_response(0.4, order) for order in orders]
     np.testing.assert_allclose(pure(0.4).rdp(orders), exact, rtol=1e-9)
-    event = sampled_gaussian(1.0, 0.1, 20)
+    event = steps(0.1, 1.0, 20)
     accountant = RdpAccountant([2.0, 16.0]).compose(event)
     found = from_event(event, discretization=0.01).rdp([2.0, 16.0])
     np.testing.assert_allclose(found, accountant._rdp, rtol=1e-9)
@@ -1045,40 +1051,22 @@ def test_copies_and_pickles_are_equal(profile):
         assert again == profile and hash(again) == hash(profile)
         assert again.epsilon(1e-5) == profile.epsilon(1e-5)
         assert np.array_equal(again.rdp(orders), profile.rdp(orders))
-        with pytest.raises(ValueError, match="read-only"):
-            again._remove.masses[0] = 2.0
 
 
 def test_profiles_cannot_be_changed():
     profile = gaussian(1.0)
     before = profile.epsilon(1e-5)
-    for name in ("_remove", "_add", "_renyi", "note", "epsilon"):
+    for name in ("note", "epsilon"):
         with pytest.raises(AttributeError):
             setattr(profile, name, None)
         with pytest.raises(AttributeError):
             delattr(profile, name)
-    with pytest.raises(ValueError, match="read-only"):
-        profile._add.masses[0] = 1.0
-    assert profile.epsilon(1e-5) == before
-
-
-def test_the_foreign_object_cannot_change_the_profile():
-    profile = gaussian(1.0)
-    before = profile.epsilon(1e-5)
-    foreign = profile.pld
-    foreign.compose(foreign)
+    # Nor can what it returns, or the object of another library that it is shown as.
+    shown, foreign = profile.delta(np.array([0.5, 1.0])), profile.pld
+    shown[:] = -1.0
     foreign.self_compose(3)
     assert profile.epsilon(1e-5) == before
-    assert foreign.get_epsilon_for_delta(1e-5) == close(before, 1e-6)
-
-
-def test_results_cannot_change_the_profile():
-    profile = gaussian(1.0)
-    points = np.array([0.5, 1.0])
-    first = profile.delta(points)
-    first[:] = -1.0
-    assert profile.delta(points).tolist() == gaussian(1.0).delta([0.5, 1.0]).tolist()
-    assert points.tolist() == [0.5, 1.0]
+    assert profile.pld.get_epsilon_for_delta(1e-5) == close(before, 1e-6)
 
 
 def test_equality_is_of_curves():
@@ -1120,9 +1108,6 @@ def test_any_points_make_a_profile(epsilons, deltas, deltas_add):
     profile = from_curve(epsilons, deltas[:size], deltas_add=deltas_add[:size])
     alphas = np.exp(np.linspace(-2.0, 4.0, 61))
     for direction, bounds in zip(DIRECTIONS, (deltas, deltas_add), strict=True):
-        side = profile._remove if direction == "remove" else profile._add
-        assert side.masses.min() >= 0.0
-        assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
         values = profile.delta(np.log(alphas), direction)
         assert np.all((values >= 0.0) & (values <= 1.0)) and np.all(np.diff(values) <= 1e-6)
         slopes = np.diff(values) / np.diff(alphas)

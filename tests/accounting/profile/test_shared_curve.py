@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,13 +17,13 @@ from skdptune.accounting import (
     calibrate_to_curve,
     tune_then_fit,
 )
+from tests.accounting.cases import trained
 
 DELTA = 1e-5
 
 
 def descent(noise: float, rate: float = 0.05, steps: int = 400) -> PrivacyProfile:
-    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
-    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps), 1e-3)
+    return trained(rate, noise, steps, 1e-3)
 
 
 @settings(max_examples=25)
@@ -112,11 +111,6 @@ def test_components_of_another_shape_compose_to_no_more_than_it() -> None:
     curve = SharedCurve.of(descent(1.0), 1e-7)
     parts = [curve.divided(share, 2) for share in (0.3, 0.7)]
     assert curve.covers(parts[0].profile + parts[1].profile)
-
-
-def test_a_shape_must_be_a_profile() -> None:
-    with pytest.raises(TypeError, match="shape must be a PrivacyProfile; got"):
-        SharedCurve(0.5, 1e-7, 3.0)  # type: ignore[arg-type]
 
 
 def test_budget_is_the_largest_that_is_covered() -> None:

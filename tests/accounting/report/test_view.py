@@ -54,12 +54,6 @@ def test_tree_is_drawn_with_figures_in_one_column() -> None:
     assert whole.assumptions == ("n is public",)
 
 
-def test_very_long_label_leaves_the_column_to_the_others() -> None:
-    parts = [report(name="short"), report(QUARTER, name="x" * 200)]
-    lines = str(report(parts=parts)).splitlines()
-    assert lines[1:3] == ["├─ short  ε = 0.500", "└─ " + "x" * 200 + "  ε = 0.250"]
-
-
 def test_parts_show_their_cost_at_the_delta_of_the_report_shown() -> None:
     gaussian = PrivacyProfile.gaussian(0.3)
     part = report(gaussian, delta=1e-2, epsilon=9.0, parts=[report(gaussian, delta=1e-3)])
@@ -102,29 +96,11 @@ def test_any_text_is_shown_on_one_printable_line(text: str) -> None:
     heading.encode("utf-8")
 
 
-def test_line_breaks_in_names_do_not_break_the_tree() -> None:
-    part = report(name="a\n└─ b", note="c\r\nd", bound="e\x0bf")
-    words = {"neighbouring": "u\nv", "assumptions": ["\x1b[31ms\u202et 'Größe'"]}
-    assert str(report(name="x\ny", parts=[part], **words)).splitlines() == [
-        "x y: ε = 0.500 at δ = 0 (u v)",
-        "└─ a └─ b (c d; add or remove one record) [e f]  ε = 0.500",
-        "Each part's ε is its own cost at δ = 0; the parts need not add up to the total.",
-        "Assumptions:",
-        "- [31ms t 'Größe'",
-    ]
-
-
 def nested(depth: int, **words: Any) -> PrivacyReport:
     found = report(name=f"level {depth}", **words)
     for level in range(depth - 1, -1, -1):
         found = report(name=f"level {level}", parts=[found], **words)
     return found
-
-
-def test_deep_tree_is_drawn_to_its_last_leaf() -> None:
-    lines = str(nested(60)).splitlines()
-    assert lines[60].split("ε")[0].strip() == "└─ level 60"
-    assert lines[60].startswith("   " * 59 + "└─")
 
 
 # HTML ------------------------------------------------------------------------------------

@@ -70,17 +70,6 @@ def test_plain_values_survive_json(distribution):
         assert copy == distribution and type(copy) is type(distribution)
 
 
-def test_plain_values_hold_what_the_constructor_takes():
-    assert Geometric(0.5).to_dict() == {"distribution": "geometric", "gamma": 0.5}
-    assert Binomial(3, 0.5).to_dict() == {
-        "distribution": "binomial",
-        "trials": 3,
-        "probability": 0.5,
-    }
-    numpy_made = Binomial(np.int64(3), np.float64(0.5)).to_dict()
-    assert json.loads(json.dumps(numpy_made)) == Binomial(3, 0.5).to_dict()
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -98,7 +87,6 @@ def test_plain_values_hold_what_the_constructor_takes():
             {"distribution": "geometric", "gamma": 0.5, "eta": 1},
             "parameters must be gamma; got gamma, eta",
         ),
-        ({"distribution": "geometric", "gamma": 2.0}, "gamma must be"),
     ],
 )
 def test_from_dict_refuses_other_content(values, message):
@@ -127,11 +115,6 @@ def test_distributions_are_immutable_hashable_and_pickle(distribution):
         and type(copy) is type(distribution)
     )
     assert copy.mean == distribution.mean
-
-
-def test_the_base_is_abstract():
-    with pytest.raises(TypeError, match="abstract"):
-        RunCountDistribution()
 
 
 def test_a_subclass_of_a_user_is_read_back(monkeypatch):

@@ -46,7 +46,7 @@ distributions = st.one_of(
     st.builds(Poisson, st.floats(1e-6, 1e6)),
     st.builds(Binomial, st.integers(1, 10**6), st.floats(1e-6, 1)),
 )
-deterministic = settings(derandomize=True, deadline=None, max_examples=150)
+deterministic = settings(derandomize=True, deadline=None, max_examples=40)
 
 
 def probabilities(distribution, largest):
@@ -172,20 +172,6 @@ def test_named_distributions_are_truncated_negative_binomials():
     assert Logarithmic(0.2) != Geometric(0.2)
     assert Geometric(0.2) != Geometric(0.3)
     assert (Geometric(0.2).eta, Logarithmic(0.2).eta) == (1, 0)
-
-
-def test_different_distributions_are_not_equal():
-    assert Poisson(2) == Poisson(2.0) and Poisson(2) != Poisson(3)
-    assert Binomial(4, 0.5) == Binomial(4, 0.5) and Binomial(4, 0.5) != Binomial(5, 0.5)
-    assert len({Poisson(0.5), Geometric(0.5), Logarithmic(0.5), Binomial(1, 0.5)}) == 4
-    assert Geometric(0.5) != 0.5
-
-
-def test_distributions_show_their_parameters():
-    assert repr(Geometric(0.2)) == "Geometric(gamma=0.2)"
-    assert repr(TruncatedNegativeBinomial(1, 0.2)) == (
-        "TruncatedNegativeBinomial(eta=1.0, gamma=0.2)"
-    )
 
 
 @deterministic

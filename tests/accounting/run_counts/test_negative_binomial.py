@@ -26,7 +26,6 @@ GAMMAS = [
 ]
 FUNCTIONS = ["pgf", "pgf_derivative", "pgf_second_derivative"]
 POINTS = [0.0, 1e-12, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2.0**-53, 1.0]
-every_gamma = pytest.mark.parametrize("gamma", GAMMAS)
 
 
 def oracle(eta, gamma, x):
@@ -45,7 +44,7 @@ def oracle(eta, gamma, x):
         return [float(number) for number in (mean, value, slope, curvature)]
 
 
-@pytest.mark.parametrize(("eta", "gamma"), few(20, ETAS, GAMMAS))
+@pytest.mark.parametrize(("eta", "gamma"), few(11, ETAS, GAMMAS))
 def test_pgf_and_derivatives(eta, gamma):
     # Theorem K1.
     for x in POINTS:
@@ -61,7 +60,7 @@ def test_pgf_and_derivatives(eta, gamma):
         )
 
 
-@every_gamma
+@pytest.mark.parametrize("gamma", [1e-140, 1e-3, 0.7, LARGEST_GAMMA])
 def test_shapes_near_zero_are_continuous(gamma):
     x = np.array(POINTS)
     for name in FUNCTIONS:
@@ -70,13 +69,9 @@ def test_shapes_near_zero_are_continuous(gamma):
             np.testing.assert_allclose(getattr(Truncated(eta, gamma), name)(x), middle, rtol=1e-12)
 
 
-def test_rounding_lifts_no_pgf_above_one():
-    for gamma in np.append(10.0 ** np.linspace(-12, -0.001, 2000), 0.001319487804077089):
-        assert Truncated(0.001, gamma).pgf(np.array([1.0]))[0] <= 1
-
-
-@pytest.mark.parametrize("gamma", [1e-140, 1e-8, 0.5, LARGEST_GAMMA])
-@pytest.mark.parametrize("eta", [-1 + 1e-15, 1e3, 1e6])
+@pytest.mark.parametrize(
+    ("eta", "gamma"), few(4, [-1 + 1e-15, 1e3, 1e6], [1e-140, 1e-8, 0.5, LARGEST_GAMMA])
+)
 def test_ends_of_the_range_are_finite(eta, gamma):
     x = np.array(POINTS)
     for name in FUNCTIONS:
@@ -87,7 +82,7 @@ def test_ends_of_the_range_are_finite(eta, gamma):
 @pytest.mark.parametrize(
     ("eta", "target"),
     few(
-        12,
+        11,
         [-0.9, -0.5, -1e-9, 0.0, 1e-12, 1e-4, 0.5, 1.0, 2.0, 50.0, 1e6],
         [1 + 1e-6, 1.5, 20.0, 1e3, 1e6, 1e9],
     ),
@@ -124,7 +119,7 @@ def sum_of_masses(eta, gamma, count):
 
 
 @pytest.mark.parametrize(
-    ("eta", "gamma"), few(12, ETAS, [1e-8, 1e-3, 0.1, 0.7, 0.999, LARGEST_GAMMA])
+    ("eta", "gamma"), few(9, ETAS, [1e-8, 1e-3, 0.1, 0.7, 0.999, LARGEST_GAMMA])
 )
 def test_probability_at_most_adds_up_the_masses(eta, gamma):
     # Theorem K1.
@@ -135,8 +130,9 @@ def test_probability_at_most_adds_up_the_masses(eta, gamma):
         )
 
 
-@pytest.mark.parametrize("gamma", [1e-60, 1e-12])
-@pytest.mark.parametrize("eta", [-0.9, -1e-9, 0.0, 0.05, 0.0999999, 0.1, 0.5, 2.0])
+@pytest.mark.parametrize(
+    ("eta", "gamma"), few(8, [-0.9, -1e-9, 0.0, 0.05, 0.0999999, 0.1, 0.5, 2.0], [1e-60, 1e-12])
+)
 def test_probability_of_more_than_can_be_summed(eta, gamma):
     """For vast counts K gamma has the gamma-like tail that the incomplete gammas describe.
 

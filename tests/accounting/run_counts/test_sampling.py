@@ -15,6 +15,7 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from tests.accounting.calls import calls_of
+from tests.accounting.cases import few
 
 DISTRIBUTIONS = [
     TruncatedNegativeBinomial(-0.95, 0.02),
@@ -59,8 +60,9 @@ def fit(distribution, draws):
     return stats.chisquare(kept[filled], expected[filled], sum_check=False).pvalue
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
-@pytest.mark.parametrize("is_secure", [False, True])
+@pytest.mark.parametrize(
+    ("distribution", "is_secure"), few(21, DISTRIBUTIONS + LARGE, [False, True]), ids=repr
+)
 def test_draws_follow_the_distribution(distribution, is_secure, unseeded):
     # Theorem K1. Searches without a seed draw from AES, which has methods of its own.
     stream = None if is_secure else 20240
@@ -84,7 +86,7 @@ def test_the_fit_distinguishes_similar_distributions(distribution, other):
     assert fit(other, distribution.sample(20240, size=SIZE)) < 1e-6
 
 
-@pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.2, 1.0, 50.0])
+@pytest.mark.parametrize("eta", [-0.9, 0.0, 50.0])
 def test_work_depends_on_neither_the_mean_nor_the_size(eta):
     works = {
         calls_of(partial(TruncatedNegativeBinomial.from_mean(mean, eta).sample, 3, size=size))
@@ -95,14 +97,7 @@ def test_work_depends_on_neither_the_mean_nor_the_size(eta):
     assert max(works) <= min(works) + 10
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.2, 1.0, 50.0])
-def test_large_means_are_met(eta):
-    draws = TruncatedNegativeBinomial.from_mean(1e6, eta).sample(5, size=SIZE)
-    error = draws.std() / np.sqrt(SIZE)
-    assert draws.mean() == pytest.approx(1e6, abs=4 * error)
-
-
-@pytest.mark.parametrize("eta", [-0.99, -0.01, 0.0, 1e-9, 1.0, 1e6])
+@pytest.mark.parametrize("eta", [-0.99, 0.0, 1e6])
 def test_vast_numbers_of_runs_are_cut_not_wrapped(eta, unseeded):
     for stream in (1, None):
         draws = TruncatedNegativeBinomial(eta, 1e-140).sample(stream, size=1000)
@@ -117,22 +112,6 @@ def test_a_seed_repeats_the_draws(distribution):
     np.testing.assert_array_equal(distribution.sample(11, size=20), again)
     np.testing.assert_array_equal(distribution.sample(np.random.default_rng(11), size=20), again)
     assert distribution.sample(11) == distribution.sample(np.int64(11))
-
-
-@pytest.mark.parametrize(
-    "distribution", [Geometric(1e-6), Logarithmic(1e-9), Poisson(1e9)], ids=repr
-)
-def test_streams_move_on(distribution):
-    assert distribution.sample(1, size=5).tolist() != distribution.sample(2, size=5).tolist()
-    for stream in (np.random.default_rng(0), np.random.RandomState(0)):
-        assert (
-            distribution.sample(stream, size=5).tolist()
-            != distribution.sample(stream, size=5).tolist()
-        )
-    first, second = np.random.RandomState(4), np.random.RandomState(4)
-    assert (
-        distribution.sample(first, size=5).tolist() == distribution.sample(second, size=5).tolist()
-    )
 
 
 def test_without_a_seed_the_global_state_plays_no_part():
@@ -181,3 +160,19 @@ def test_what_is_not_seeded_is_cryptographic(unseeded, monkeypatch):
 def test_sizes_and_seeds_are_whole_numbers(random_state, size, message):
     with pytest.raises((ValueError, TypeError), match=f"^{message}"):
         Poisson(1).sample(random_state, size=size)
+
+
+@pytest.mark.parametrize(
+    "distribution", [Geometric(1e-6), Logarithmic(1e-9), Poisson(1e9)], ids=repr
+)
+def test_streams_move_on(distribution):
+    assert distribution.sample(1, size=5).tolist() != distribution.sample(2, size=5).tolist()
+    for stream in (np.random.default_rng(0), np.random.RandomState(0)):
+        assert (
+            distribution.sample(stream, size=5).tolist()
+            != distribution.sample(stream, size=5).tolist()
+        )
+    first, second = np.random.RandomState(4), np.random.RandomState(4)
+    assert (
+        distribution.sample(first, size=5).tolist() == distribution.sample(second, size=5).tolist()
+    )

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -20,7 +19,7 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from tests.accounting import oracles
-from tests.accounting.cases import few
+from tests.accounting.cases import few, trained
 from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
 DIRECTIONS = ("remove", "add")
@@ -92,14 +91,14 @@ class TestCoversEverySelection:
     """
 
     @given(st.one_of(oracles.pairs_on_grid(), oracles.finite_pairs()), distributions)
-    @settings(max_examples=80)
+    @settings(max_examples=25)
     def test_every_order_with_ties_broken_by_a_hidden_mark(self, pair, distribution):
         for direction in DIRECTIONS:
             exact = oracles.deltas_of_all_orders(pair.one_way(direction), distribution, EPSILONS)
             assert_covers(envelope(pair, distribution, EPSILONS, direction), exact)
 
     @given(oracles.pairs_on_grid(), distributions, st.permutations(range(12)))
-    @settings(max_examples=80)
+    @settings(max_examples=25)
     def test_marks_that_are_shown_with_the_outcome(self, pair, distribution, shuffled):
         marked = oracles.split(pair, 12)
         order = np.argsort(np.argsort(shuffled)[np.arange(marked.p.size) % 12], kind="stable")
@@ -111,7 +110,7 @@ class TestCoversEverySelection:
             assert_covers(envelope(pair, distribution, EPSILONS, direction), exact)
 
     @given(oracles.any_pairs(size=3), distributions)
-    @settings(max_examples=60)
+    @settings(max_examples=20)
     def test_every_order_of_half_outcomes_with_losses_off_the_grid(self, pair, distribution):
         halves = oracles.split(pair, 2)
         for direction in DIRECTIONS:
@@ -119,7 +118,7 @@ class TestCoversEverySelection:
             assert_covers(envelope(pair, distribution, EPSILONS, direction, step=0.037), exact)
 
     @given(oracles.any_pairs(), distributions)
-    @settings(max_examples=40)
+    @settings(max_examples=12)
     def test_the_resulting_profile_at_positive_and_negative_epsilon(self, pair, distribution):
         profile = oracles.profile_by_curve(pair, np.linspace(0.0, 15.0, 120), None)
         selected = profile.selected(distribution)
@@ -141,9 +140,7 @@ class TestCoversEverySelection:
         ("mu", "distribution"),
         [
             (0.02, Geometric(0.1)),
-            (0.5, Poisson(5.0)),
             (1.5, Binomial(4, 1.0)),
-            (0.05, Binomial(30, 1.0)),
             (0.3, Poisson(100.0)),
         ],
         ids=str,
@@ -164,7 +161,7 @@ class TestAgainstTheFormula:
     """
 
     @given(st.one_of(oracles.pairs_on_grid(), oracles.finite_pairs()), distributions)
-    @settings(max_examples=60)
+    @settings(max_examples=12)
     def test_is_the_supremum_over_all_tests(self, pair, distribution):
         for direction in DIRECTIONS:
             got = envelope_alone(pair, distribution, EPSILONS, direction)
@@ -179,7 +176,7 @@ class TestAgainstTheFormula:
                 assert low * (1.0 - 1e-9) - ROUNDING <= value <= high + ROUNDING
 
     @given(oracles.finite_pairs(), st.sampled_from(truncated))
-    @settings(max_examples=40)
+    @settings(max_examples=12)
     def test_is_not_above_theorem_5_2(self, pair, distribution):
         helpers = STEP * np.arange(13)
         for direction in DIRECTIONS:
@@ -191,7 +188,7 @@ class TestAgainstTheFormula:
                 assert value <= printed * (1 + 1e-9) + ROUNDING
 
     @given(oracles.finite_pairs())
-    @settings(max_examples=40)
+    @settings(max_examples=12)
     def test_is_not_above_the_poisson_and_binomial_formulas(self, pair):
         helpers = STEP * np.arange(13)
         poisson, binomial = Poisson(3.0), Binomial(12, 0.6)
@@ -217,7 +214,7 @@ class TestAgainstTheFormula:
             ]
         ),
     )
-    @settings(max_examples=40)
+    @settings(max_examples=12)
     def test_is_not_above_the_renyi_bound_of_the_same_pair(self, pair, distribution):
         orders = np.concatenate([np.linspace(1.05, 12.0, 60), np.geomspace(12.5, 300.0, 30)])
         for direction in DIRECTIONS:
@@ -233,7 +230,7 @@ class TestEquality:
     """
 
     @given(oracles.pairs_on_grid(), st.floats(0.05, 1.0))
-    @settings(max_examples=30)
+    @settings(max_examples=12)
     def test_one_run_or_none_costs_its_probability(self, pair, probability):
         distribution = Binomial(1, probability)
         for direction in DIRECTIONS:
@@ -280,7 +277,7 @@ class TestPureRuns:
     """A pure guarantee stays one: finite at delta = 0, within the printed limits."""
 
     @given(st.floats(0.005, 12.0), st.sampled_from(truncated))
-    @settings(max_examples=40)
+    @settings(max_examples=12)
     def test_at_most_eta_plus_two_times_the_run(self, run, distribution):
         got = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
         assert run <= got <= (distribution.eta + 2.0) * run * (1 + 1e-3)
@@ -294,15 +291,6 @@ class TestPureRuns:
         assert np.all(np.diff(figures) >= -1e-4)
         assert figures[0] < 0.95 * (eta + 2.0) * 0.5
         assert figures[-1] == pytest.approx((eta + 2.0) * 0.5, rel=2e-3)
-
-    @pytest.mark.parametrize("run", [math.log(3), 0.123456, 7.77, 3.3])
-    @pytest.mark.parametrize(
-        "distribution", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str
-    )
-    def test_finite_for_runs_off_the_grid(self, run, distribution):
-        got = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
-        limit = 3.0 * run * (1 + 1e-3)
-        assert run <= got <= limit
 
     def test_nothing_learned_costs_nothing(self):
         for distribution in DISTRIBUTIONS:
@@ -338,7 +326,7 @@ class TestInvariants:
                 fewer = envelope_alone(pair, distribution, epsilons + CELLS, direction)
 
     @given(oracles.any_pairs(), distributions)
-    @settings(max_examples=25)
+    @settings(max_examples=8)
     def test_a_coarser_view_of_the_run_never_costs_less(self, pair, distribution):
         fine, coarse = (oracles.profile_of(pair, step) for step in (0.05, 0.2))
         for direction in DIRECTIONS:
@@ -377,24 +365,13 @@ class TestNumerics:
 
     def test_unnormalised_distributions_do_not_make_long_searches_cheap(self):
         """Cumulated from the top as they come, dp_accounting's masses understate the cost."""
-        step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
-        run = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, 1000))
-        distribution = Geometric(1e-7)
+        run, distribution = trained(0.01, 2.0, 1000), Geometric(1e-7)
         real = oracles.epsilon_under_adversary(oracles.pair_of(run, "add"), distribution, 1e-5)
         assert real <= run.selected(distribution).epsilon(1e-5) < 1.03 * real
 
     @pytest.mark.parametrize(
-        ("mu", "distribution"),
-        [(1.0, Poisson(5.0)), (5.0, Geometric(1e-4)), (12.0, Geometric(0.1))],
-        ids=str,
+        ("distribution", "bound"), [(Poisson(1e4), "envelope"), (Binomial(2000, 1.0), "best")]
     )
-    def test_an_event_costs_what_its_closed_form_costs(self, mu, distribution):
-        exact = PrivacyProfile.gaussian(mu).selected(distribution).epsilon(1e-6)
-        event = PrivacyProfile.from_event(dp_event.GaussianDpEvent(1.0 / mu), 1e-3 * mu)
-        assert event.selected(distribution).epsilon(1e-6) == pytest.approx(exact, rel=1e-4)
-
-    @pytest.mark.parametrize("distribution", [Poisson(1e4), Binomial(2000, 1.0)], ids=str)
-    @pytest.mark.parametrize("bound", ["envelope", "best"])
     def test_many_runs_of_a_heavy_outcome_among_many(self, distribution, bound):
         """At the left end of a heavy outcome's cell ``phi''`` underflows: its cell still bends.
 

@@ -8,27 +8,22 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from skdptune.accounting import (
     Binomial,
     Geometric,
-    Logarithmic,
     Poisson,
     PrivacyProfile,
     TruncatedNegativeBinomial,
     selection_lower_bound,
 )
-from skdptune.accounting._losses import least_errors
-from skdptune.accounting._selection import _bounds, _tradeoff
+from skdptune.accounting._selection import _bounds
 from skdptune.accounting._selection._envelope import Envelope, PricedEnvelope, _Edges
-from skdptune.accounting._selection._tradeoff import refined, tradeoff_cells
 from tests.accounting import oracles
 from tests.accounting.cases import few
-from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair, sides_of
+from tests.accounting.oracles import STEP, Pair
 
 DIRECTIONS = ("remove", "add")
 CROWDED = [
@@ -152,8 +147,8 @@ class TestCoversEverySelection:
     """
 
     def test_a_few_thousand_orders(self):
-        compared, worst = violations(np.random.default_rng(20250611), 36)
-        assert compared > 5000
+        compared, worst = violations(np.random.default_rng(20250611), 15)
+        assert compared > 2000
         assert worst <= ROUNDING
 
     @pytest.mark.slow
@@ -163,7 +158,7 @@ class TestCoversEverySelection:
         assert worst <= ROUNDING
 
     @given(oracles.pairs_on_grid(), crowded)
-    @settings(max_examples=30)
+    @settings(max_examples=10)
     def test_every_order_of_halves_on_the_grid(self, pair, distribution):
         halves = oracles.split(pair, 2 if pair.p.size <= 3 else 1)
         profile = oracles.profile_of(pair, STEP)
@@ -198,7 +193,7 @@ class TestAnyPrices:
         st.lists(st.floats(-6.0, 4.0), min_size=1, max_size=6),
         st.lists(st.floats(0.01, 1.0), min_size=6, max_size=6),
     )
-    @settings(max_examples=60)
+    @settings(max_examples=20)
     def test_random_convex_functions(self, pair, distribution, logs, widths):
         profile = oracles.profile_of(pair, STEP)
         for direction in DIRECTIONS:
@@ -213,43 +208,6 @@ class TestAnyPrices:
             short = exact.max(axis=0) * (1 - 1e-9) - ROUNDING - bound.delta(EPSILONS)
             assert short.max() <= 0.0
 
-    @given(
-        oracles.pairs_on_grid(),
-        crowded,
-        st.lists(st.floats(-6.0, 4.0), min_size=1, max_size=6),
-    )
-    @settings(max_examples=15)
-    def test_the_integral_of_the_prices_is_not_below_a_dense_sum(self, pair, distribution, logs):
-        profile = oracles.profile_of(pair, STEP)
-        envelope = Envelope(*oracles.directed(profile, "remove"), distribution)
-        slopes = np.sort(np.exp(logs))
-        parts = np.full(slopes.size, distribution.mean / slopes.size)
-        edges = _Edges(*(np.append(0.0, np.cumsum(part)) for part in (parts, parts * slopes)))
-        got = envelope.positions()._integrand.of(edges, math.inf)
-        shares = (np.arange(200) + 0.5) / 200
-        total = 0.0
-        for a0, a1, b0, b1 in envelope._cells.T:
-            x = distribution.pgf_derivative(np.minimum(a0 + shares * (a1 - a0), 1.0))
-            y = distribution.pgf_derivative(np.minimum(b0 + shares * (b1 - b0), 1.0))
-            prices = np.maximum(x - np.interp(y, edges.y, edges.x), 0.0)
-            total += float(prices.mean()) * (a1 - a0)
-        assert total * (1 - 1e-5) - 1e-12 <= got <= 1.02 * total + 1e-6
-
-    @pytest.mark.parametrize("distribution", CROWDED[1::3], ids=str)
-    def test_no_prices_give_the_envelope(self, distribution):
-        own, other = sides_of(PrivacyProfile.gaussian(0.4))
-        envelope = Envelope(own, other, distribution)
-        hull = envelope.positions()._hull
-        assert envelope.positions()._integrand.of(hull, 0.0) <= 1e-15
-        # Where outcomes want all positions, what is rounded up is all there is.
-        assert envelope.positions()._integrand.of(hull, math.inf) <= 2e-3 * distribution.mean
-        logs = np.log(np.maximum(np.diff(hull.y) / np.diff(hull.x), 1e-300))
-        free = PricedEnvelope(0.0, 0.0, logs, np.diff(hull.x), own, other)
-        expected = envelope.delta(EPSILONS)
-        got = free.delta(EPSILONS)
-        assert (got >= expected * (1 - 1e-9)).all()
-        assert (got <= expected * (1 + 2e-3) + 1e-15).all()
-
 
 class TestInvariants:
     """Theorem S6: never worse than the envelope, and a curve like any other."""
@@ -261,7 +219,7 @@ class TestInvariants:
         "sampled": PrivacyProfile.gaussian(1.2).subsampled(0.1),
     }
 
-    @pytest.mark.parametrize(("name", "distribution"), few(12, RUNS, CROWDED))
+    @pytest.mark.parametrize(("name", "distribution"), few(9, RUNS, CROWDED))
     def test_never_worse_than_the_envelope(self, name, distribution, monkeypatch):
         run = self.RUNS[name]
         selected = run.selected(distribution)
@@ -275,7 +233,7 @@ class TestInvariants:
     @pytest.mark.parametrize(
         ("run", "distribution"),
         few(
-            12,
+            6,
             [
                 PrivacyProfile.approximate(1.0, 1.0),
                 PrivacyProfile.pure(0.0),
@@ -300,87 +258,6 @@ class TestInvariants:
 
 
 # Cells of the trade-off curve ------------------------------------------------------------
-
-POWERS = np.concatenate(
-    [np.geomspace(1e-9, 0.1, 60), np.linspace(0.1, 0.9, 60), 1.0 - np.geomspace(0.1, 1e-9, 60)]
-)
-
-
-def read(cells, powers):
-    """Return the least error that the cells allow: each bounds the curve by itself."""
-    a0, a1, b0, b1 = cells[:, cells[1] > cells[0]]
-    inside = (a0 <= powers[:, None]) & (powers[:, None] <= a1)
-    share = (powers[:, None] - a0) / (a1 - a0)
-    values = np.where(inside, b0 + share * (b1 - b0), -np.inf)
-    return values.max(axis=1)
-
-
-def sampled_gaussian():
-    step = dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(4.0))
-    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, 400))
-
-
-@pytest.mark.parametrize("mu", [0.05, 0.5, 3.0])
-def test_gaussian_cells_lie_just_below_the_closed_form(mu):
-    """Theorem S2."""
-    remove, add = sides_of(PrivacyProfile.gaussian(mu))
-    exact = stats.norm.cdf(stats.norm.ppf(POWERS) - mu)
-    got = read(tradeoff_cells(remove, add), POWERS)
-    assert (got <= exact * (1 + 1e-9) + 1e-14).all()
-    assert (got >= exact * (1 - 1e-3) - 1e-14).all()
-
-
-@pytest.mark.parametrize("make", [sampled_gaussian, lambda: 60 * PrivacyProfile.pure(0.07)])
-def test_coarser_cells_are_at_most_what_the_curve_proves(make):
-    """Theorem S2: least errors are read from every single dot of the curve."""
-    sides = sides_of(make())
-    for own, other in (sides, sides[::-1]):
-        exact = least_errors(own, other, 1.0 - POWERS)
-        got = read(tradeoff_cells(own, other), POWERS)
-        assert (got <= exact + 1e-12).all()
-        assert (got >= exact - 1e-5).all()
-
-
-@given(oracles.pairs_on_grid(), st.sampled_from(DISTRIBUTIONS))
-@settings(max_examples=40)
-def test_cells_cover_all_powers_and_refining_keeps_their_lines(pair, distribution):
-    profile = oracles.profile_of(pair, STEP)
-    sides = sides_of(profile)
-    powers = np.linspace(0.0, 1.0, 201)
-    for own, other in (sides, sides[::-1]):
-        cells = tradeoff_cells(own, other)
-        finer = refined(cells, distribution)
-        exact = least_errors(own, other, 1.0 - powers)
-        for each in (cells, finer):
-            # The middle of a small mechanism's curve may be random: its cells may overlap.
-            assert np.abs(read(each, powers) - exact).max() <= 1e-9
-        assert finer.shape[1] >= cells.shape[1]
-
-
-@pytest.mark.parametrize(
-    ("run", "distribution"),
-    few(
-        8,
-        [
-            PrivacyProfile.gaussian(0.3),
-            PrivacyProfile.approximate(1.0, 1e-6),
-            PrivacyProfile.approximate(1.0, 1e-7) | PrivacyProfile.gaussian(0.4),
-            sampled_gaussian(),
-        ],
-        [Geometric(0.05), Logarithmic(0.02), Poisson(20.0), Binomial(20, 0.5), Binomial(10, 1.0)],
-    ),
-)
-def test_cells_that_are_eight_times_as_fine_save_next_to_nothing(run, distribution, monkeypatch):
-    """Theorem S2: at most 0.05 % of epsilon, on the whole grid of the result."""
-    # Prices of positions (Theorem S6) are sought roughly, on grids of their own.
-    monkeypatch.setattr(_bounds, "_is_crowded", lambda _: False)
-    deltas = [1e-1, 1e-2, 1e-3, 1e-4] + [1e-6, 1e-8] * (run.epsilon(1e-9) < np.inf)
-    quick = np.array([run.selected(distribution).epsilon(delta) for delta in deltas])
-    for name in ("_MOST_LOSSES", "_FEW_CELLS", "_MORE_CELLS"):
-        monkeypatch.setattr(_tradeoff, name, 8 * getattr(_tradeoff, name))
-    slow = np.array([run.selected(distribution).epsilon(delta) for delta in deltas])
-    assert (quick <= slow * (1 + 5e-4) + 1e-6).all()
-    assert (quick >= slow * (1 - 5e-4) - 1e-6).all()
 
 
 def test_one_outcome_of_large_mass_does_not_make_the_tangents_meet_far_below():

@@ -19,6 +19,7 @@ from skdptune.accounting import (
     tune_then_fit,
 )
 from tests.accounting import oracles, oracles_profile
+from tests.accounting.cases import few
 from tests.accounting.oracles import Pair
 
 DIRECTIONS = ("remove", "add")
@@ -192,8 +193,9 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS[1:4:2], ids=str)
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize(
+    ("layout", "distribution"), few(10, LAYOUTS, DISTRIBUTIONS[1:4:2]), ids=str
+)
 def test_an_enumerated_search_lies_below_the_bound_in_both_directions(layout, distribution):
     # Theorem T3.
     rng = np.random.default_rng(11)
@@ -206,7 +208,7 @@ def test_an_enumerated_search_lies_below_the_bound_in_both_directions(layout, di
 fractions = st.floats(0.05, 0.9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 2**32 - 1),
     distribution=st.sampled_from(DISTRIBUTIONS),
@@ -282,8 +284,9 @@ def bound_by_rule(worlds, distribution, validation, tuning, variant, ends_in_fit
 BY_RULE = [layout for layout in LAYOUTS if layout[0] > 0.0]
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS[1:4:2], ids=str)
-@pytest.mark.parametrize("layout", BY_RULE, ids=str)
+@pytest.mark.parametrize(
+    ("layout", "distribution"), few(7, BY_RULE, DISTRIBUTIONS[1:4:2]), ids=str
+)
 def test_an_enumerated_search_by_a_rule_lies_below_the_bound(layout, distribution):
     # Theorem T9.
     worlds = random_worlds(np.random.default_rng(11), (1.0, 0.4, 0.8))
@@ -292,7 +295,7 @@ def test_an_enumerated_search_by_a_rule_lies_below_the_bound(layout, distributio
         assert_bounded(pair, bound)
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 2**32 - 1),
     distribution=st.sampled_from(DISTRIBUTIONS),
@@ -406,20 +409,6 @@ def test_the_directions_are_mixed_apart():
     assert mixed.delta(2.0, "remove") > 0.03 > mixed.delta(2.0, "add") == 0.0
 
 
-def test_certain_and_impossible_cases():
-    a, b = PrivacyProfile.gaussian(0.5), PrivacyProfile.pure(3.0)
-    assert mixture([a], [1.0]) == a
-    assert mixture([a, b], [1.0, 0.0]) == a
-    assert mixture([b, a], [0.0, 1.0]) == a
-
-
-def test_what_reveals_all_counts_by_its_chance():
-    all_shown = PrivacyProfile.approximate(0.0, 1.0)
-    mixed = mixture([all_shown, PrivacyProfile.pure(0.0)], [0.125, 0.875])
-    assert mixed.delta(50.0) == pytest.approx(0.125, rel=1e-9)
-    assert mixed.delta(0.0) == pytest.approx(0.125, rel=1e-9)
-
-
 @pytest.mark.parametrize("variant", [1, 2])
 def test_without_validation_it_is_tuning_then_a_fit(variant):
     fit = PrivacyProfile.gaussian(0.4)
@@ -445,13 +434,6 @@ def test_without_tuning_records_or_final_fit_less_is_paid():
         assert mixed.delta(e) == pytest.approx(exact, rel=1e-3)
 
 
-def test_the_share_is_that_among_records_outside_validation():
-    search, score = PrivacyProfile.pure(1.0), PrivacyProfile.pure(0.25)
-    total = search_on_split(search, score, validation_fraction=0.2, tuning_fraction=0.4)
-    by_hand = mixture([score, search.subsampled(0.5)], [0.2, 0.8])
-    np.testing.assert_allclose(total.delta(EPSILONS), by_hand.delta(EPSILONS), rtol=1e-12)
-
-
 # Invariants ------------------------------------------------------------------------------
 
 
@@ -463,7 +445,7 @@ profiles = st.one_of(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(parts=st.lists(profiles, min_size=2, max_size=4), seed=st.integers(0, 2**32 - 1))
 def test_a_mixture_lies_between_the_weighted_sum_and_the_largest(parts, seed):
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(parts)))
@@ -475,15 +457,6 @@ def test_a_mixture_lies_between_the_weighted_sum_and_the_largest(parts, seed):
         assert np.all(found >= weights @ curves - 1e-9)
         # The grid's chords may rise above a bend.
         assert np.all(found <= curves.max(axis=0) + 1e-3)
-
-
-def test_the_renyi_bound_is_used_where_it_is_chosen():
-    fit = PrivacyProfile.gaussian(0.25)
-    search = fit.selected(Geometric(0.1), "rdp")
-    arguments = {"validation_fraction": 0.2, "tuning_fraction": 0.1}
-    by_renyi = search_on_split(search, search, fit, **arguments, bound="rdp")
-    by_profile = search_on_split(search, search, fit, **arguments)
-    assert by_renyi.epsilon(1e-5) > by_profile.epsilon(1e-5)
 
 
 # Edges -----------------------------------------------------------------------------------
@@ -506,11 +479,9 @@ def test_bad_mixtures_are_refused():
     [
         ({"validation_fraction": 0.2}, "scored must be given"),
         ({"validation_fraction": 1.0}, "validation_fraction must be"),
-        ({"validation_fraction": -0.1}, "validation_fraction must be"),
-        ({"tuning_fraction": 1.0}, "tuning_fraction must be"),
-        ({"tuning_fraction": 0.0}, "tuning_fraction must be"),
-        ({"variant": 3}, "variant must be"),
         ({"tuning_fraction": 0.1, "final": PrivacyProfile.pure(1.0), "bound": "x"}, "bound must"),
+        ({"tuning_fraction": 1.0}, "tuning_fraction must be"),
+        ({"variant": 3}, "variant must be"),
     ],
 )
 def test_bad_deals_are_refused(arguments, message):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -24,37 +24,20 @@ from skdptune.accounting import (
     tune_then_fit,
     with_failure,
 )
-from skdptune.accounting._losses import RenyiOfEvent, RenyiOfPure, largest_loss, pair_masses
+from skdptune.accounting._losses import largest_loss, pair_masses
 from skdptune.accounting._profile import sides_of
-from skdptune.accounting._shared import gaussian_delta
 from skdptune.accounting._tuning._tune_then_fit import (
-    RenyiTuneThenFit,
     composed,
-    curves_through_dots,
-    few_dots,
-    few_outcomes,
 )
-from tests.accounting.cases import few
+from tests.accounting.cases import few, trained
 from tests.accounting.oracles_profile import renyi_of_response, renyi_of_tune_then_fit
 
 DELTA = 1e-5
-GAUSSIAN_PAIRS = [
-    (1.0, 0.5, 0.1),
-    (0.5, 0.5, 0.3),
-    (2.0, 0.3, 0.05),
-    (0.3, 1.5, 0.6),
-    (3.0, 3.0, 0.9),
-]
-
-
-def dp_sgd(noise, sampling=0.01, steps=5000):
-    step = dp_event.PoissonSampledDpEvent(sampling, dp_event.GaussianDpEvent(noise))
-    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps))
 
 
 @pytest.fixture(scope="module")
 def run():
-    return dp_sgd(2.0)
+    return trained(0.01, 2.0, 5000)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +47,7 @@ def searched(run):
 
 def integrated(tune_mu, fit_mu, fraction, epsilons, variant):
     """Return (remove, add) divergences of Gaussian search and fit by plain double sums."""
-    z = np.linspace(-11.0, 11.0, 1601)
+    z = np.linspace(-11.0, 11.0, 1101)
     weights = norm.pdf(z) * (z[1] - z[0])
     tune = np.exp(tune_mu * z - tune_mu**2 / 2.0)
     fit = np.exp(fit_mu * z - fit_mu**2 / 2.0)
@@ -81,8 +64,10 @@ def integrated(tune_mu, fit_mu, fraction, epsilons, variant):
     ]
 
 
-@pytest.mark.parametrize("variant", [1, 2])
-@pytest.mark.parametrize(("tune_mu", "fit_mu", "fraction"), GAUSSIAN_PAIRS)
+@pytest.mark.parametrize(
+    ("tune_mu", "fit_mu", "fraction", "variant"),
+    [(1.0, 0.5, 0.1, 1), (0.5, 0.5, 0.3, 2), (0.3, 1.5, 0.6, 1), (3.0, 3.0, 0.9, 2)],
+)
 def test_gaussian_search_and_fit_agree_with_integration_in_both_directions(
     tune_mu, fit_mu, fraction, variant
 ):
@@ -185,7 +170,7 @@ REVEALING_SEARCHES = {
 
 @pytest.mark.parametrize(
     ("fraction", "fit", "tune"),
-    few(12, [0.05, 0.3, 0.9], REVEALING_FITS.values(), REVEALING_SEARCHES.values()),
+    few(4, [0.05, 0.3, 0.9], REVEALING_FITS.values(), REVEALING_SEARCHES.values()),
 )
 def test_a_fit_that_may_reveal_all_is_followed_to_where_its_curve_ends(tune, fit, fraction):
     """Adding a record, an outcome of loss y adds to delta as far as log(1 / fraction) + y."""
@@ -202,7 +187,7 @@ PARTS = {
     "small Gaussian": PrivacyProfile.gaussian(0.02),
     "large Gaussian": PrivacyProfile.gaussian(3.0),
     "sampled": PrivacyProfile.gaussian(2.0).subsampled(0.1),
-    "sampled steps": dp_sgd(4.0, sampling=0.05, steps=400),
+    "sampled steps": trained(0.05, 4.0, 400),
     "shared curve": SharedCurve(0.3, 1e-7).profile,
     "lopsided": PrivacyProfile.from_curve([0.5, 1.0], [1e-3, 1e-5], deltas_add=[1e-4, 0.0]),
     "mixture": mixture([PrivacyProfile.pure(1.0), PrivacyProfile.gaussian(0.3)], [0.3, 0.7]),
@@ -210,7 +195,7 @@ PARTS = {
 parts_of_any_kind = st.sampled_from(sorted(PARTS))
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(
     tune=parts_of_any_kind,
     fit=parts_of_any_kind,
@@ -234,7 +219,7 @@ EXTREMES = {
 
 
 @pytest.mark.parametrize(
-    ("fraction", "fit", "tune"), few(12, [1e-60, 0.3, 1.0 - 1e-16], EXTREMES, EXTREMES)
+    ("fraction", "fit", "tune"), few(6, [1e-60, 0.3, 1.0 - 1e-16], EXTREMES, EXTREMES)
 )
 def test_extreme_parts_have_a_curve_between_the_least_and_the_mixture(tune, fit, fraction):
     """At epsilon 0 at most the mixture of both, at large epsilon at least what always stays."""
@@ -264,12 +249,8 @@ def test_few_outcomes_and_dots_add_little_to_epsilon(delta):
 
 REFERENCE = [
     (Poisson(15), 0.05, 1.440, 1.628),
-    (Poisson(15), 0.1, 1.457, 1.950),
-    (Poisson(15), 0.2, 1.832, 2.472),
-    (Poisson(45), 0.05, 3.017, 3.349),
     (Poisson(45), 0.1, 3.850, 4.190),
     (Poisson(45), 0.2, 4.690, 5.043),
-    (Geometric(1 / 15), 0.05, 1.435, 1.518),
     (Geometric(1 / 15), 0.1, 1.398, 1.632),
     (Geometric(1 / 15), 0.2, 1.393, 1.893),
 ]
@@ -286,12 +267,16 @@ def test_reference_figures(run, searched, distribution, fraction, first, second)
         assert lowest * figure <= found <= 1.005 * figure
 
 
-@pytest.mark.parametrize("mean", [15, 45])
+FIGURE_1 = list(itertools.product([15, 45], [0.02, 0.05, 0.1, 0.2, 0.3, 0.5], [1, 2]))
+
+
 @pytest.mark.parametrize(
-    "fraction",
-    [0.02, 0.1, 0.5, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.05, 0.2, 0.3))],
+    ("mean", "fraction", "variant"),
+    [
+        *((15, 0.02, 1), (15, 0.5, 2), (45, 0.1, 1)),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in FIGURE_1),
+    ],
 )
-@pytest.mark.parametrize("variant", [1, 2])
 def test_never_above_the_papers_bound_at_its_figure_1(run, searched, mean, fraction, variant):
     # Theorem T5.
     search = searched(Poisson(mean))
@@ -309,7 +294,7 @@ def effective_noise(cost, share, guess):
 
 
 def headline_run(noise):
-    return dp_sgd(noise, sampling=0.05, steps=400)
+    return trained(0.05, noise, 400)
 
 
 def honest_search(noise):
@@ -325,9 +310,15 @@ N_RUNS = Geometric.from_mean(20)
     [
         pytest.param(headline_run, 1.0, 3.88, id="one untuned fit"),
         pytest.param(lambda s: 20 * headline_run(s), 1.0, 16.9, id="naive composition"),
-        pytest.param(lambda s: headline_run(s).selected(N_RUNS, "rdp"), 1.0, 9.4, id="rdp"),
         pytest.param(
-            lambda s: headline_run(s).selected(N_RUNS, "profile"), 1.0, 8.3, id="profile"
+            *(lambda s: headline_run(s).selected(N_RUNS, "rdp"), 1.0, 9.4),
+            id="rdp",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(lambda s: headline_run(s).selected(N_RUNS, "profile"), 1.0, 8.3),
+            id="profile",
+            marks=pytest.mark.slow,
         ),
         pytest.param(lambda s: headline_run(s).selected(N_RUNS), 1.0, 6.34, id="envelope"),
         pytest.param(
@@ -345,13 +336,7 @@ def test_headline(cost, share, expected):
     assert effective_noise(cost, share, expected) == pytest.approx(expected, rel=2e-2)
 
 
-def test_headline_honest_search_needs_at_most_three_percent_more_noise_than_no_search():
-    untuned = effective_noise(headline_run, 1.0, 3.88)
-    tuned = effective_noise(honest_search, 0.95, 3.97)
-    assert 1.0 < tuned / untuned < 1.03
-
-
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     tune_mu=st.floats(0.05, 3.0),
     fit_mu=st.floats(0.05, 3.0),
@@ -381,7 +366,6 @@ def test_rdp_bound_of_variant_2_is_subsampling_plus_fit(run, searched):
     [
         ({"fraction": 0.0}, r"fraction must be a number in \(0, 1\); got 0.0"),
         ({"fraction": 1.0}, "fraction must be"),
-        ({"fraction": float("nan")}, "fraction must be"),
         ({"variant": 3}, "variant must be one of 1, 2; got 3"),
         ({"bound": "envelope"}, "bound must be one of 'profile', 'rdp'"),
     ],
@@ -390,12 +374,6 @@ def test_bad_values_are_refused_by_name(arguments, message):
     profile = PrivacyProfile.gaussian(0.5)
     with pytest.raises(ValueError, match=message):
         tune_then_fit(profile, profile, **({"fraction": 0.1} | arguments))
-
-
-def test_bad_kinds_are_refused_by_name():
-    profile = PrivacyProfile.gaussian(0.5)
-    with pytest.raises(TypeError, match="fit must be a PrivacyProfile"):
-        tune_then_fit(profile, 1.0, 0.1)
 
 
 def test_rdp_bound_needs_a_renyi_curve():
@@ -440,23 +418,13 @@ def test_a_coarse_grid_costs_hardly_more_and_never_less(first, second):
     assert sum(side.masses.size for side in sides_of(coarse)) < 40_000
 
 
-def test_sums_of_pure_guarantees_stay_as_they_are():
-    first, second = PrivacyProfile.pure(0.5).selected(RUNS), PrivacyProfile.pure(0.25)
-    assert composed(first, second) == first + second
-    assert composed(PrivacyProfile.pure(0.5), second).epsilon(0.0) == 0.75
-
-
 # Under Rényi differential privacy --------------------------------------------------------
 
 
-def gaussian(mu):
-    return RenyiOfEvent(dp_event.GaussianDpEvent(1.0 / mu))
-
-
 RENYI_PARTS = {
-    "gaussian, pure": (gaussian(1.4), RenyiOfPure(0.6)),
-    "pure, gaussian": (RenyiOfPure(2.0), gaussian(0.5)),
-    "alike": (gaussian(0.3), gaussian(0.3)),
+    "gaussian, pure": (PrivacyProfile.gaussian(1.4), PrivacyProfile.pure(0.6)),
+    "pure, gaussian": (PrivacyProfile.pure(2.0), PrivacyProfile.gaussian(0.5)),
+    "alike": (PrivacyProfile.gaussian(0.3), PrivacyProfile.gaussian(0.3)),
 }
 EXACT = {
     "gaussian, pure": (lambda k: k * 0.98, lambda k: renyi_of_response(0.6, k)),
@@ -468,94 +436,10 @@ EXACT = {
 @pytest.mark.parametrize(("fraction", "parts"), few(6, [0.01, 0.3, 0.5, 0.95], RENYI_PARTS))
 def test_tuning_then_fitting_follows_the_printed_theorem(parts, fraction):
     # Theorem T5.
-    curve = RenyiTuneThenFit(*RENYI_PARTS[parts], fraction)
+    profile = tune_then_fit(*RENYI_PARTS[parts], fraction, bound="rdp")
     for order in (2, 3, 4, 11, 40, 128):
         printed = renyi_of_tune_then_fit(*EXACT[parts], fraction, order)
-        assert curve.at(np.array([float(order)]))[0] == pytest.approx(printed, rel=1e-9, abs=0.0)
+        assert profile.rdp(float(order)) == pytest.approx(printed, rel=1e-9, abs=0.0)
 
 
 # Few dots of a convex curve --------------------------------------------------------------
-
-STEP = 1e-4
-KINDS = ("nothing", "of pure parts", "approximate", "large Gaussian", "sampled steps", "lopsided")
-every_profile = pytest.mark.parametrize(
-    "profile", [*map(PARTS.get, KINDS), REVEALING_SEARCHES["Gaussian runs"]]
-)
-
-
-def chords(dots, places):
-    """Return the chords between dots, linear in exp(epsilon)."""
-    return np.interp(np.exp(STEP * places), np.exp(STEP * dots.places), dots.heights)
-
-
-@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0])
-def test_chords_of_a_gaussian_curve_are_hardly_above_it(mu):
-    # Theorem T6.
-    end = math.ceil((mu * mu / 2.0 + 7.5 * mu) / STEP)
-    dots = few_dots(lambda p: gaussian_delta(mu, STEP * p), np.array([0, end // 2, end]), STEP)
-    places = np.arange(end + 1)
-    exact, found = gaussian_delta(mu, STEP * places), chords(dots, places)
-    assert dots.places.size < 600
-    assert np.all(found >= exact * (1.0 - 1e-12))
-    assert np.all(found <= 1.005 * exact + 1e-15)
-    # As epsilon: the curve a share of epsilon before.
-    shift = 3e-4 * np.maximum(STEP * places, 1e-3 * STEP * end)
-    assert np.all(found <= gaussian_delta(mu, STEP * places - shift) + 1e-15)
-
-
-def test_dots_gather_at_a_corner():
-    # Theorem T6.
-    def height(places):
-        return np.maximum(1.0 - np.expm1(STEP * places) / math.expm1(0.7), 0.0)
-
-    dots = few_dots(height, np.array([0, 10_000]), STEP)
-    around = np.searchsorted(dots.places, 7000)
-    assert np.diff(dots.places)[around - 1] <= 7
-    assert dots.places.size < 80
-    places = np.arange(10_001)
-    assert np.all(chords(dots, places) >= height(places) - 1e-15)
-
-
-@every_profile
-def test_moved_outcomes_keep_the_masses_of_both_distributions(profile):
-    # Theorem T6.
-    sides = sides_of(profile)
-    ratios, masses = few_outcomes(sides)
-    assert np.all(masses > 0.0) and np.all(np.diff(np.sort(ratios)) > 0.0)
-    # Directions read from dp_accounting agree to some 1e-8.
-    assert masses.sum() == pytest.approx(1.0, abs=2e-8)
-    assert ratios @ masses == pytest.approx(1.0 - sides[0].infinity, abs=2e-8)
-    if sides[1].infinity > 0.0:
-        assert (ratios[-1], masses[-1]) == (0.0, sides[1].infinity)
-
-
-@every_profile
-def test_moved_outcomes_have_a_curve_that_is_hardly_higher(profile):
-    """Any convex function of the ratio gains by the moves; hockey sticks span them all."""
-    # Theorem T6.
-    sides = sides_of(profile)
-    ratios, masses = few_outcomes(sides)
-    losses, _, exact = pair_masses(*sides)
-    alphas = np.exp(np.linspace(losses[-1] - 0.1, losses[0] + 0.1, 300))
-    before = np.maximum(np.exp(losses) - alphas[:, None], 0.0) @ exact
-    after = np.maximum(ratios - alphas[:, None], 0.0) @ masses
-    assert np.all(after >= before * (1.0 - 1e-9) - 1e-15)
-    assert np.all(after <= 1.005 * before + 1e-12)
-
-
-@settings(max_examples=20)
-@given(
-    mu=st.floats(0.01, 3.0),
-    other=st.floats(0.01, 3.0),
-    stays=st.sampled_from([0.0, 1e-9, 1e-3]),
-)
-def test_two_curves_on_one_grid_are_never_below_themselves(mu, other, stays):
-    # Theorem T6.
-    curves = [lambda e, m=m: gaussian_delta(m, e) + stays for m in (mu, other)]
-    ends = tuple(m * m / 2.0 + 8.0 * m for m in (mu, other))
-    step, *halves = curves_through_dots(tuple(curves), ends)
-    for half, curve, end in zip(halves, curves, ends, strict=True):
-        grid = step * np.arange(half.size)
-        assert grid[-1] >= end
-        assert np.all(half >= curve(grid) * (1.0 - 1e-12))
-        assert np.all(half <= 1.005 * curve(grid) + 1e-15)

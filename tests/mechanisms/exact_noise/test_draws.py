@@ -13,14 +13,13 @@ from skdptune.mechanisms._exact_noise import _draws
 from skdptune.mechanisms._exact_noise._draws import (
     ERROR,
     ChiFactor,
-    ConstantFactor,
     LaplaceDraws,
     LazyPoint,
     LazyUniforms,
     NormalDraws,
     further_digits,
-    root,
 )
+from tests.accounting.cases import few
 
 
 class Words:
@@ -111,16 +110,6 @@ def test_points_on_the_border_are_settled_by_their_digits() -> None:
         assert draws._lazy[pair]._point[0] >> (draws._lazy[pair]._n_digits - 63) == kept[pair][0]
 
 
-def test_too_few_points_are_topped_up() -> None:
-    outside = np.full((2, 300), 2**63 - 1)
-    draws = NormalDraws(500, Words(outside))
-    assert draws.values.size == 500
-    assert stats.kstest(draws.values, "norm").pvalue > 1e-4
-    # The digits of each number are found again, whichever points they came with.
-    assert len(draws._origins) > 1
-    assert max(distance(draws, place) for place in range(0, 500, 7)) < ERROR
-
-
 def test_least_words_of_a_laplace_number_are_doubtful() -> None:
     # Theorem E1.
     draws = LaplaceDraws(4, Words(np.array([0, 1, 2**44 - 1, 2**44])))
@@ -133,11 +122,11 @@ def test_least_words_of_a_laplace_number_are_doubtful() -> None:
     assert high - low <= Fraction(1, 2**60)
 
 
-@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 100, 5001])
+@pytest.mark.parametrize("degrees", [1, 2, 3, 100, 5001])
 def test_factors_are_roots_of_chi_squared_numbers(degrees) -> None:
     # Theorem E2.
     rng = np.random.default_rng(degrees)
-    count = 2000 if degrees < 1000 else 200
+    count = 800 if degrees < 1000 else 100
     factors = [ChiFactor(3.0, degrees, rng) for _ in range(count)]
     values = np.array([factor.value for factor in factors])
     assert stats.kstest((values / 3.0) ** 2, stats.chi2(degrees).cdf).pvalue > 1e-4
@@ -157,11 +146,6 @@ def test_factors_of_few_digits_are_computed_with_more(word) -> None:
     assert factor.relative_error == 2.0**-50
     assert abs(factor.value - float(low)) <= 2.0**-50 * factor.value
     assert 0 < high - low <= low * 2.0**-95
-
-
-def test_a_constant_is_known_exactly() -> None:
-    assert ConstantFactor(0.1).bounds(5) == (Fraction(0.1), Fraction(0.1))
-    assert ConstantFactor(0.1).relative_error == 0.0
 
 
 def test_logarithms_are_as_precise_as_assumed() -> None:
@@ -210,8 +194,9 @@ def lies_within(bounds, number, places) -> bool:
     return low <= number + slack and number - slack <= high
 
 
-@pytest.mark.parametrize("places", [30, 56, 200])
-@pytest.mark.parametrize("first", [0, 1, 2**40, 2**63, 2**64 - 1])
+@pytest.mark.parametrize(
+    ("first", "places"), few(5, [0, 1, 2**40, 2**63, 2**64 - 1], [30, 56, 200])
+)
 def test_logarithms_are_within_their_bounds(first, places) -> None:
     # Theorem E1.
     lazy = LazyUniforms([first, 12345678901234567890], 64, digits_from(0))
@@ -223,16 +208,15 @@ def test_logarithms_are_within_their_bounds(first, places) -> None:
     assert lies_within(bounds, number, places)
 
 
-@pytest.mark.parametrize("places", [30, 56, 200])
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("first", "second", "places"),
     [
-        (2**60, -(2**61)),
-        (-1, 0),
-        (0, 2**63 - 1),
-        (2**30, -(2**33)),
-        (2**62, int(3**0.5 * 2**62) - 2**20),
-        (-(2**63), 0),
+        (2**60, -(2**61), 30),
+        (-1, 0, 56),
+        (0, 2**63 - 1, 200),
+        (2**30, -(2**33), 56),
+        (2**62, int(3**0.5 * 2**62) - 2**20, 200),
+        (-(2**63), 0, 30),
     ],
 )
 def test_normal_numbers_are_within_their_bounds(first, second, places) -> None:
@@ -260,27 +244,3 @@ def test_sides_of_the_circle_are_told_apart_by_further_digits() -> None:
     for digits, expected in (([0, 1 << 40], True), ([0, 1 << 100], True)):
         tape = iter(digits)
         assert LazyPoint(-(2**63), 0, 63, lambda count: next(tape)).is_inside() is expected  # noqa: B023
-
-
-def test_digits_are_drawn_once_and_only_when_needed() -> None:
-    drawn = []
-
-    def draw(count):
-        drawn.append(count)
-        return 0
-
-    point = LazyPoint(2**61, 2**61, 63, draw)
-    rough = point.normal(0, 40)
-    assert drawn == []
-    fine = point.normal(0, 90)
-    assert drawn == [256]
-    point.normal(1, 90)
-    assert drawn == [256]
-    assert rough[0] <= fine[0] <= fine[1] <= rough[1]
-
-
-@pytest.mark.parametrize("number", [Fraction(2), Fraction(1, 3), Fraction(10) ** 40])
-def test_roots_are_within_their_bounds(number) -> None:
-    low, high = root((number, number), 100)
-    assert low**2 <= number <= high**2
-    assert high - low <= low / 2**100

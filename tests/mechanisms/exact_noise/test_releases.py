@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune._secure_random import secure_generator
-from skdptune.mechanisms._exact_noise import _releases, add_laplace
+from skdptune.mechanisms._exact_noise import add_laplace
 from skdptune.mechanisms._exact_noise._draws import (
     ChiFactor,
     ConstantFactor,
@@ -35,9 +34,9 @@ def grid_for(name, scale, width) -> float:
     return grid_of(spherical_spread(scale, width) if name == "spherical" else scale)
 
 
-@pytest.mark.parametrize("name", ADD)
-@pytest.mark.parametrize("width", [1, 3, 1000, 40_000])
-@pytest.mark.parametrize("scale", [1e-5, 3.0])
+@pytest.mark.parametrize(
+    ("name", "width", "scale"), few(6, ADD, [1, 3, 1000, 40_000], [1e-5, 3.0])
+)
 def test_releases_lie_on_their_grid(name, width, scale) -> None:
     # Theorem E1.
     rng = np.random.default_rng(0)
@@ -52,7 +51,7 @@ def test_noise_has_its_distribution(name) -> None:
     rng = np.random.default_rng(1)
     values = np.full(30_000, 7.0)
     if name == "spherical":
-        noise = np.stack([add_spherical(values[:3], 2.0, rng) - 7.0 for _ in range(4000)])
+        noise = np.stack([add_spherical(values[:3], 2.0, rng) - 7.0 for _ in range(2000)])
         norms = np.linalg.norm(noise, axis=1)
         assert stats.kstest(norms, stats.gamma(3, scale=2.0).cdf).pvalue > 1e-4
         # No direction is preferred: in three dimensions each share is uniform.
@@ -65,11 +64,11 @@ def test_noise_has_its_distribution(name) -> None:
     assert stats.kstest(noise / 2.0, distribution.cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("width", [1, 2, 50, 51])
+@pytest.mark.parametrize("width", [1, 50])
 def test_spherical_noise_has_a_gamma_distributed_norm(width) -> None:
     # Theorem E2.
     rng = np.random.default_rng(width)
-    norms = [np.linalg.norm(add_spherical(np.zeros(width), 1.0, rng)) for _ in range(3000)]
+    norms = [np.linalg.norm(add_spherical(np.zeros(width), 1.0, rng)) for _ in range(1500)]
     assert stats.kstest(norms, stats.gamma(width).cdf).pvalue > 1e-4
 
 
@@ -103,13 +102,6 @@ def test_portions_make_no_difference_to_shape_or_distribution(shape) -> None:
     np.testing.assert_array_equal(found % grid_of(2.0), 0.0)
 
 
-def test_values_are_left_as_they_were() -> None:
-    values = np.ones(30)
-    for add in ADD.values():
-        add(values, 1.0, secure_generator())
-    np.testing.assert_array_equal(values, 1.0)
-
-
 def test_images_have_the_distribution_of_the_posterior() -> None:
     # Theorem E1.
     rng = np.random.default_rng(5)
@@ -117,7 +109,7 @@ def test_images_have_the_distribution_of_the_posterior() -> None:
     draws = np.stack(
         [
             draw_images(np.array([1.0, -1.0]), matrix, np.array([0.5, 2.0]), rng, 2.0**-10)
-            for _ in range(4000)
+            for _ in range(2000)
         ]
     )
     np.testing.assert_array_equal(draws * 1024, np.rint(draws * 1024))
@@ -148,13 +140,13 @@ def by_definition(values, factor, draws, grid) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("scale", "bits", "kind"),
-    few(15, [1e-300, 3e-7, 1.0, 5e8, 1e200], [-2, 0, 20, 35, 60], [NormalDraws, LaplaceDraws]),
+    few(6, [1e-300, 3e-7, 1.0, 5e8, 1e200], [-2, 0, 20, 35, 60], [NormalDraws, LaplaceDraws]),
 )
 def test_sums_are_rounded_by_definition(kind, bits, scale) -> None:
     # Theorem E1.
     rng = np.random.default_rng(0)
-    draws, grid = kind(60, rng), grid_of(scale, bits)
-    values = scale * rng.normal(size=60) * 10.0 ** rng.integers(-20, 30, size=60)
+    draws, grid = kind(40, rng), grid_of(scale, bits)
+    values = scale * rng.normal(size=40) * 10.0 ** rng.integers(-20, 30, size=40)
     values[:20] = scale * rng.normal(size=20)
     factor = ConstantFactor(scale)
     found = rounded_sums(values, factor, draws, grid)
@@ -164,14 +156,14 @@ def test_sums_are_rounded_by_definition(kind, bits, scale) -> None:
 @pytest.mark.parametrize("size", [1.0, 2.0**33, 2.0**45, 2.0**70])
 def test_sums_next_to_the_middle_are_rounded_by_definition(size) -> None:
     # Theorem E1: doubles alone would fall on either side.
-    draws, factor, grid = NormalDraws(200, np.random.default_rng(1)), ConstantFactor(1.0), 0.25
-    whole = grid * np.floor(size * np.arange(200))
+    draws, factor, grid = NormalDraws(80, np.random.default_rng(1)), ConstantFactor(1.0), 0.25
+    whole = grid * np.floor(size * np.arange(80))
     values = whole + 0.5 * grid - draws.values
     found = rounded_sums(values, factor, draws, grid)
     np.testing.assert_array_equal(found, by_definition(values, factor, draws, grid))
     if size == 1.0:
         # Half of them are rounded up: doubles see a tie, and it is none.
-        assert 60 < np.sum(found > whole) < 140
+        assert 24 < np.sum(found > whole) < 56
 
 
 def test_doubles_and_rational_numbers_agree() -> None:
@@ -182,17 +174,6 @@ def test_doubles_and_rational_numbers_agree() -> None:
     found = rounded_sums(values, factor, draws, 2.0**-22)
     draws.doubtful = np.arange(300)
     np.testing.assert_array_equal(rounded_sums(values, factor, draws, 2.0**-22), found)
-
-
-def test_slow_path_is_rare(monkeypatch) -> None:
-    asked = []
-    monkeypatch.setattr(
-        _releases, "_exact_steps", lambda value, *rest: asked.append(value) or round(value)
-    )
-    rng = np.random.default_rng(3)
-    for _ in range(10):
-        rounded_sums(rng.normal(size=2**14), ConstantFactor(1.0), NormalDraws(2**14, rng), 2**-21)
-    assert len(asked) <= 10
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 2.0**31 + 0.25])
