@@ -1,6 +1,7 @@
 """Leaves out nets, and doctests of Pareto and adaptive searches, where their packages are not.
 
-Keeps each process of the tests to one thread, too.
+Keeps each process of the tests to one thread, too. For `.ci/run` it writes down which tests ran,
+and leaves to the first leg what the second need not repeat (`.ci/first-leg-only`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import importlib.util
 import itertools
 import os
 from pathlib import Path
+
+import pytest
 
 # pytest-xdist runs one process per core, and joblib starts more: threads would only contend. Read
 # when NumPy is first imported, which is later than this.
@@ -40,3 +43,50 @@ def pytest_report_header() -> str | None:
         f"{what}: left out, without {', '.join(missing)}" for what, missing in folders if missing
     ]
     return "\n".join(lines) or None
+
+
+def _first_leg_only() -> tuple[str, ...]:
+    """Return the paths of the tests that the second leg leaves to the first."""
+    lines = (Path(__file__).parent / ".ci" / "first-leg-only").read_text("utf-8").splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def _identity(nodeid: str) -> str:
+    """Return what a test is called on both legs, of which one tests an installed wheel."""
+    return nodeid.rpartition("site-packages/")[2]
+
+
+def _write_outcome(word: str, nodeid: str) -> None:
+    """Append to the file that SKDPTUNE_OUTCOMES names, in the process that hears of all tests."""
+    path = os.environ.get("SKDPTUNE_OUTCOMES")
+    if path and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"{word} {_identity(nodeid)}\n")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write down what ran, an expected failure too, and what was skipped."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _write_outcome("skipped", report.nodeid)
+    elif report.when == "call" and not report.failed:
+        _write_outcome("ran", report.nodeid)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Write down which files were skipped as a whole."""
+    if report.skipped:
+        _write_outcome("skipped", report.nodeid)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of .ci/first-leg-only that ran before, by SKDPTUNE_RAN."""
+    path = os.environ.get("SKDPTUNE_RAN")
+    if path:
+        ran = set(Path(path).read_text("utf-8").splitlines())
+        only = tuple(f"{path}{end}" for path in _first_leg_only() for end in ("/", "::"))
+        kept, left = [], []
+        for item in items:
+            name = _identity(item.nodeid)
+            (left if name.startswith(only) and f"ran {name}" in ran else kept).append(item)
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
