@@ -102,14 +102,6 @@ def test_released_sums_have_the_planned_noise():
     assert np.abs(np.corrcoef(flat.T) - np.eye(6)).max() < 0.1
 
 
-def test_upper_triangle_moves_by_the_squared_norm_at_most():
-    # Theorem L8.
-    for seed in range(50):
-        z = np.random.default_rng(seed).normal(size=4)
-        outer = np.outer(z, z)
-        assert np.linalg.norm(outer[np.triu_indices(4)]) <= z @ z + 1e-12
-
-
 DELTA = 1e-5
 # So few records that noise dominates at a budget of 1.
 ROWS = rng.normal(size=(200, 6))
