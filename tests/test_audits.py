@@ -44,7 +44,6 @@ def test_fits_show_no_more_than_is_claimed(name):
     if case.bound == "measured":
         found, claimed = case.paired(40, seed=0), case.claimed()
         # The deviation of so few fits is known to a tenth: three tenths are three deviations.
-        print("PAIRED", name, found / claimed)
         assert 0.4 * claimed < found < 1.4 * claimed
     else:
         assert case.bounds(case.n_quick, seed=0) <= case.claimed()
