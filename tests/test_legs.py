@@ -47,7 +47,7 @@ def modules_left(path: str) -> Iterator[str]:
             yield name
 
 
-def test_what_the_first_leg_only_runs_cannot_depend_on_scikit_learn() -> None:
+def test_what_only_the_first_leg_runs_cannot_depend_on_scikit_learn() -> None:
     for path in (path for path in LEFT if path.startswith("tests/")):
         names = list(modules_left(path))
         assert names, path
@@ -61,7 +61,7 @@ def test_what_the_first_leg_only_runs_cannot_depend_on_scikit_learn() -> None:
                     )
 
 
-def test_doctests_that_the_first_leg_only_runs_see_no_scikit_learn() -> None:
+def test_doctests_that_only_the_first_leg_runs_see_no_scikit_learn() -> None:
     layers = [path.removeprefix("skdptune/") for path in LEFT if path.startswith("skdptune/")]
     assert layers
     assert all((PACKAGE / layer).is_dir() for layer in layers)
@@ -87,6 +87,13 @@ def test_nightly_runs_slow_tests_of_diffprivlib_where_it_is() -> None:
             assert "diffprivlib" not in text or name in listed, name
 
 
+def test_folders_that_the_second_leg_does_not_collect_have_no_cases_of_their_own_there() -> None:
+    for folder in (ROOT / path for path in LEFT if (ROOT / path).is_dir()):
+        for file in folder.rglob("*.py"):
+            # What an extra adds to a parametrization ran nowhere, and was skipped nowhere.
+            assert "HAS_" not in file.read_text("utf-8"), file
+
+
 EXAMPLES = """
 import pytest
 
@@ -95,6 +102,16 @@ def test_wrong(): assert False
 def test_passed_over(): pytest.skip("why")
 @pytest.mark.xfail
 def test_known_fault(): assert False
+"""
+
+
+WHOLE = """
+import os, pytest
+
+if "SKDPTUNE_RAN" in os.environ:
+    pytest.skip("imported", allow_module_level=True)
+
+def test_right(): pass
 """
 
 
@@ -118,7 +135,9 @@ def test_only_what_ran_on_the_first_leg_is_left_to_it(tmp_path: Path) -> None:
         (tmp_path / "tests" / name).mkdir(parents=True)
         (tmp_path / "tests" / name / f"test_{name}.py").write_text(EXAMPLES)
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "first-leg-only").write_text("# Why.\ntests/first\n")
+    (tmp_path / ".ci" / "first-leg-only").write_text("# Why.\ntests/first\ntests/whole\n")
+    (tmp_path / "tests" / "whole").mkdir()
+    (tmp_path / "tests" / "whole" / "test_whole.py").write_text(WHOLE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     first = run_pytest(tmp_path)
     file = "tests/{0}/test_{0}.py"
@@ -126,12 +145,13 @@ def test_only_what_ran_on_the_first_leg_is_left_to_it(tmp_path: Path) -> None:
         f"{word} {file.format(name)}::test_{test}"
         for name in ("first", "both")
         for word, test in (("ran", "right"), ("ran", "known_fault"), ("skipped", "passed_over"))
-    }
+    } | {"ran tests/whole/test_whole.py::test_right"}
     (tmp_path / "first").write_text("\n".join(first))
     second = run_pytest(tmp_path, SKDPTUNE_RAN=str(tmp_path / "first"))
     assert first - second == {
         f"ran {file.format('first')}::test_{test}" for test in ("right", "known_fault")
-    }
+    } | {"ran tests/whole/test_whole.py::test_right"}
+    assert second < first, "tests/whole is not even imported"
 
 
 def test_a_test_skipped_on_both_legs_is_named(tmp_path: Path) -> None:
