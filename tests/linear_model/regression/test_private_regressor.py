@@ -358,7 +358,7 @@ def test_fits_of_many_equal_fits_one_by_one(kind):
         assert one.privacy_.profile == other.privacy_.profile
 
 
-def test_a_hundred_ridges_share_one_pass_and_one_spectrum(monkeypatch):
+def test_many_ridges_share_one_pass_and_one_spectrum(monkeypatch):
     counted = {
         "passes": (SufficientStatistics, "update"),
         "spectra": (np.linalg, "eigh"),
@@ -379,14 +379,14 @@ def test_a_hundred_ridges_share_one_pass_and_one_spectrum(monkeypatch):
         PTRLinearRegression(
             1.0, 1.2e-5, alpha=alpha, data_norm=7.0, target_bound=1.0, random_state=0
         )
-        for alpha in np.geomspace(1.0, 1e5, 100)
+        for alpha in np.geomspace(1.0, 1e5, 30)
     ]
     PTRLinearRegression.fit_many(models, wide, wide[:, 0])
     assert counts == {"passes": 1, "spectra": 1}
     # What holds for each leverage is known by now.
     calls = calls_of(lambda: PTRLinearRegression.fit_many(models, wide, wide[:, 0]))
     assert counts == {"passes": 2, "spectra": 2}
-    assert calls < 100 * 2000
+    assert calls < 30 * 2000
 
 
 @pytest.mark.parametrize("bound", [(1.0, 0.0), (1.0,), (0.0, math.inf), "far"], ids=str)
