@@ -1,9 +1,11 @@
 """Thousands of fits on neighbouring data, and how much of one record they show.
 
 A lower bound on epsilon is taken from what is released. It may not exceed the claim; it must come
-near; and from fits with 30 % less noise than was planned it must exceed the claim. Which records,
-statistics and claims is a table, tests/audited.py; how epsilon is bounded, and what is the chance
-of a false alarm, is in tests/auditing.py. What they found is in docs/security.md; this prints it::
+near; and from fits with 30 % less noise than was planned it must exceed the claim. With every
+change pairs of fits with the same noise estimate epsilon, or a bound is taken from fewer fits.
+Which records, statistics and claims is a table, tests/audited.py; how epsilon is bounded, and what
+is the chance of a false alarm, is in tests/auditing.py. What they found is in docs/security.md;
+this prints it::
 
     python -m pytest -m slow -s tests/test_audits.py
 """
@@ -39,10 +41,12 @@ def test_fits_show_no_more_than_is_claimed(name):
     # Theorem M1, Theorem M4, Theorem L8, Theorem L10, Theorem B1, Theorem B2, Theorem R1.
     # Theorem D0, Theorem I1, Theorem L11, Theorem Q1, Theorem T8, Theorem T9, Theorem U6.
     case = CASES[name]
-    found, claimed = case.bounds(case.n_quick, seed=0), case.claimed()
-    assert found <= claimed
     if case.bound == "measured":
-        assert found > 0.15 * claimed
+        found, claimed = case.paired(40, seed=0), case.claimed()
+        # The deviation of so few fits is known to about a tenth.
+        assert 0.4 * claimed < found < 1.3 * claimed
+    else:
+        assert case.bounds(case.n_quick, seed=0) <= case.claimed()
 
 
 @pytest.mark.slow
@@ -71,7 +75,7 @@ def test_less_noise_is_less_noise_of_every_kind():
     curved = ("OPS", "SSP", "folds")
     for name, case in CASES.items():
         if case.bound == "measured" and not any(word in name for word in curved):
-            plain = np.std([case.draw(False, np.random.default_rng(s)) for s in range(30)])
+            plain = np.std([case.draw(False, np.random.default_rng(s)) for s in range(6)])
             with auditing.less_noise(0.7):
-                less = np.std([case.draw(False, np.random.default_rng(s)) for s in range(30)])
+                less = np.std([case.draw(False, np.random.default_rng(s)) for s in range(6)])
             assert less / plain == pytest.approx(0.7, rel=0.02), name

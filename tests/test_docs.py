@@ -152,6 +152,8 @@ def test_figures_of_the_decision_charts_are_those_of_the_benchmarks() -> None:
     assert [each for each in in_charts if each not in section] == []
 
 
+# That the commands of all papers run at night is tested below.
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["papers_selection", "papers_subsampling"])
 def test_figure_of_a_paper_is_drawn_in_a_small_setting(script: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -16,8 +16,6 @@ FOLDER = ROOT / "examples"
 # CI runs this one as the README's main command.
 MAIN = "tune_logistic_regression"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
-# Where the site is built its gallery runs them all for every change; then this is for the night.
-MARKS = [pytest.mark.slow] if importlib.util.find_spec("sphinx_gallery") else []
 
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="no examples here")
 
@@ -30,9 +28,9 @@ def gallery():
     return module
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=MARKS) for name in NAMES if name != MAIN]
-)
+# For every change the site's gallery runs them all.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if name != MAIN])
 def test_example_runs(name: str, tmp_path: Path) -> None:
     path = FOLDER / f"{name}.py"
     missing = gallery().missing_modules(path)

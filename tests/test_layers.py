@@ -16,15 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.structure import (
-    PACKAGE,
-    ROOT_NAME,
-    Module,
-    is_within,
-    our_modules,
-    read_package,
-    write,
-)
+from tests.structure import ROOT_NAME, Module, our_modules, read_package, write
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -82,38 +74,6 @@ def test_package_obeys_its_layers() -> None:
     modules = our_modules()
     assert "skdptune.accounting" in modules
     assert violations(modules) == []
-
-
-def test_what_one_leg_alone_tests_cannot_see_scikit_learn() -> None:
-    # Only scikit-learn differs between the legs, so that the second may pass over these tests.
-    passed_over = re.findall(r"--ignore=tests/(\w+)", (ROOT / ".ci" / "run").read_text("utf-8"))
-    assert passed_over
-    visible = LAYERS[: max(LAYERS.index(layer) for layer in passed_over) + 1]
-    ours = [f"{ROOT_NAME}.{layer}" for layer in visible] + [
-        f"tests.{layer}" for layer in passed_over
-    ]
-    others = OPTIONAL - {"pandas"} | {"sklearn"}
-    for folder in [home / layer for home in (PACKAGE, ROOT / "tests") for layer in passed_over]:
-        for module in read_package(folder).values():
-            for name in (imported.name for imported in module.imports):
-                root = name.partition(".")[0]
-                assert root not in others, (folder, module.file)
-                is_ours = name.startswith((f"{ROOT_NAME}.", "tests."))
-                assert not is_ours or any(is_within(name, each) for each in ours), (folder, name)
-
-
-def test_nightly_runs_slow_tests_of_diffprivlib_where_it_is() -> None:
-    # The first leg alone has diffprivlib.
-    nightly = (ROOT / ".ci" / "nightly").read_text("utf-8")
-    listed = set(re.findall(r"^    (tests/\S+\.py)$", nightly, re.MULTILINE))
-    assert listed
-    for file in sorted((ROOT / "tests").rglob("test_*.py")):
-        text = file.read_text("utf-8")
-        name = file.relative_to(ROOT).as_posix()
-        is_slow = "mark.slow" in text
-        assert is_slow or name not in listed
-        if is_slow and file.name != Path(__file__).name:
-            assert "diffprivlib" not in text or name in listed, name
 
 
 def in_a_fresh_python(script: str, *arguments: str) -> Any:

@@ -247,6 +247,8 @@ def test_scaler_that_is_taken_keeps_its_epsilon(n, epsilon):
 # What shows each fault -----------------------------------------------------------------------
 
 
+# About one release of diffprivlib, which is pinned. What follows from it is tested above.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 class TestEvidence:
     """On data that differ in one record, at epsilon = 1 where no other is given."""

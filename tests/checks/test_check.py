@@ -23,7 +23,7 @@ from skdptune.base import NoProfileError, profile_of
 from skdptune.checks import CheckReport
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
-from tests.checks.examples import EXAMPLES, model, random_search
+from tests.checks.examples import model, random_search
 from tests.fuzz import recipes, run
 from tests.testing.public_estimators import ESTIMATORS, HAS_NETS, HAS_PARETO, nets
 from tests.testing.public_estimators import SEARCHES as PUBLIC_SEARCHES
@@ -151,13 +151,6 @@ def test_wrong_arguments_are_refused(arguments: Any, error: type, message: str) 
 
 
 # What a check does not do ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=[one.name for one in EXAMPLES])
-def test_estimator_stays_as_it_is(example: Any) -> None:
-    before = repr(example.wrong)
-    check(example.wrong)
-    assert repr(example.wrong) == before
 
 
 def test_nothing_is_raised_by_an_estimator_that_fails_at_all() -> None:

@@ -20,7 +20,9 @@ SECTIONS = dict(re.findall(r"^## (SKP\d+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[one.name for one in EXAMPLES])
 def test_code_is_found_where_it_is_and_nowhere_else(example: Example) -> None:
+    before = repr(example.wrong)
     found = check(example.wrong, **example.sizes)
+    assert repr(example.wrong) == before
     mine = [(one.kind, one.place) for one in found if one.code == example.code]
     assert mine.count((example.kind, example.place)) == 1
     assert example.code not in check(example.right, **example.sizes).codes

@@ -144,7 +144,7 @@ def columns_of(rng, n, sizes=(5, 1, 3)):
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_record_moves_sums_by_its_own_residuals(seed):
     # Theorem B1: exactly, in whatever order.
     rng = np.random.default_rng(seed)

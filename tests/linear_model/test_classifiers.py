@@ -39,6 +39,25 @@ PAIRS = pytest.mark.parametrize(
     ],
 )
 
+# The same where one case takes seconds: with every change one of each way to train.
+DEAR_PAIRS = pytest.mark.parametrize(
+    ("kind", "solver"),
+    [
+        (DPLogisticRegression, "auto"),
+        (DPLinearSVC, "objective"),
+        (DPLinearSVC, "psgd"),
+        (DPLogisticRegression, "sgd"),
+        *(
+            pytest.param(kind, solver, marks=pytest.mark.slow)
+            for kind, solver in (
+                *((DPLogisticRegression, solver) for solver in SOLVERS[1:5]),
+                (DPLogisticRegression, "adam"),
+                (DPLinearSVC, "auto"),
+            )
+        ),
+    ],
+)
+
 
 def scaled(loader):
     X, y = loader(return_X_y=True)
@@ -51,7 +70,7 @@ def cancer():
     return scaled(load_breast_cancer)
 
 
-@PAIRS
+@DEAR_PAIRS
 def test_scikit_learns_checks(kind, solver):
     with warnings.catch_warnings():
         # The checks fit a few dozen records, for which delta is too large.
@@ -78,7 +97,7 @@ def test_with_a_large_budget_it_is_as_good_as_scikit_learn(kind, peer, solver, c
     assert score >= peer(C=C).fit(X, y).score(X_test, y_test) - 0.03
 
 
-@PAIRS
+@DEAR_PAIRS
 def test_many_classes(kind, solver):
     X, X_test, y, y_test = scaled(load_digits)
     model = kind(200.0, DELTA, solver=solver, classes=range(10), C=0.1, random_state=0)

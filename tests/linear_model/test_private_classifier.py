@@ -98,8 +98,10 @@ def test_without_a_public_size_no_records_are_refused():
 
 
 @pytest.mark.parametrize("solver", STARTING)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n_classes", "fit_intercept"), [(2, True), (3, False)])
+@pytest.mark.parametrize(
+    ("kind", "n_classes", "fit_intercept"),
+    [(DPLogisticRegression, 2, True), (DPLinearSVC, 3, False)],
+)
 def test_descent_starts_at_the_given_weights(kind, solver, n_classes, fit_intercept):
     outputs = 1 if n_classes == 2 else 3
     coef = np.arange(1.0, 3.0 * outputs + 1.0).reshape(outputs, 3)
@@ -204,11 +206,10 @@ def check_one_row_more(before, after, bound, is_proper=None):
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("bound", [1e-90, 2.0])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "bound"), [(DPLogisticRegression, 2.0), (DPLinearSVC, 1e-90)])
 def test_a_record_changes_its_own_row_alone(kind, form, bound, monkeypatch):
-    # Theorem R5.
+    # Theorem R5. Both kinds have one path from records to rows.
     model = subset_model(kind, "objective", data_norm=bound)
     before = reaching(monkeypatch, model, FORMS[form](ROWS), LABELS)
     for row in nasty_rows(form, 3):
@@ -264,8 +265,7 @@ def test_an_interrupted_fit_leaves_nothing_of_the_data(solver):
 
 
 @pytest.mark.parametrize("solver", ["objective", "output", "psgd"])
-@pytest.mark.parametrize("delta", [0.0, DELTA])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "delta"), [(DPLogisticRegression, 0.0), (DPLinearSVC, DELTA)])
 def test_weights_lie_on_the_grid_of_the_plan(kind, delta, solver):
     # Theorem E1.
     grids = []
@@ -419,9 +419,9 @@ def test_weights_above_one_would_be_found(solver, monkeypatch):
     assert {finding.attribute for finding in replay.findings} >= {"coef_"}
 
 
-@pytest.mark.parametrize("solver", [*SOLVERS])
-@pytest.mark.parametrize("kind", KINDS)
-def test_regularization_per_record_is_that_of_the_final_fit(kind, solver, monkeypatch):
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_regularization_per_record_is_that_of_the_final_fit(solver, monkeypatch):
+    kind = KINDS[SOLVERS.index(solver) % 2]
     # The final data repeat the tuning data, so means, and the model without noise, are the same.
     for module in (_objective, _output):
         monkeypatch.setattr(module, "add_noise", lambda values, *rest: values)

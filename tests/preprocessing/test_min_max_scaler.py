@@ -174,18 +174,18 @@ EXTREMES = [0.0, 1.0, 1e-310, 1e-20, 1e20, 1e300, -1e300, 8e307, -1e308]
 def test_no_range_makes_a_scale_infinite() -> None:
     rows = np.array([[0.0], [1e300], [-1e300]])
     n_fitted = n_refused = 0
-    for low, high in itertools.combinations(sorted(EXTREMES), 2):
-        for start, end in itertools.combinations(sorted(EXTREMES), 2):
-            scaler = DPMinMaxScaler(bounds=(low, high), feature_range=(start, end), random_state=0)
-            try:
-                scaler.privacy_profile(10)
-            except ValueError as problem:
-                assert re.search("must (be|give)", str(problem))
-                n_refused += 1
-                continue
-            # What is refused follows from parameters, so that no fit raises.
-            conventions.check_finite(scaler.fit(rows))
-            assert (scaler.scale_ > 0.0).all()
-            n_fitted += 1
-    assert n_fitted > 300
-    assert n_refused > 300
+    pairs = list(itertools.combinations(sorted(EXTREMES), 2))
+    for place in np.random.default_rng(0).choice(len(pairs) ** 2, 200, replace=False):
+        bounds, ends = pairs[place // len(pairs)], pairs[place % len(pairs)]
+        scaler = DPMinMaxScaler(bounds=bounds, feature_range=ends, random_state=0)
+        try:
+            scaler.privacy_profile(10)
+        except ValueError as problem:
+            assert re.search("must (be|give)", str(problem))
+            n_refused += 1
+            continue
+        # What is refused follows from parameters, so that no fit raises.
+        conventions.check_finite(scaler.fit(rows))
+        assert (scaler.scale_ > 0.0).all()
+        n_fitted += 1
+    assert min(n_fitted, n_refused) > 40

@@ -36,8 +36,7 @@ def test_scikit_learn_checks(delta) -> None:
 
 
 @pytest.mark.parametrize("check", conventions.OF_NOISE)
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("with_std", [True, False])
+@pytest.mark.parametrize(("delta", "with_std"), [(0.0, False), (1e-6, True)])
 def test_convention(check, delta, with_std) -> None:
     check(DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=with_std, random_state=0))
 
@@ -52,9 +51,9 @@ def test_sensitivity_is_attained_and_never_exceeded(releases, delta, with_std, n
     # Theorem R1.
     rng = np.random.default_rng(0)
     rows = rng.uniform(-4, 4, size=(6, n_features))
-    grid = np.linspace(-3.2, 3.2, 129)
+    grid = np.linspace(-3.2, 3.2, 33)
     records = [np.full(n_features, value) for value in grid]
-    records += list(rng.uniform(-4, 4, size=(100, n_features)))
+    records += list(rng.uniform(-4, 4, size=(30, n_features)))
     scaler = DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=with_std, random_state=0)
     for record in records:
         scaler.fit(rows)
@@ -102,13 +101,6 @@ def test_noise_over_sensitivity_is_what_the_cost_says(releases, with_std, n_feat
         else:
             assert shift == pytest.approx(0.7)
             assert scaler.privacy_.profile == PrivacyProfile.pure(0.7)
-
-
-def test_least_laplace_centre() -> None:
-    u = np.linspace(0.0, 1.0, 2001)
-    reach = {c: np.max(u + np.abs(u**2 - c)) for c in np.linspace(0.0, 1.5, 301)}
-    assert min(reach.values()) == pytest.approx(1.125, abs=1e-3)
-    assert min(reach, key=reach.get) == pytest.approx(0.875, abs=1e-9)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -151,9 +151,17 @@ def exact_squared_norm(row: np.ndarray) -> Fraction:
     return sum((Fraction(float(value)) ** 2 for value in row), Fraction(0))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("norm", [1e-3, 1.0, 0.1, 1e6])
-@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("dtype", "norm", "as_given"),
+    [
+        (np.float64, 1e-3, np.asarray),
+        (np.float64, 1.0, sparse.csr_matrix),
+        (np.float64, 0.1, sparse.csr_array),
+        (np.float32, 1e6, np.asarray),
+        (np.float32, 0.1, sparse.csr_matrix),
+        (np.float32, 1e-3, sparse.csr_array),
+    ],
+)
 def test_no_row_is_longer_than_the_norm_to_the_last_bit(dtype, norm, as_given) -> None:
     rng = np.random.default_rng(2)
     rows = (norm * rng.normal(size=(300, 7)) * rng.choice([0.0, 0.3, 5.0], (300, 1))).astype(dtype)

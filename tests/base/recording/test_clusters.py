@@ -47,13 +47,9 @@ def of_ray() -> Iterator[None]:
         ray.shutdown()
 
 
-@pytest.mark.parametrize(
-    "cluster",
-    [
-        pytest.param(of_dask, id="dask"),
-        pytest.param(of_ray, id="ray", marks=pytest.mark.slow),
-    ],
-)
+# Fits in other processes are recorded in test_hooks.py with every change.
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", [of_dask, of_ray], ids=["dask", "ray"])
 def test_fits_on_a_cluster_are_recorded(cluster: Any, on_disk: Any, tmp_path: Any) -> None:
     # Theorem H4.
     counts = tmp_path / "counts"

@@ -67,11 +67,10 @@ TOOLS = {
 AT_WORK = {"one": ("loky", 1), "threads": ("threading", 2), "loky": ("loky", 2)}
 
 
-# Of workers in other processes a few: the others are made in the same way.
-SLOW = {"VotingClassifier", "BaggingClassifier"}
+# Of tools with workers in other processes one: the others start them in the same way.
 CASES = [
     pytest.param(tool, workers, marks=[pytest.mark.slow] if workers == "loky" else [])
-    if tool in SLOW
+    if tool != "GridSearchCV"
     else (tool, workers)
     for tool in TOOLS
     for workers in AT_WORK

@@ -328,6 +328,8 @@ search.fit(X, X[:, 0] > 0)
 """
 
 
+# That threads warn is tested above, with every change.
+@pytest.mark.slow
 def test_each_worker_warns_for_itself():
     command = [sys.executable, "-c", WORKERS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

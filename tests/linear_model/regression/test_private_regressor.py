@@ -13,8 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
 
-from skdptune.accounting import Geometric
-from skdptune.base import PrivacyWarning, profile_of
+from skdptune.base import profile_of
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
@@ -37,7 +36,6 @@ from tests.base.nasty_records import (
     nasty_rows,
     with_record,
 )
-from tests.linear_model import perturbation_oracles as oracles
 from tests.linear_model.regression_examples import DELTA, X, Y, every_kind
 
 
@@ -146,84 +144,6 @@ def test_cost_without_the_number_of_features(kind):
     assert model.privacy_profile(100).epsilon(DELTA) <= 1.0
 
 
-def find_parts(report, name):
-    found = [report] if report.name == name else []
-    return found + [hit for part in report.parts for hit in find_parts(part, name)]
-
-
-def audited_epsilon(kind, n_fits, seed, shrink=1.0, **settings):
-    """Return a lower limit of epsilon at delta 0.01, from fits with and without one record."""
-    statistics = [
-        SufficientStatistics(1.0, 1.0, False).update(np.ones((size, 1)), np.ones(size))
-        for size in (0, 1)
-    ]
-    generator = np.random.default_rng(seed)
-    model = kind(
-        2.0, 0.01, data_norm=1.0, target_bound=1.0, fit_intercept=False, n_public=1, **settings
-    )
-    samples = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        for sums in statistics:
-            coefs = []
-            mean = clone(model).set_params(epsilon=math.inf).fit_statistics(sums).coef_[0]
-            for _ in range(n_fits):
-                fitted = model.set_params(
-                    random_state=int(generator.integers(2**31))
-                ).fit_statistics(sums)
-                coefs.append(mean + shrink * (fitted.coef_[0] - mean))
-            samples.append(np.array(coefs))
-    without, together = samples
-    thresholds = np.quantile(together, [0.3, 0.5, 0.7, 0.8, 0.9])
-    return max(oracles.epsilon_lower_bound(together, without, 0.01, t) for t in thresholds)
-
-
-@every_kind
-def test_audit_finds_no_violation(kind):
-    assert audited_epsilon(kind, 1000, 0) <= 2.0
-
-
-def test_audit_catches_noise_that_is_far_too_small():
-    assert audited_epsilon(OutputPerturbationLinearRegression, 1000, 1, shrink=0.05) > 2.0
-    assert audited_epsilon(PTRLinearRegression, 1000, 1, shrink=0.05) > 2.0
-
-
-def selected_coefficients(model, sums, distribution, n_searches, generator):
-    """Return winners of searches in which the largest coefficient scores highest."""
-    winners = np.empty(n_searches)
-    for index in range(n_searches):
-        count = distribution.sample(generator)
-        fits = (
-            model.set_params(random_state=int(generator.integers(2**31)))
-            .fit_statistics(sums)
-            .coef_[0]
-            for _ in range(count)
-        )
-        winners[index] = max(fits)
-    return winners
-
-
-@pytest.mark.parametrize("n_searches", [400, pytest.param(4000, marks=pytest.mark.slow)])
-def test_audit_of_a_search_finds_no_violation(n_searches):
-    generator, distribution = np.random.default_rng(0), Geometric(0.3)
-    record = SufficientStatistics(1.0, 1.0, False).update(np.ones((1, 1)), np.ones(1))
-    nothing = SufficientStatistics(1.0, 1.0, False).update(np.ones((0, 1)), np.ones(0))
-    model = DPRidge(
-        2.0, 0.01, alpha=5.0, data_norm=1.0, target_bound=1.0, fit_intercept=False, n_public=1
-    )
-    promised = model.privacy_profile(1, 1).selected(distribution).epsilon(0.01)
-    assert promised < 2.0 * 3.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        together, without = (
-            selected_coefficients(model, sums, distribution, n_searches, generator)
-            for sums in (record, nothing)
-        )
-    thresholds = np.quantile(together, [0.3, 0.5, 0.7, 0.8, 0.9])
-    found = max(oracles.epsilon_lower_bound(together, without, 0.01, t) for t in thresholds)
-    assert 0.0 < found <= promised
-
-
 # Whatever a record holds --------------------------------------------------------------------
 
 
@@ -258,8 +178,9 @@ TARGETS = [*IMPROPER, *EXTREME, 0.5]
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("pieces", [in_one_piece, in_pieces])
-@pytest.mark.parametrize("bound", [1e-100, 1.5, 1e100])
+@pytest.mark.parametrize(
+    ("bound", "pieces"), [(1e-100, in_pieces), (1.5, in_one_piece), (1e100, in_pieces)]
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_record_adds_its_own_products_alone(form, bound, pieces, monkeypatch):
     # Theorem L0, Theorem R5.
@@ -437,7 +358,7 @@ def test_fits_of_many_equal_fits_one_by_one(kind):
         assert one.privacy_.profile == other.privacy_.profile
 
 
-def test_a_hundred_ridges_share_one_pass_and_one_spectrum(monkeypatch):
+def test_many_ridges_share_one_pass_and_one_spectrum(monkeypatch):
     counted = {
         "passes": (SufficientStatistics, "update"),
         "spectra": (np.linalg, "eigh"),
@@ -458,14 +379,14 @@ def test_a_hundred_ridges_share_one_pass_and_one_spectrum(monkeypatch):
         PTRLinearRegression(
             1.0, 1.2e-5, alpha=alpha, data_norm=7.0, target_bound=1.0, random_state=0
         )
-        for alpha in np.geomspace(1.0, 1e5, 100)
+        for alpha in np.geomspace(1.0, 1e5, 30)
     ]
     PTRLinearRegression.fit_many(models, wide, wide[:, 0])
     assert counts == {"passes": 1, "spectra": 1}
     # What holds for each leverage is known by now.
     calls = calls_of(lambda: PTRLinearRegression.fit_many(models, wide, wide[:, 0]))
     assert counts == {"passes": 2, "spectra": 2}
-    assert calls < 100 * 2000
+    assert calls < 30 * 2000
 
 
 @pytest.mark.parametrize("bound", [(1.0, 0.0), (1.0,), (0.0, math.inf), "far"], ids=str)

@@ -91,7 +91,7 @@ def test_cost_is_that_of_the_gaussian_releases(releases, epsilon, delta):
 
 def test_released_sums_have_the_planned_noise():
     problem, rng, shift = problem_of(X, Y), np.random.default_rng(0), 0.5
-    grams, moments = zip(*(release_sums(problem, shift, rng) for _ in range(4000)), strict=True)
+    grams, moments = zip(*(release_sums(problem, shift, rng) for _ in range(2000)), strict=True)
     grams, moments = np.array(grams), np.array(moments)
     np.testing.assert_array_equal(grams, grams.transpose(0, 2, 1))
     scale = problem.radius2 / shift
@@ -100,14 +100,6 @@ def test_released_sums_have_the_planned_noise():
     np.testing.assert_allclose(moments.std(axis=0), math.sqrt(problem.radius2) / shift, rtol=0.06)
     flat = grams[:, *np.triu_indices(3)]
     assert np.abs(np.corrcoef(flat.T) - np.eye(6)).max() < 0.1
-
-
-def test_upper_triangle_moves_by_the_squared_norm_at_most():
-    # Theorem L8.
-    for seed in range(50):
-        z = np.random.default_rng(seed).normal(size=4)
-        outer = np.outer(z, z)
-        assert np.linalg.norm(outer[np.triu_indices(4)]) <= z @ z + 1e-12
 
 
 DELTA = 1e-5
@@ -412,7 +404,7 @@ def test_more_epsilon_is_never_worse():
     X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
     y = np.clip(X[:, 0] - X[:, 1] + 0.3 * X[:, 2:6].sum(axis=1), -1.0, 1.0)
     scores = []
-    for epsilon in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0):
+    for epsilon in (0.25, 1.0, 3.0, 6.0, 16.0):
         ridges = [
             model(epsilon=epsilon, target_bound=1.5, random_state=seed) for seed in range(10)
         ]

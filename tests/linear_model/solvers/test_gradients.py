@@ -499,23 +499,18 @@ AUDITED = {
 }
 
 
-@pytest.mark.parametrize("name", ["full batch", "poisson", "allocation"])
-def test_audit_cannot_refute_the_profile(name):
-    # Theorem M5, Theorem M6.
-    plan = make_plan(*AUDITED[name])
+def test_audit_cannot_refute_the_profile():
+    # Theorem M5.
+    plan = make_plan(*AUDITED["poisson"])
     errors = audit(plan, 1.0, 400)
     assert not is_refuted(plan.profile, errors)
     assert epsilon_lower_bound(errors, 1e-5) <= plan.profile.epsilon(1e-5)
 
 
-def test_audit_catches_noise_that_is_too_small():
-    plan = make_plan(*AUDITED["full batch"])
-    assert is_refuted(plan.profile, audit(plan, 0.7, 800))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AUDITED)
 def test_thorough_audit(name):
+    # Theorem M5, Theorem M6.
     plan = make_plan(*AUDITED[name])
     errors = audit(plan, 1.0, 6000)
     assert not is_refuted(plan.profile, errors)

@@ -1,0 +1,169 @@
+"""What the two legs of CI leave to each other: no test is lost between them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.structure import PACKAGE, ROOT_NAME, is_within, module_of, our_modules, read_package
+from tests.test_layers import LAYERS, OPTIONAL
+
+ROOT = Path(__file__).resolve().parents[1]
+LEFT = [
+    line
+    for line in (ROOT / ".ci" / "first-leg-only").read_text("utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+TESTS = {
+    name.replace(ROOT_NAME, "tests", 1): module
+    for name, module in read_package(ROOT / "tests").items()
+}
+# The contract suites, which run on both legs, test what the first three do for our models. The
+# others are data, and what our results are compared with.
+HARMLESS = (
+    *("sklearn.base", "sklearn.exceptions", "sklearn.frozen"),
+    *("sklearn.datasets", "sklearn.linear_model", "sklearn.metrics", "sklearn.svm"),
+)
+
+
+def with_helpers(name: str, seen: set[str] | None = None) -> set[str]:
+    """Return a module of tests and those that it imports."""
+    seen = set() if seen is None else seen
+    if name not in seen:
+        seen.add(name)
+        for imported in TESTS[name].imports:
+            helper = module_of(imported.name, TESTS)
+            if helper:
+                with_helpers(helper, seen)
+    return seen
+
+
+def modules_left(path: str) -> Iterator[str]:
+    """Return the modules of tests at or below a path of the list."""
+    for name, module in TESTS.items():
+        file = Path("tests", module.file)
+        if Path(path) in (file, *file.parents):
+            yield name
+
+
+def test_what_only_the_first_leg_runs_cannot_depend_on_scikit_learn() -> None:
+    for path in (path for path in LEFT if path.startswith("tests/")):
+        names = list(modules_left(path))
+        assert names, path
+        for name in set().union(*map(with_helpers, names)):
+            for imported in TESTS[name].imports:
+                if is_within(imported.name, "sklearn"):
+                    is_harmless = any(is_within(imported.name, each) for each in HARMLESS)
+                    assert is_harmless, (path, name, imported.name)
+
+
+def test_doctests_that_only_the_first_leg_runs_see_no_scikit_learn() -> None:
+    layers = [path.removeprefix("skdptune/") for path in LEFT if path.startswith("skdptune/")]
+    assert layers
+    assert all((PACKAGE / layer).is_dir() for layer in layers)
+    visible = LAYERS[: max(map(LAYERS.index, layers)) + 1]
+    others = OPTIONAL - {"pandas"} | {"sklearn"}
+    for name, module in our_modules().items():
+        if any(is_within(name, f"{ROOT_NAME}.{layer}") for layer in visible):
+            roots = {imported.name.partition(".")[0] for imported in module.imports}
+            assert roots.isdisjoint(others), name
+
+
+def test_nightly_runs_slow_tests_of_diffprivlib_where_it_is() -> None:
+    # Only the first leg has diffprivlib.
+    nightly = (ROOT / ".ci" / "nightly").read_text("utf-8")
+    listed = set(re.findall(r"^    (tests/\S+\.py)$", nightly, re.MULTILINE))
+    assert listed
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        text = file.read_text("utf-8")
+        name = file.relative_to(ROOT).as_posix()
+        is_slow = "mark.slow" in text
+        assert is_slow or name not in listed
+        if is_slow and file.name != Path(__file__).name:
+            assert "diffprivlib" not in text or name in listed, name
+
+
+def test_folders_that_the_second_leg_does_not_collect_have_no_cases_of_their_own_there() -> None:
+    for folder in (ROOT / path for path in LEFT if (ROOT / path).is_dir()):
+        for file in folder.rglob("*.py"):
+            # What an extra adds to a parametrization ran nowhere, and was skipped nowhere.
+            assert "HAS_" not in file.read_text("utf-8"), file
+
+
+EXAMPLES = """
+import pytest
+
+def test_right(): pass
+def test_wrong(): assert False
+def test_passed_over(): pytest.skip("why")
+@pytest.mark.xfail
+def test_known_fault(): assert False
+"""
+
+
+WHOLE = """
+import os, pytest
+
+if "SKDPTUNE_RAN" in os.environ:
+    pytest.skip("imported", allow_module_level=True)
+
+def test_right(): pass
+"""
+
+
+def run_pytest(folder: Path, **settings: str) -> set[str]:
+    """Run the tests of a folder on its own, and return what it wrote down."""
+    outcomes = folder / "outcomes"
+    outcomes.write_text("")
+    # Not what pytest, or .ci/run, says to the process around this one.
+    own = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "SKDPTUNE"))}
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=folder,
+        capture_output=True,
+        env=own | {"SKDPTUNE_OUTCOMES": str(outcomes)} | settings,
+    )
+    return set(outcomes.read_text().splitlines())
+
+
+def test_only_what_ran_on_the_first_leg_is_left_to_it(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    for name in ("first", "both"):
+        (tmp_path / "tests" / name).mkdir(parents=True)
+        (tmp_path / "tests" / name / f"test_{name}.py").write_text(EXAMPLES)
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "first-leg-only").write_text("# Why.\ntests/first\ntests/whole\n")
+    (tmp_path / "tests" / "whole").mkdir()
+    (tmp_path / "tests" / "whole" / "test_whole.py").write_text(WHOLE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    first = run_pytest(tmp_path)
+    file = "tests/{0}/test_{0}.py"
+    assert first == {
+        f"{word} {file.format(name)}::test_{test}"
+        for name in ("first", "both")
+        for word, test in (("ran", "right"), ("ran", "known_fault"), ("skipped", "passed_over"))
+    } | {"ran tests/whole/test_whole.py::test_right"}
+    (tmp_path / "first").write_text("\n".join(first))
+    second = run_pytest(tmp_path, SKDPTUNE_RAN=str(tmp_path / "first"))
+    assert first - second == {
+        f"ran {file.format('first')}::test_{test}" for test in ("right", "known_fault")
+    } | {"ran tests/whole/test_whole.py::test_right"}
+    assert second < first, "tests/whole is not even imported"
+
+
+def test_a_test_skipped_on_both_legs_is_named(tmp_path: Path) -> None:
+    def check(*lines: str) -> tuple[int, str]:
+        (tmp_path / "outcomes").write_text("\n".join(lines))
+        script = [sys.executable, str(ROOT / ".ci" / "skipped.py"), str(tmp_path / "outcomes")]
+        done = subprocess.run(script, capture_output=True, text=True)
+        return done.returncode, done.stdout.strip()
+
+    ran = ["skipped tests/a.py::one", "ran tests/a.py::one", "skipped tests/b.py"]
+    assert check(*ran, "ran tests/b.py::two[x y]") == (0, "Every test ran on a leg.")
+    assert check(*ran) == (1, "tests/b.py")
+    assert check(*ran[:1], "ran tests/b.py::two") == (1, "tests/a.py::one")
