@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.pipeline import make_pipeline
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile, search_on_split, with_failure
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
+from skdptune.model_selection import DPAdaptiveSearchCV
 from skdptune.model_selection._adaptive import (
     MOST_TIMES,
     RUNGS,
@@ -36,7 +34,6 @@ from skdptune.model_selection._adaptive import (
 from skdptune.model_selection._cost import CostModel, FitSize
 from skdptune.model_selection._strategies._adaptive_session import with_share
 from skdptune.model_selection._strategies._adaptive_trials import _within
-from skdptune.preprocessing import RowNormClipper
 from tests.flat import flat
 from tests.model_selection.learners import Scripted
 
@@ -153,7 +150,7 @@ def test_more_than_any_curve_costs_everything() -> None:
 class TestEnumeratedSearches:
     """Theorem G6."""
 
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", range(2))
     @pytest.mark.parametrize("rungs", [WHOLE, RUNGS])
     def test_records_that_train_pay_for_all_fits(self, seed: int, rungs: Any) -> None:
         mu, failure, n = 0.8, 0.01, 2
@@ -164,7 +161,7 @@ class TestEnumeratedSearches:
             exact = found.delta(epsilon, np.array([1.0, 0.0, 0.0, 0.0]), mirrored=mirrored)
             assert exact <= claim.delta(epsilon) * (1.0 + 1e-9)
 
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", range(2))
     def test_one_split_is_a_mixture(self, seed: int) -> None:
         mu, nu, failure, n, share = 0.7, 0.9, 0.01, 2, 0.3
         found = Search(Allowance(n, RUNGS), policy(seed), (mu, nu, failure))
@@ -179,8 +176,7 @@ class TestEnumeratedSearches:
             exact = found.delta(epsilon, weights, mirrored=mirrored)
             assert exact <= claim.delta(epsilon) * (1.0 + 1e-9)
 
-    @pytest.mark.parametrize("seed", range(3))
-    @pytest.mark.parametrize("rungs", [WHOLE, RUNGS])
+    @pytest.mark.parametrize(("seed", "rungs"), [(0, WHOLE), (1, RUNGS), (2, RUNGS)])
     def test_killed_searches_split_anew_and_pay_for_both(self, seed: int, rungs: Any) -> None:
         mu, nu, failure, n, share = 0.7, 0.9, 0.01, 2, 0.3
         found = Search(Allowance(n, rungs), policy(seed, kills=True), (mu, nu, failure))
@@ -193,8 +189,7 @@ class TestEnumeratedSearches:
                 exact = found.delta(epsilon, weights, mirrored=mirrored)
                 assert exact <= claim.delta(epsilon) * (1.0 + 1e-9)
 
-    @pytest.mark.parametrize("seed", range(3))
-    @pytest.mark.parametrize("rungs", [WHOLE, RUNGS])
+    @pytest.mark.parametrize(("seed", "rungs"), [(0, WHOLE), (1, RUNGS)])
     def test_with_folds_a_record_trains_and_scores(self, seed: int, rungs: Any) -> None:
         mu, nu, failure, n = 0.7, 0.9, 0.01, 2
         shifts = (mu, nu, failure)
@@ -204,17 +199,6 @@ class TestEnumeratedSearches:
             exact = found.delta(epsilon, np.full(4, 0.25), mirrored=mirrored)
             assert exact <= claim.delta(epsilon) * (1.0 + 1e-9)
             assert exact > 0.0 or epsilon > 2.0
-
-    def test_a_second_split_is_not_in_the_price_of_one(self) -> None:
-        """Whoever is killed and splits anew has a record that trains and scores."""
-        nu = mu = 3.0
-
-        def choose(history: Any, rung: int) -> tuple[Any, Any, bool, bool]:
-            return (1.5,), (1.5,), True, history == ((1, 0),)
-
-        one_split = _within(2 * mu**2, 0.0)
-        found = Search(Allowance(2, WHOLE), choose, (mu, nu, 0.0))
-        assert found.delta(1.0, np.array([1.0, 0, 0, 0]), mirrored=False) <= one_split.delta(1.0)
 
     @pytest.mark.parametrize("rungs", [WHOLE, RUNGS])
     def test_a_larger_allowance_breaks_the_bound(self, rungs: Any) -> None:
@@ -237,9 +221,11 @@ def planned(**more: Any) -> tuple[CostModel, Any]:
     return plan.model, plan.cost
 
 
-@pytest.mark.parametrize("cv", [0.2, 3])
-@pytest.mark.parametrize("storage", [None, "unused"])
-@pytest.mark.parametrize("pruner", [None, "halving"])
+@pytest.mark.parametrize(
+    ("cv", "storage", "pruner"),
+    [(0.2, None, None), (0.2, None, "halving"), (0.2, "unused", "halving"), (3, "unused", None)]
+    + [pytest.param(3, None, "halving", marks=pytest.mark.slow)],
+)
 def test_total_by_hand(cv: Any, storage: Any, pruner: Any) -> None:
     # Theorem G6.
     model, cost = planned(cv=cv, storage=storage, pruner=pruner)
@@ -264,22 +250,6 @@ def test_total_by_hand(cv: Any, storage: Any, pruner: Any) -> None:
         assert cost.total.epsilon(delta) == pytest.approx(total.epsilon(delta), rel=2e-4)
     assert 0.99 < cost.total.epsilon(1e-5) <= 1.0
     assert sum(model.solved.shares) == 1
-
-
-def test_public_scores_are_free() -> None:
-    search = DPAdaptiveSearchCV(
-        Scripted(),
-        {"quality": [0.1, 0.9]},
-        epsilon=1.0,
-        delta=1e-5,
-        n_trials=4,
-        strategy=AdaptiveTrials(pruner="halving"),
-    )
-    cost = search._make_plan(5000, 3, is_public=True).cost
-    curve = cost.run_setting.curve
-    fits = _within(4 * curve.shift**2, 4 * curve.failure)
-    assert cost.score_noise.kind == "none"
-    assert cost.total.epsilon(1e-5) == pytest.approx((fits + cost.final).epsilon(1e-5), rel=1e-4)
 
 
 def test_rungs_share_the_curve() -> None:
@@ -313,19 +283,6 @@ def test_splits_of_no_record_are_paid_for_each() -> None:
 # The allowance -----------------------------------------------------------------------------------
 
 
-def test_without_rungs_each_trial_takes_one() -> None:
-    allowance = Allowance(3, WHOLE)
-    for left in (2, 1, 0):
-        allowance.ask()
-        assert allowance.n_left == left
-        allowance.begin(0)
-        allowance.close(1)
-        assert allowance.n_left == left
-    with pytest.raises(BudgetExceededError, match="got a call after 3 trials. Give more n_trials"):
-        allowance.ask()
-    assert allowance.spent == 3
-
-
 @given(n_trials=st.integers(1, 5), climbs=st.lists(st.integers(1, 3), max_size=60))
 def test_shares_never_sum_to_more_than_is_paid(n_trials: int, climbs: list[int]) -> None:
     # Theorem G6.
@@ -345,20 +302,6 @@ def test_shares_never_sum_to_more_than_is_paid(n_trials: int, climbs: list[int])
         # Those that all climb to the end are always paid for.
         assert number + 1 + allowance.n_left >= min(n_trials, number + 1)
     assert allowance.n_asked <= MOST_TIMES * n_trials
-
-
-def test_what_is_asked_is_set_aside() -> None:
-    allowance = Allowance(2, RUNGS)
-    allowance.ask()
-    allowance.ask()
-    assert allowance.n_left == 0
-    allowance.begin(0)
-    allowance.close(1)
-    # A whole climb is not left as long as the other may climb.
-    assert allowance.n_left == 0
-    allowance.begin(0)
-    allowance.close(1)
-    assert allowance.n_left == 1
 
 
 def test_what_was_begun_before_counts() -> None:
@@ -381,12 +324,6 @@ class Runner:
     number: int
     scores: tuple[float, ...] = ()
     _is_own: bool = False
-
-
-def test_a_bracket_costs_the_sum_of_its_shares() -> None:
-    assert Bracket(0, (9, 3, 1)).cost(RUNGS) == Fraction(27, 13)
-    assert Bracket(1, (5, 1)).cost(RUNGS) == Fraction(24, 13)
-    assert Bracket(2, (3,)).cost(RUNGS) == Fraction(27, 13)
 
 
 @given(
@@ -498,29 +435,3 @@ def test_epochs_of_a_regression(epochs: Any, expected: Any) -> None:
     found = with_share(model, {"learning_rate": 0.1}, NINTH, SIZE)
     assert found.get("epochs", epochs) == expected
     assert found["learning_rate"] == 0.1
-
-
-def test_searched_epochs_are_scaled_and_the_candidate_stays() -> None:
-    candidate = {"dplogisticregression__epochs": 27.0}
-    model = make_pipeline(RowNormClipper(), DPLogisticRegression(solver="sgd"))
-    found = with_share(model, candidate, NINTH, SIZE)
-    assert found == {"dplogisticregression__epochs": 3.0}
-    assert candidate == {"dplogisticregression__epochs": 27.0}
-    assert with_share(model, candidate, Fraction(1), SIZE) is candidate
-
-
-def test_what_has_no_epochs_stays_as_it_is() -> None:
-    model = DPLogisticRegression(solver="output")
-    assert with_share(model, {"C": 0.1}, NINTH, SIZE) == {"C": 0.1}
-
-
-@pytest.mark.skipif(
-    not all(map(find_spec, ("torch", "skorch", "opacus"))), reason="nets need torch"
-)
-def test_what_auto_stands_for_is_scaled() -> None:
-    from skdptune.neural_network import DPNeuralNetClassifier, LogisticHead
-
-    net = DPNeuralNetClassifier(LogisticHead)
-    whole = net.tuning_parameters(1000, 1000)["max_epochs"]
-    found = with_share(net, {}, NINTH, SIZE)["max_epochs"]
-    assert found == max(1, round(whole / 9))

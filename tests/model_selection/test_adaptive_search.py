@@ -42,12 +42,19 @@ optuna = pytest.importorskip("optuna")
 LEARNERS = Path(__file__).with_name("learners.py")
 X, Y = table(600)
 SPACE = {"quality": (0.1, 0.9)}
+# A total for which planning takes long is that of many tests: it is planned once.
+RACES = {"epsilon": 0.5, "n_trials": 8, "pruner": "halving"}
 
 
 def made(space: Any = None, estimator: Any = None, **more: Any) -> DPAdaptiveSearchCV:
     settings = {"epsilon": 50.0, "delta": 1e-5, "n_trials": 6, "random_state": 0}
     settings |= {"sampler": "tpe", **more}
     return flat(DPAdaptiveSearchCV, estimator or Scripted(), space or SPACE, **settings)
+
+
+@pytest.fixture(scope="module")
+def raced() -> DPAdaptiveSearchCV:
+    return made(**RACES).fit(X, Y)
 
 
 class Shifts(Scripted):
@@ -62,17 +69,20 @@ class Shifts(Scripted):
 
 @pytest.mark.parametrize(
     ("pruner", "batch_size"),
-    [(None, 1), ("halving", 1), ("hyperband", 3), (optuna.pruners.MedianPruner(), 1)],
-    ids=["none", "halving", "hyperband", "optuna's"],
+    [
+        pytest.param(None, 1, id="none"),
+        pytest.param("hyperband", 3, id="hyperband"),
+        pytest.param("halving", 1, id="halving", marks=pytest.mark.slow),
+        pytest.param(optuna.pruners.MedianPruner(), 1, id="optuna's", marks=pytest.mark.slow),
+    ],
 )
 def test_fits_that_are_made_are_paid_for(pruner: Any, batch_size: int) -> None:
     # Theorem G6.
     more = {"pruner": pruner, "batch_size": batch_size, "epsilon": 2.0, "cv": 0.2}
     search = made(estimator=Shifts(delta=1e-6), **more)
-    search.plan(600, 3)
+    plan = search._make_plan(600, 3)
     Shifts.made.clear()
     search.fit(X, Y)
-    plan = search._make_plan(600, 3)
     # Fits of made-up data are of few records, and the last one is on all.
     fits = [shift for shift, size in Shifts.made if 400 < size < 600]
     if pruner is None:
@@ -84,13 +94,6 @@ def test_fits_that_are_made_are_paid_for(pruner: Any, batch_size: int) -> None:
     assert math.fsum(shift**2 for shift in fits) <= most * (1.0 + 1e-9)
     assert search.privacy_.epsilon_spent <= 2.0
     assert search.privacy_.profile == search.privacy_profile(600, 3)
-
-
-def test_estimators_own_values_come_first() -> None:
-    search = made({"quality": (0.1, 0.9, "log")}, Scripted(quality=0.77)).fit(X, Y)
-    assert search.study_.trials[0].params == {"quality": 0.77}
-    without = made({"quality": (0.1, 0.5)}, Scripted(quality=0.77), try_own_values=False)
-    assert all(trial.params["quality"] <= 0.5 for trial in without.fit(X, Y).study_.trials)
 
 
 @pytest.mark.parametrize("pruner", [None, "halving"])
@@ -130,7 +133,7 @@ def test_own_values_are_costed_with_the_space() -> None:
     # Theorem F2: own epochs cost something else than those of the space.
     estimator = DPLogisticRegression(solver="sgd", epochs=30, batch_size=0.05)
     space = {"epochs": (2, 6), "learning_rate": (0.1, 1.0, "log")}
-    plan = made(space, estimator, epsilon=2.0)._make_plan(2000, 3)
+    plan = made(space, estimator, epsilon=2.0, n_trials=2)._make_plan(2000, 3)
     assert {"epochs": 30, "learning_rate": None} in [
         {name: values[0] for name, values in one.items()}
         for one in plan.candidates.spaces
@@ -146,14 +149,8 @@ def test_own_values_are_costed_with_the_space() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [
-        [0.2, 0.5, 0.9],
-        (0.1, 0.9, "log"),
-        stats.uniform(0.1, 0.8),
-        stats.beta(2, 2),
-        optuna.distributions.FloatDistribution(0.1, 0.9),
-    ],
-    ids=["list", "interval", "uniform", "beta", "optuna"],
+    [[0.2, 0.5, 0.9], stats.beta(2, 2), optuna.distributions.FloatDistribution(0.1, 0.9)],
+    ids=["list", "beta", "optuna"],
 )
 def test_all_forms_of_a_space(values: Any) -> None:
     search = made({"quality": values, "mark": ["a", ("b",), None]}).fit(X, Y)
@@ -164,39 +161,14 @@ def test_all_forms_of_a_space(values: Any) -> None:
     assert {type(one["mark"]) for one in search.cv_results_["params"]} <= {str, tuple, type(None)}
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "optuna's"])
+# The default is a Gaussian process where torch is there.
+@pytest.mark.parametrize("sampler", ["auto", optuna.samplers.RandomSampler(seed=3)], ids=str)
 def test_samplers_find_what_is_better(sampler: Any) -> None:
-    if sampler == "optuna's":
-        sampler = optuna.samplers.RandomSampler(seed=3)
     search = made(sampler=sampler, n_trials=12).fit(X, Y)
     assert search.best_params_["quality"] > 0.7
     scores = search.cv_results_["mean_test_score"]
     assert scores.shape == (12,)
     np.testing.assert_array_equal(scores, [trial.value for trial in search.study_.trials])
-
-
-def test_a_gaussian_process_may_choose() -> None:
-    pytest.importorskip("torch")
-    # The default, where torch is there.
-    search = made(sampler="auto", n_trials=12).fit(X, Y)
-    assert len(search.study_.trials) == 12
-    assert search.best_params_["quality"] > 0.8
-
-
-def test_what_costs_nothing_is_planned_once() -> None:
-    # Theorem F0.
-    plan = made(epsilon=1.5)._make_plan(600, 3)
-    others = {"sampler": "random", "batch_size": 2, "study_name": "a", "callbacks": [print]}
-    assert made(epsilon=1.5, choose_by="max", **others)._make_plan(600, 3) is plan
-    assert made(epsilon=1.5, n_trials=7)._make_plan(600, 3) is not plan
-    assert made(epsilon=1.5, storage="a")._make_plan(600, 3) is not plan
-
-
-def test_plan_and_fit_say_what_is_spent() -> None:
-    plan = made(epsilon=1.0).plan(600, 3)
-    assert (plan.row.expected_fits, plan.row.worst_fits) == (6.0, 6.0)
-    assert "6 trials, all scores published" in str(plan.report)
-    assert 0.99 < plan.epsilon <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -245,34 +217,8 @@ def test_without_a_space_the_estimator_suggests_one() -> None:
     assert search.privacy_.epsilon_spent <= 1.0
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_suggested_values_are_searched_where_that_may_help(
-    own: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(AdaptiveTrials, "reason_against", lambda *arguments: "")
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(2000, 3))
-    known, firsts = DPLogisticRegression().get_params(), []
-    for seed in range(4):
-        search = DPAdaptiveSearchCV(
-            DPLogisticRegression(),
-            epsilon=8.0,
-            delta=1e-5,
-            n_trials=3,
-            random_state=seed,
-            strategy=AdaptiveTrials(sampler="random", try_own_values=own),
-        ).fit(rows, rows[:, 0] > 0)
-        first = search.cv_results_["params"][0]
-        assert len(search.study_.trials) == len(search.cv_results_["params"]) == 3
-        assert len(first) > 0 and known.keys() >= first.keys()
-        firsts.append(first == {name: known[name] for name in first})
-    # By chance the own values may be drawn, too.
-    assert all(firsts) == own
-
-
-def test_trials_are_released_clipped_and_at_one_time() -> None:
-    search = made(epsilon=0.5, n_trials=8, pruner="halving").fit(X, Y)
-    trials = search.study_.trials
+def test_trials_are_released_clipped_and_at_one_time(raced: Any) -> None:
+    trials = raced.study_.trials
     values = [trial.value for trial in trials]
     assert 0.0 == min(values) < max(values) <= 1.0
     assert (
@@ -297,7 +243,7 @@ def test_callable_refit_sees_what_is_released() -> None:
         *("params", "param_quality", "mean_test_score", "std_test_score"),
         *("rank_test_score", "split0_test_score"),
     }
-    pruned = made(refit=last, pruner="halving").fit(X, Y)
+    pruned = made(refit=last, **RACES).fit(X, Y)
     assert pruned.cv_results_["resource"][pruned.best_index_] == 1.0
 
 
@@ -314,40 +260,32 @@ def test_callbacks_see_what_is_released_and_may_stop() -> None:
     assert [one[2] for one in seen] == [trial.value for trial in search.study_.trials]
     # What was not used is paid for.
     assert search.privacy_.profile == made().privacy_profile(600, 3)
-    limit = optuna.study.MaxTrialsCallback(2, states=None)
-    assert len(made(callbacks=[limit]).fit(X, Y).study_.trials) == 2
 
 
-@pytest.mark.parametrize("pruner", [None, "halving"])
-def test_the_study_is_drawn_and_analysed(pruner: Any) -> None:
-    pytest.importorskip("matplotlib")
-    import warnings
-
-    import matplotlib
-
+@pytest.mark.filterwarnings("ignore")
+def test_the_study_is_drawn_and_analysed(raced: Any) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     from optuna.visualization import matplotlib as drawn
 
-    search = made({"quality": (0.1, 0.9), "mark": ["a", "b"]}, pruner=pruner).fit(X, Y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert drawn.plot_optimization_history(search.study_) is not None
-        assert drawn.plot_slice(search.study_) is not None
-        if pruner is not None:
-            assert drawn.plot_intermediate_values(search.study_) is not None
-        if optuna.visualization.is_available():
-            assert optuna.visualization.plot_optimization_history(search.study_) is not None
-            assert optuna.visualization.plot_slice(search.study_) is not None
-    assert search.study_.best_value == max(t.value for t in search.study_.trials if t.value)
-    again = pickle.loads(pickle.dumps(search))
-    assert [t.value for t in again.study_.trials] == [t.value for t in search.study_.trials]
+    study = raced.study_
+    assert drawn.plot_optimization_history(study) is not None
+    assert drawn.plot_intermediate_values(study) is not None
+    assert study.best_value == max(trial.value for trial in study.trials if trial.value)
+    again = pickle.loads(pickle.dumps(raced)).study_.trials
+    assert [trial.value for trial in again] == [trial.value for trial in study.trials]
 
 
-def test_a_seed_repeats_at_the_same_batch_size() -> None:
-    one = made(pruner="hyperband", n_trials=8).fit(X, Y)
-    other = made(pruner="hyperband", n_trials=8, batch_size=1).fit(X, Y)
-    assert one.cv_results_["params"] == other.cv_results_["params"]
-    assert one.best_score_ == other.best_score_
+def test_a_seed_repeats_and_progress_counts_what_was_pruned(
+    raced: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = made(batch_size=1, verbose=2, **RACES).fit(X, Y)
+    assert raced.cv_results_["params"] == other.cv_results_["params"]
+    assert raced.best_score_ == other.best_score_
+    shown = capsys.readouterr().err
+    assert "[1] quality=0." in shown
+    assert ", pruned" in shown
+    assert "0 left" in shown
 
 
 def test_a_pruner_needs_a_curve() -> None:
@@ -486,7 +424,6 @@ def test_scores_of_a_race_outlast_a_crash(tmp_path: Path) -> None:
 def test_storages_of_optuna_are_taken(tmp_path: Path) -> None:
     journal = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal"))
     for storage in (
-        optuna.storages.InMemoryStorage(),
         optuna.storages.JournalStorage(journal),
         optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/b.db"),
     ):
@@ -500,16 +437,8 @@ def test_storages_of_optuna_are_taken(tmp_path: Path) -> None:
         assert search.study_.study_name == "mine"
 
 
-def test_progress_counts_what_was_pruned(capsys: pytest.CaptureFixture[str]) -> None:
-    made(pruner="halving", verbose=2).fit(X, Y)
-    shown = capsys.readouterr().err
-    assert "[1] quality=0." in shown
-    assert ", pruned" in shown
-    assert "0 left" in shown
-
-
 def test_a_storage_holds_no_times(tmp_path: Path) -> None:
-    search = made(storage=str(tmp_path / "a.db"), n_trials=2).fit(X, Y)
+    search = made(storage=str(tmp_path / "a.db")).fit(X, Y)
     stored = optuna.load_study(study_name=None, storage=f"sqlite:///{tmp_path}/a.db")
     dates = [(trial.datetime_start, trial.datetime_complete) for trial in stored.trials]
     assert len({date for pair in dates for date in pair}) == 1
@@ -591,59 +520,7 @@ def test_callbacks_of_a_search_within_a_search_hear_nothing() -> None:
     assert len(heard) > 0
 
 
-class Noted(DPLogisticRegression):
-    """Notes what it was set to when it was fitted to more than made-up records."""
-
-    fits: list[dict[str, Any]] = []
-
-    def fit(self, X: Any, y: Any) -> Any:
-        if len(X) > 1000:
-            Noted.fits.append({**self.get_params(), "n_samples": len(X)})
-        return super().fit(X, y)
-
-
-def noted(n_records: int = 3000, **more: Any) -> tuple[list[dict[str, Any]], Any]:
-    """Return what the fits of trials were set to, and the session that made them."""
-    rows = np.random.default_rng(0).normal(size=(n_records, 3))
-    model = Noted(solver="sgd", epochs=9, batch_size=0.1)
-    settings = {"epsilon": 2.0, "n_trials": 2, "sampler": "random", **more}
-    session = made({"learning_rate": (0.1, 1.0)}, model, **settings).start(rows, rows[:, 0] > 0.0)
-    trials = [session.ask({"learning_rate": 0.5}) for _ in range(session.n_left)]
-    Noted.fits.clear()
-    for trial in trials:
-        session.tell(trial)
-    return list(Noted.fits), session
-
-
-def test_early_rungs_have_fewer_epochs_more_noise_and_shorter_steps() -> None:
-    fits, session = noted(pruner="halving")
-    rungs = {one["epochs"]: one for one in fits}
-    assert sorted(rungs) == [1, 3, 9]
-    # A third of the epochs and of the budget take about the same noise at each step.
-    noises = [one["noise_multiplier"] for one in rungs.values()]
-    assert max(noises) < 1.2 * min(noises)
-    assert rungs[1]["learning_rate"] < rungs[3]["learning_rate"] < rungs[9]["learning_rate"]
-    search = session.finish()
-    results = search.cv_results_
-    deviations = dict(zip(results["resource"].round(3), results["std_test_score"], strict=True))
-    assert deviations[0.111] / deviations[1.0] == pytest.approx(3.0)
-    planned = search.plan(3000, 3, compare=False).score_noise
-    assert deviations[1.0] / planned == pytest.approx(math.sqrt(13 / 9))
-
-
-def test_what_is_not_pruned_has_the_steps_that_were_solved_for() -> None:
-    fits, session = noted()
-    model = session.finish()._make_plan(3000, 3).model
-    share = math.sqrt(model.train_size.n_samples / model.train_size.n_final)
-    assert len(fits) == 2
-    for one in fits:
-        assert one["learning_rate"] == pytest.approx(0.5 * share * model.rate_factor)
-
-
 # Sessions ----------------------------------------------------------------------------------------
-
-
-pytest.importorskip("optuna")
 
 
 def started(**more: Any) -> Any:
@@ -725,7 +602,7 @@ def test_threads_spend_no_more_than_is_paid_for(pruner: Any) -> None:
     # Theorem G6.
     from concurrent.futures import ThreadPoolExecutor
 
-    session = started(n_trials=2, pruner=pruner)
+    session = started(pruner=pruner)
     most = session.n_left
 
     told: list[Any] = []
@@ -744,7 +621,7 @@ def test_threads_spend_no_more_than_is_paid_for(pruner: Any) -> None:
     assert made == most
     # Of each trial the shares of the rungs that it has climbed.
     shares = [1] if pruner is None else [1 / 13, 4 / 13, 1]
-    assert sum(shares[len(trial.scores) - 1] for trial in told) <= 2 + 1e-9
+    assert sum(shares[len(trial.scores) - 1] for trial in told) <= 3 + 1e-9
     with ThreadPoolExecutor(4) as pool:
         futures = [pool.submit(session.finish) for _ in range(4)]
     problems = [future.exception() for future in futures]
@@ -779,18 +656,6 @@ def test_a_race_waits_for_all_of_its_trials_or_for_the_end() -> None:
     states = [trial.state.name for trial in search.study_.trials]
     assert (states.count("PRUNED"), states.count("COMPLETE")) == (14, 1)
     assert sorted(set(search.cv_results_["resource"].round(3))) == [0.111, 0.333, 1.0]
-
-
-def test_a_race_that_is_left_goes_on_at_the_end() -> None:
-    session = started(n_trials=3, pruner="hyperband")
-    trials = [session.ask() for _ in range(4)]
-    for trial in trials[1:]:
-        session.tell(trial)
-    # One was never told: the others race without it.
-    search = session.finish()
-    assert len(search.cv_results_["params"]) == 3
-    assert max(search.cv_results_["resource"]) == 1.0
-    assert search.best_params_ in [trial.params for trial in trials[1:]]
 
 
 def test_parameters_of_the_space_alone() -> None:

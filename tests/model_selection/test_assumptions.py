@@ -45,8 +45,14 @@ def assumptions_in(report: Any) -> set[str]:
     return set(report.assumptions).union(*map(assumptions_in, report.parts))
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        *(("random", "psgd"), ("random-refit", "regression"), ("grid", "sgd")),
+        *(("grid-compose", "scaler"), ("doubling", "function"), ("random", "encoder")),
+        *(("grid", "psgd"), ("doubling", "scaler")),
+    ],
+)
 def test_reports_of_searches_carry_all_assumptions(name: str, case: str) -> None:
     # Theorem F11.
     estimator, parameter, values = CASES[case]

@@ -28,7 +28,7 @@ from skdptune.model_selection import (
 )
 from tests.accounting import oracles_profile
 from tests.flat import flat
-from tests.model_selection.learners import Scripted, cloudpickle, table
+from tests.model_selection.learners import Scripted, cloudpickle
 from tests.model_selection.threshold_searches import DELTA, GRID, LOUD, Expensive, X, Y, search
 
 # Workers cannot import this module by its name.
@@ -45,16 +45,6 @@ def test_the_rounds_are_those_of_the_utilities() -> None:
     assert found.trace_ == trace
     assert found.diagnostics_["candidates"] == [{"quality": q} for q in GRID["quality"]]
     assert found.best_score_ == min(0.05 * sum(one.step for one in trace if one.hit), 1.0)
-
-
-def test_batches_of_fresh_candidates_climb() -> None:
-    found = search(
-        param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=8, diagnostics=True, **LOUD
-    ).fit(X, Y)
-    tried = [candidate["quality"] for candidate in found.diagnostics_["candidates"]]
-    assert len(tried) == len(set(tried)) == 8 * len(found.trace_)
-    assert found.best_params_["quality"] > 0.8
-    assert found.best_params_["quality"] >= found.best_score_ - 0.1
 
 
 def test_no_hit_returns_the_first_candidate() -> None:
@@ -122,7 +112,7 @@ def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> No
     before = utilities(X)
     # One record after the other, until one was kept for validation: each moves little.
     largest = 0.0
-    for place in range(12):
+    for place in range(8):
         odd = X.copy()
         odd[place, 2] = 7.0
         moved = np.abs(utilities(odd) - before).max()
@@ -130,13 +120,6 @@ def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> No
         assert moved <= 0.25 + 1e-9
         largest = max(largest, moved if moved < 0.1 else 0.0)
     assert 0.0 < largest <= 1.0 / 240 + 1e-9
-
-
-def test_parts_are_told_their_own_public_size() -> None:
-    found = search(n_public=1000)
-    plan = found._make_plan(1200, 3)
-    assert found._strategy().surrogate(plan, {"quality": 0.5}).n_public == 200
-    assert plan.model.fit_costs.configured({}, None, plan.model.final_size).n_public == 1000
 
 
 # The price -------------------------------------------------------------------------------------
@@ -158,8 +141,8 @@ def test_cost_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
 def test_cost_does_not_depend_on_what_happens() -> None:
     # Theorem D0.
     rounds, fit_costs = set(), set()
-    for seed in range(4):
-        for quality in (0.05, 0.5, 0.99):
+    for seed in range(3):
+        for quality in (0.05, 0.99):
             values = {"quality": [quality]}
             found = search(values, random_state=seed, selection_epsilon=20.0).fit(X, Y)
             rounds.add(len(found.trace_))
@@ -182,18 +165,6 @@ def test_total_is_met_and_never_exceeded(noise: str, total: float, public: bool)
     found.fit(X, Y, **more)
     assert 0.98 * total <= found.privacy_.epsilon_spent <= total
     assert found.privacy_.profile.delta(total) <= DELTA
-
-
-def test_fits_known_at_one_delta_alone_leave_little_unspent() -> None:
-    """More strengths than can be priced one by one: all are held to one budget."""
-    found = search(
-        {"mark": list(range(100))},
-        estimator=Expensive(epsilon=1.0, delta=DELTA),
-        epsilon=2.0,
-        noise="per-round",
-        max_rounds=9,
-    )
-    assert 1.95 <= found.privacy_profile(1200, 3).epsilon(DELTA) <= 2.0
 
 
 def total_by_hand(selection: Any, budget: float, share: float) -> float:
@@ -257,34 +228,7 @@ def test_another_strategy_is_refused_before_data() -> None:
             DoublingThresholdSearchCV(Scripted(), GRID, strategy=strategy).plan(600, 3)
 
 
-def test_partitions_follow_from_public_numbers() -> None:
-    for epsilon in (0.1, 0.5, 2.0):
-        found = search(n_partitions="auto", selection_epsilon=epsilon)._make_plan(100_000, 3)
-        assert found.model.solved.count >= 5.0 / epsilon
-
-
-def test_report_names_the_rounds() -> None:
-    text = str(search(noise="per-round").fit(X, Y).privacy_)
-    assert "doubling threshold, per-round noise, 4 disjoint partitions" in text
-
-
 # Running ---------------------------------------------------------------------------------------
-
-
-class Mapped(Scripted):
-    """Right about many records only if they are mapped from disk."""
-
-    def predict(self, X: Any) -> np.ndarray:
-        found = super().predict(X)
-        return found if X.shape[0] == 1 or isinstance(X, np.memmap) else 1 - found
-
-
-def test_processes_map_large_data_and_copy_none() -> None:
-    wide = np.column_stack([*table(6000)[0].T, np.zeros((6000, 150))])
-    estimator = Mapped(epsilon=1.0, delta=DELTA)
-    found = search({"quality": [1.0]}, estimator=estimator, n_jobs=2, diagnostics=True, **LOUD)
-    found.fit(wide, table(6000)[1])
-    assert found.diagnostics_["utilities"] > 0.9
 
 
 def test_both_kinds_of_candidates_or_none_are_refused() -> None:
@@ -403,16 +347,6 @@ def test_session_without_a_hit_falls_back_on_what_was_offered_first() -> None:
     assert search(**settings).start(X, Y).finish().best_params_ == {"quality": 0.15}
 
 
-def test_session_trains_a_candidate_once() -> None:
-    Counted.fits = 0
-    session = search(estimator=Counted(epsilon=1.0, delta=DELTA), **LOUD).start(X, Y)
-    for _ in range(3):
-        session.propose([{"quality": 0.9}, {"quality": 0.95}])
-    assert Counted.fits == 2 * 4
-    session.propose([{"quality": 0.95}, {"quality": 0.96}])
-    assert Counted.fits == 3 * 4
-
-
 @pytest.mark.parametrize("seed", [None, 0])
 def test_parts_are_disjoint_and_the_same_in_all_rounds(seed: int | None) -> None:
     """Else a record could influence several parts of a utility, or more from round to round."""
@@ -436,16 +370,6 @@ class Remembering(Scripted):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Remembering:
         Remembering.seen.append(frozenset(X[:, 2].tolist()))
-        return super().fit(X, y)
-
-
-class Counted(Scripted):
-    """Counts its fits in this process."""
-
-    fits = 0
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Counted:
-        Counted.fits += 1
         return super().fit(X, y)
 
 

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 
 from skdptune import linear_model, neural_network, preprocessing
-from skdptune.linear_model import DPLogisticRegression, DPRidge
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -106,14 +106,16 @@ ESTIMATORS = {name: (make, parameter) for name, make, parameter in estimators()}
 def pairs() -> list[Any]:
     """Return all pairs of a search and an estimator; of those alike, one is quick.
 
-    Each estimator is in the quickest search at least, and each search has one of each kind.
+    Each estimator is in the quickest search at least, and each search has a few.
     """
-    quick = ("output", "sgd", "psgd", "DPRidge", "table", "DPNeuralNetClassifier")
+    quick = {("adaptive", "psgd"), ("grid", "DPNeuralNetClassifier")}
     return [
         pytest.param(
             kind,
             name,
-            marks=() if kind == "random" or name in quick else pytest.mark.slow,
+            marks=()
+            if kind == "random" or name in ("DPRidge", "table") or (kind, name) in quick
+            else pytest.mark.slow,
             id=f"{kind}-{name}",
         )
         for kind in SEARCHES
@@ -157,7 +159,18 @@ def test_a_search_over_any_private_estimator_returns_a_model(kind: str, name: st
 
 
 @pytest.mark.filterwarnings("ignore::skdptune.base.PrivacyWarning")
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=()
+            if name in ("objective", "sgd", "DPRidge", "DPStandardScaler", "table")
+            else pytest.mark.slow,
+        )
+        for name in ESTIMATORS
+    ],
+)
 def test_every_private_estimator_suggests_what_to_search(name: str) -> None:
     """At this size it is fitted as it is, and stays within the budget."""
     make, _ = ESTIMATORS[name]
@@ -171,19 +184,3 @@ def test_every_private_estimator_suggests_what_to_search(name: str) -> None:
     assert 0.98 * EPSILON <= search.privacy_.epsilon_spent <= EPSILON
     own = search.estimator.get_params()
     assert search.best_params_ == {key: own[key] for key in search.best_params_} != {}
-
-
-def test_the_ridge_that_is_recommended_is_tuned_in_a_pipeline() -> None:
-    X, y = data()
-    pipeline = make_pipeline(
-        preprocessing.BoundedScaler(bounds=(-4.0, 4.0)),
-        DPRidge(data_norm=1.8, target_bound=1.0),
-    )
-    search = DPGridSearchCV(
-        pipeline,
-        {"dpridge__alpha": [0.1, 1.0, 10.0]},
-        epsilon=EPSILON,
-        scoring=neg_squared_error(bound=2.0),
-        random_state=0,
-    ).fit(X, np.where(y, 1.0, -1.0))
-    assert search.score(X, np.where(y, 1.0, -1.0)) > -0.9

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy.stats import loguniform, randint, uniform
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
@@ -20,9 +19,7 @@ from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.model_selection import (
     DPGridSearchCV,
     DPRandomSearchCV,
-    RandomRuns,
 )
-from skdptune.preprocessing import DPStandardScaler
 from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted, table
 
@@ -84,14 +81,6 @@ def test_many_settings_are_held_to_the_budget() -> None:
     assert "the worst cost of such a fit is assumed" in plan.calibration_in_words
 
 
-def test_the_largest_totals_are_of_curves_that_there_are() -> None:
-    # Theorem T4.
-    model = of(Scripted(delta=DELTA), {"quality": uniform()})._make_plan(600, 3).model
-    setting = model.rough_setting(500.0)
-    assert setting.curve.profile.epsilon(0.1) > 0.0
-    assert setting.curve.shift <= 30.0
-
-
 def test_a_step_that_learns_for_some_value_is_refused_before_the_data() -> None:
     imputer = SimpleImputer(strategy="constant", keep_empty_features=True)
     search = of(
@@ -123,18 +112,6 @@ def test_steps_within_lists_are_costed() -> None:
     search = of(Pipeline([("clf", DESCENT)]), {"steps": [[("clf", loud)]], **EPOCHS})
     with pytest.raises(ValueError, match="has no epsilon that limits its cost"):
         search.privacy_profile(600, 3)
-
-
-def test_drawn_lists_of_steps_are_refused() -> None:
-    class Lists:
-        def rvs(self, random_state: object) -> object:
-            return [("clf", DESCENT)]
-
-    search = of(Pipeline([("clf", DESCENT)]), {"steps": Lists(), **EPOCHS})
-    with pytest.raises(ValueError, match="must list at most 64 combinations of estimators"):
-        search.privacy_profile(600, 3)
-    with pytest.raises(TypeError, match="must draw plain values"):
-        of(Scripted(), {"mark": Lists()}).fit(X, Y)
 
 
 @pytest.mark.parametrize("place", ["best_params_", "cv_results_"])
@@ -193,14 +170,13 @@ def test_relations_are_not_mixed_where_noise_is_given() -> None:
         search.privacy_profile(600, 3)
 
 
-@pytest.mark.parametrize("kind", ["list", "object", "nullable"])
+@pytest.mark.parametrize("kind", ["list", "nullable"])
 def test_gaps_are_taken_in_any_form_of_table(kind: str) -> None:
     # Theorem R5.
     rows = X.copy()
     rows[7, 1] = np.nan
     made = {
         "list": rows.tolist(),
-        "object": rows.astype(object),
         "nullable": pd.DataFrame(rows).astype("Float64"),
     }
     search = of(Scripted(), {"mark": [1]}).fit(made[kind], Y)
@@ -233,20 +209,9 @@ def test_a_curve_counts_what_an_estimator_really_costs() -> None:
     assert plan.cost.setting.curve.covers(made.privacy_profile(600))
 
 
-def test_gaps_are_left_to_columns_that_fill_them() -> None:
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    frame.loc[::7, "c"] = np.nan
-    fill = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
-    columns = ColumnTransformer([("as_is", Normalizer(), ["a", "b"]), ("fill", fill, ["c"])])
-    search = of(Pipeline([("columns", columns), ("clf", Scripted())]), {"clf__mark": [1]})
-    search.fit(frame, Y)
-    assert search.best_estimator_.predict(frame).shape == Y.shape
-    frame.loc[3, "a"] = np.nan
-    search.fit(frame, Y)
-
-
-@pytest.mark.parametrize("is_a_step", [False, True])
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+@pytest.mark.parametrize(
+    ("kind", "is_a_step"), [(DPLogisticRegression, True), (DPLinearSVC, False)]
+)
 def test_a_search_without_delta_costs_what_its_estimators_do(kind: type, is_a_step: bool) -> None:
     # Theorem F2: with the estimator's own delta another solver is chosen, and C sets no cost.
     name, estimator = "C", kind(data_norm=1.0)
@@ -293,7 +258,7 @@ def searches(estimator: object) -> list[object]:
 
 @pytest.mark.parametrize(
     "search",
-    [*searches(TWO_EPOCHS), *searches(ALLOCATION)],
+    [*searches(TWO_EPOCHS)[::2], *searches(ALLOCATION)[1::2]],
     ids=lambda search: f"{type(search).__name__}-{search.estimator.sampling}",
 )
 def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> None:
@@ -312,7 +277,7 @@ def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> No
 @pytest.mark.parametrize(
     ("estimator", "values"),
     [
-        (TWO_EPOCHS, {"epochs": [1, 2, 3, 4, 6]}),
+        pytest.param(TWO_EPOCHS, {"epochs": [1, 2, 3, 4, 6]}, marks=pytest.mark.slow),
         (TWO_EPOCHS, {"epochs": randint(1, 6)}),
         (TWO_EPOCHS, {"sampling": ["poisson", "allocation"], "epochs": [1, 2, 4]}),
         (DPLogisticRegression(solver="objective", classes=[0, 1]), {"C": loguniform(1e-2, 1.0)}),
@@ -341,7 +306,7 @@ def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values:
             assert setting.curve.least_shift(cost) > 0.98 * setting.curve.shift
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_the_costliest_of_many_candidates_loses_nothing_to_the_curve(epsilon: float) -> None:
     """Theorem T4: its own cost is the shape of the curve, so that it is costed as if alone."""
     # Theorem F2.
@@ -389,37 +354,6 @@ def test_a_step_whose_guarantee_holds_at_one_delta_alone_keeps_to_a_budget() -> 
     assert BUDGET in search.plan(4000, 3, compare=False).calibration
 
 
-def plan_of_two_steps(epochs: object) -> Any:
-    two = make_pipeline(DPStandardScaler(bounds=(0, 1)), TWO_EPOCHS)
-    values = {"dplogisticregression__epochs": epochs}
-    search = DPRandomSearchCV(
-        two, values, epsilon=1.0, delta=DELTA, strategy=RandomRuns(n_iter_distribution="geometric")
-    )
-    return search._make_plan(4000, 3)
-
-
-def test_two_steps_with_budgets_share_one_budget_where_candidates_are_few() -> None:
-    assert BUDGET in plan_of_two_steps([1, 4]).calibration_in_words
-
-
-def test_two_steps_with_budgets_share_one_curve_where_candidates_are_many() -> None:
-    listed, drawn = plan_of_two_steps([4]), plan_of_two_steps(randint(4, 5))
-    assert CURVE in drawn.calibration_in_words
-    assert drawn.total.epsilon(DELTA) <= 1.0
-    noises = []
-    for plan in (listed, drawn):
-        model = plan.model
-        made = model.fit_costs.configured(
-            {"dplogisticregression__epochs": 4}, plan.cost.setting, model.final_size
-        )
-        noises.append(made[-1].noise_level(model.final_size.n_samples, 3))
-    # Beside 2.1 times where each of the two meets an (epsilon, delta).
-    assert 0.95 * noises[0] < noises[1] < 1.08 * noises[0]
-    assert "% of ε" in drawn.calibration_in_words
-    curve = drawn.cost.setting.curve
-    assert curve.covers(profile_of(made, model.final_size.n_samples, 3))
-
-
 def test_a_candidate_that_no_noise_brings_below_the_curve_is_refused_by_name() -> None:
     class Stubborn(Scripted):
         cost_parameters = frozenset({"epsilon", "delta", "mark"})
@@ -461,38 +395,3 @@ def test_noise_and_rate_may_be_drawn_and_the_budget_spent_on_steps(
     assert 0.97 * 2.0 <= search.privacy_.epsilon_spent <= 2.0
     assert model.noise_multiplier == search.best_params_["noise_multiplier"]
     assert model.plan_.steps > 1
-
-
-def test_a_step_may_calibrate_itself_to_the_curve() -> None:
-    class ByItself(Scripted):
-        cost_parameters = frozenset({"epsilon", "delta", "mark"})
-
-        def calibrate_to_curve(
-            self, curve: Any, n_samples: int, n_features: int | None = None
-        ) -> dict[str, float]:
-            return {"epsilon": 0.5 * curve.shift}
-
-        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
-            return PrivacyProfile.gaussian((2.0 if self.mark else 1.9) * self.epsilon)
-
-    search = of(make_pipeline(Normalizer(), ByItself()), {"byitself__mark": [True, False]})
-    curve = search._make_plan(600, 3).cost.setting.curve
-    assert search.fit(X, Y).best_estimator_[-1].epsilon == 0.5 * curve.shift
-    assert search.best_estimator_[-1].delta == DELTA
-
-
-def test_the_fit_is_costed_once_for_each_size_and_noise() -> None:
-    """No estimator solves for its noise inside the search's own solution."""
-    seen: list[tuple[Any, ...]] = []
-
-    class Noted(DPLogisticRegression):
-        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
-            seen.append((n_samples, n_features, self.noise_multiplier))
-            return super().privacy_profile(n_samples, n_features)
-
-    model = Noted(solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1])
-    settings = {"n_iter": 10, "n_iter_distribution": "geometric"}
-    total = of(model, RATES, **settings).privacy_profile(6000, 3)
-    assert 0.99 <= total.epsilon(DELTA) <= 1.0
-    assert all(noise is not None for _, _, noise in seen)
-    assert len(set(seen)) <= 20

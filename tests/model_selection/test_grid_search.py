@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import KFold, ShuffleSplit
 
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
@@ -77,15 +79,36 @@ def test_bad_parameters(settings: dict[str, object], kind: type, words: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("values", "kind", "words"),
+    [
+        (3, TypeError, "param_grid must be a dict from parameter names"),
+        ([3], TypeError, "param_grid must hold dicts; got int"),
+        ({3: [1]}, TypeError, "the keys of param_grid must be names; got 3"),
+        ({"quality": "abc"}, TypeError, r"param_grid\['quality'\] must be a list; got str"),
+        ({"quality": np.ones((2, 2))}, TypeError, "must be a list; got ndarray"),
+        ({"quality": uniform()}, TypeError, "DPRandomSearchCV draws from distributions"),
+    ],
+)
+def test_bad_grids_are_named(values: object, kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        DPGridSearchCV(Scripted(delta=DELTA), values).privacy_profile(400, 3)
+
+
+def test_splitters_that_treat_records_alike_are_numbers() -> None:
+    def costed(cv: object) -> object:
+        return search(cv=cv, strategy="compose", refit=True, delta=DELTA).privacy_profile(400, 3)
+
+    assert costed(KFold(3, shuffle=True, random_state=0)) == costed(3)
+    assert costed(ShuffleSplit(1, test_size=0.3)) == costed(0.3)
+
+
+@pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        ({"epsilon": 1.0}, "candidates, all scores published"),
         ({"epsilon": 1.0, "cv": 5}, "candidates, all scores published"),
         ({"cv": 5}, "candidates, all scores published"),
         ({}, "permute-and-flip"),
         ({"epsilon": 1.0, "delta": 0.0}, "permute-and-flip"),
-        ({"epsilon": 1.0, "n_partitions": 5}, "permute-and-flip"),
-        ({"epsilon": 1.0, "selection_epsilon": 0.1}, "permute-and-flip"),
         ({"epsilon": 1.0, "tuning_estimator": Scripted()}, "permute-and-flip"),
     ],
 )
@@ -122,17 +145,9 @@ def test_candidates_that_cannot_have_more_noise_are_chosen_from() -> None:
 # Partitions --------------------------------------------------------------------------------------
 
 
-def test_choice_costs_a_quarter_of_the_total_by_default() -> None:
-    noisy_max = {"strategy": "noisy_max"}
-    search = flat(DPGridSearchCV, Scripted(), TWO, epsilon=2.0, delta=DELTA, **noisy_max)
-    plan = search._make_plan(1000, 3)
-    assert plan.model.solved.epsilon == 0.5
-    own = DPGridSearchCV(Scripted(delta=DELTA), TWO)._make_plan(1000, 3)
-    assert own.model.solved.epsilon == pytest.approx(0.25, rel=1e-3)
-
-
-@pytest.mark.parametrize("delta", [0.0, DELTA])
-@pytest.mark.parametrize("kind", [DPGridSearchCV, DoublingThresholdSearchCV])
+@pytest.mark.parametrize(
+    ("kind", "delta"), [(DPGridSearchCV, DELTA), (DoublingThresholdSearchCV, 0.0)]
+)
 def test_choice_alone_costs_the_total(kind: type, delta: float) -> None:
     total = {"epsilon": 6.0, "delta": delta, "refit": False}
     search = flat(kind, Scripted(), TWO, n_partitions=50, **total)
@@ -179,18 +194,6 @@ def test_surrogate_keeps_its_learning_rate_and_its_noise_beside_the_signal() -> 
     )
     share = 160 / plan.model.final_size.n_samples
     assert made.noise_multiplier == pytest.approx(final.noise_level(800, 3) * share, rel=0.3)
-
-
-def test_surrogate_of_a_net_keeps_its_learning_rate() -> None:
-    pytest.importorskip("opacus")
-    from skdptune.neural_network import DPNeuralNetClassifier
-
-    net = DPNeuralNetClassifier(classes=[0, 1], batch_size=0.1)
-    search = DPGridSearchCV(
-        net, {"lr": [0.3, 3.0]}, epsilon=1.0, delta=DELTA, strategy=NoisyMaximum(n_partitions=5)
-    )
-    made = search._strategy().surrogate(search._make_plan(1000, 3), {"lr": 3.0})
-    assert (made.lr, made.epsilon) == (3.0, None)
 
 
 def test_surrogate_without_a_noise_parameter_is_scaled_and_has_no_noise() -> None:

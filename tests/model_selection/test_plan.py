@@ -40,37 +40,6 @@ def test_rows_are_aligned_and_missing_figures_are_dashes() -> None:
     assert plan.delta == 1e-5
 
 
-def test_columns_that_say_nothing_are_left_out() -> None:
-    row = PlanRow("mine", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
-    other = PlanRow("another way", 1.0, None, None, None, 1.0, 1.0, 1.0)
-    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
-    plan = SearchPlan(report, row, (other,), None, "", 0.0)
-    _, titles, *rows, _ = str(plan).splitlines()
-    assert titles.split() == ["ε", "ε", "of", "a", "fit", "fits", "99", "%", "work", "shows"]
-    assert rows[0].split() == ["mine", "1.000", "0.500", "10", "45", "1.25", "score"]
-    assert rows[1].split()[2:] == ["1.000", "-", "1", "1", "1"]
-    html = plan._repr_html_()
-    assert "noise" not in html
-    assert html.count("<th ") == 7
-    assert "99 of 100 searches" in html
-
-
-def test_head_says_no_more_than_there_is() -> None:
-    row = PlanRow("mine", 1.0, None, None, None, 1.0, 1.0, 1.0)
-    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
-    head = str(SearchPlan(report, row, (), None, "", 0.0)).splitlines()[0]
-    assert head.endswith("in all")
-
-
-def test_findings_come_last_with_a_line_each() -> None:
-    row = PlanRow("mine", 1.0, None, None, None, 1.0, 1.0, 1.0)
-    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
-    found = CheckReport([Finding("SKP005", "issue", "Search.random_state", "it is 0", "None")])
-    plan = SearchPlan(report, row, (), None, "", 0.0, advice="Advice.", findings=found)
-    assert str(plan).splitlines()[-2:] == ["Advice.", *found.brief]
-    assert SearchPlan(report, row, (), None, "", 0.0).findings == CheckReport()
-
-
 def test_plan_is_shown_as_its_table() -> None:
     row = PlanRow("mine", 1.0, 0.5, None, None, 10.0, 45.0, 1.25, "score")
     report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
@@ -163,11 +132,3 @@ def test_an_adaptive_search_takes_the_place_of_one_space() -> None:
 def test_without_a_total_there_is_nothing_to_compare() -> None:
     search = DPGridSearchCV(Scripted(epsilon=1.0, delta=DELTA), GRID, strategy="table")
     assert not OTHERS & set(names_of(search))
-
-
-def test_candidates_that_are_drawn_are_as_many_as_runs() -> None:
-    drawn = DPRandomSearchCV(
-        Scripted(), {"quality": uniform()}, n_iter=7, epsilon=1.0, delta=DELTA
-    )
-    rows = {row.name: row.expected_fits for row in drawn.plan(2000, 3).alternatives}
-    assert rows["noisy maximum (DPGridSearchCV)"] == 7.0

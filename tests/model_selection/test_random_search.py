@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import uniform
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdptune.accounting import Binomial, Poisson
 from skdptune.model_selection import DPRandomSearchCV
@@ -30,13 +30,6 @@ def test_no_run_gives_the_worst_score_and_an_untried_candidate() -> None:
     assert found.best_estimator_.quality == found.best_params_["quality"]
     winner = search(n_iter_distribution=Poisson(1e-6)).fit(X, Y)
     assert winner.cv_results_["params"] == [winner.best_params_]
-
-
-def test_where_no_run_was_made_the_estimator_as_it_is_is_kept() -> None:
-    found = search(n_iter_distribution=Poisson(1e-6), try_own_values=True).fit(X, Y)
-    assert found.best_params_ == {"quality": 0.5}
-    assert found.best_index_ == 0
-    assert found.cv_results_["mean_test_score"][1] == 0.0
 
 
 def test_one_more_run_is_planned_and_shown() -> None:
@@ -78,21 +71,14 @@ def test_envelope_costs_no_more_than_the_others() -> None:
     assert costs["envelope"] < costs["rdp"]
 
 
-def test_plan_lists_alternatives() -> None:
-    plan = search(tuning_fraction=0.2, n_iter=3).plan(2000, 3)
-    names = [row.name for row in plan.alternatives]
-    assert names[0] == "one fit, untuned"
-    assert "tuning on all records" in names
-    assert plan.row.expected_fits == pytest.approx(3)
-    assert plan.tuning_fraction == 0.2
-
-
 @pytest.mark.parametrize(
     ("settings", "kind", "words"),
     [
         ({"n_iter_distribution": "gauss"}, ValueError, "n_iter_distribution must be"),
         ({"bound": "tight"}, ValueError, "bound must be"),
         ({"n_iter": 0}, ValueError, "n_iter must be"),
+        ({"at_least": 5}, ValueError, r"at_least must be \(number of runs, probability\); got 5"),
+        ({"at_least": (2, 1.0)}, ValueError, r"at_least\[1\] must be"),
         (
             {"extrapolate": "no"},
             ValueError,
@@ -106,3 +92,11 @@ def test_plan_lists_alternatives() -> None:
 def test_bad_parameters(settings: dict[str, object], kind: type, words: str) -> None:
     with pytest.raises(kind, match=words):
         search(**settings).privacy_profile(400, 3)
+
+
+def test_the_parameter_that_was_meant_is_named() -> None:
+    # scikit-learn's own message shows the whole pipeline, and no parameter of its steps.
+    for name in ("quality", "scriptd__quality", "scripted__qualty"):
+        with pytest.raises(ValueError, match="must name parameters of Pipeline") as refusal:
+            DPRandomSearchCV(make_pipeline(Scripted()), {name: [1.0]}).plan(400, 3)
+        assert str(refusal.value).endswith("Did you mean 'scripted__quality'?")

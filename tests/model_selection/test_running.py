@@ -9,33 +9,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.model_selection import _search
-from sklearn.preprocessing import Binarizer, Normalizer
 
 from skdptune._secure_random import SecureGenerator
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.metrics import accuracy
+from skdptune.metrics import (
+    accuracy,
+    make_bounded_scorer,
+    neg_absolute_error,
+    neg_brier_score,
+)
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.model_selection._running._data import Data, Door
 from skdptune.model_selection._running._engine import (
     Outcome,
-    can_be_together,
     fit_and_score,
-    is_failure,
 )
-from skdptune.model_selection._running._quiet import Quiet, Streams, generator_of, spawned
+from skdptune.model_selection._running._quiet import Quiet, generator_of, spawned
 from skdptune.model_selection._running._runs import (
     ONE_FIT,
     Material,
     Result,
     Run,
     Scoring,
-    auto_partitions,
     choice_noise,
     partition_utilities,
     perform,
     perform_runs,
-    results_of,
 )
 from tests.model_selection.learners import Loud, Scripted, Together, table
 
@@ -56,7 +55,7 @@ class Touchy(Scripted):
         return super().predict(X)
 
 
-@pytest.mark.parametrize("place", [0, 7, 399])
+@pytest.mark.parametrize("place", [7, 399])
 def test_a_record_that_cannot_be_scored_changes_its_own_value_alone(place: int) -> None:
     model = Touchy(0.7)
     model.poison = X[place, 2]
@@ -66,36 +65,6 @@ def test_a_record_that_cannot_be_scored_changes_its_own_value_alone(place: int) 
     np.testing.assert_array_equal(outcome.values, wanted)
     with pytest.raises(ValueError, match="a record that I do not like"):
         outcomes([model], raises=True)
-
-
-def test_a_model_that_never_scores_is_found_by_its_first_record() -> None:
-    class Mute(Scripted):
-        calls = 0
-
-        def predict(self, X: Any) -> Any:
-            Mute.calls += 1
-            raise ValueError("never")
-
-    (outcome,) = outcomes([Mute(0.5)], tries_one=True)
-    assert outcome.values is None and Mute.calls == 1
-
-
-def test_only_the_wish_to_stop_is_no_failure() -> None:
-    assert is_failure(SystemExit("a record's text")) and is_failure(MemoryError())
-    assert not is_failure(KeyboardInterrupt())
-
-
-def test_which_can_be_fitted_together() -> None:
-    class Own(Together):
-        """Is fitted its own way, which is not passed over."""
-
-        def fit(self, X: Any, y: Any) -> Any:
-            return super().fit(X, y)
-
-    assert can_be_together([Together(0.1), Together(0.2)], DATA)
-    for others in ([Together(0.1), Scripted(0.1)], [], [Own()]):
-        assert not can_be_together(others, DATA)
-    assert not can_be_together([Together(0.1)], Data(X, Y, {"weight": Y}))
 
 
 # Runs and their noisy scores ---------------------------------------------------------------------
@@ -110,13 +79,6 @@ def result(estimator: Any, scoring: Scoring = EXACT, **more: Any) -> Any:
     settings = {"keeps_models": True, "raises": False, **more}
     run = Run(estimator, None, np.random.SeedSequence(1))
     return perform([run], Material(MORE, ONE_FIT, MORE, scoring, **settings))[0]
-
-
-def test_run_is_scored_and_keeps_its_model_if_asked() -> None:
-    found = result(Scripted(0.7))
-    assert found.score == pytest.approx(np.mean(MORE.X[:, 1] < 0.7))
-    assert found.model.classes_.tolist() == [0, 1]
-    assert result(Scripted(0.7), keeps_models=False).model is None
 
 
 def test_failure_is_the_worst_with_the_same_noise() -> None:
@@ -144,14 +106,6 @@ def test_score_divides_by_the_public_number() -> None:
     scoring = Scoring(accuracy(), 1000, accuracy().sensitivity(1000), 0.0, "none")
     # From the middle of the bounds: 500 right records of an expected 1,000 are worth 0.75.
     assert scoring.released(np.ones(500), None) == 0.75
-
-
-def test_folds_are_pooled() -> None:
-    halves = np.array_split(np.arange(500), 2)
-    run = Run(Scripted(0.4), None, None)
-    folds = [(halves[0], halves[1]), (halves[1], halves[0])]
-    (found,) = perform([run], Material(MORE, folds, None, EXACT))
-    assert found.score == pytest.approx(np.mean(MORE.X[:, 1] < 0.4))
 
 
 def all_of(runs: list[Run], folds: Any = ONE_FIT, **more: Any) -> list[Result]:
@@ -251,14 +205,6 @@ def test_a_replaced_record_costs_no_more_than_the_choice(parts: int, scores: int
     assert noise.of_score == pytest.approx(2.0 / scores / scale)
 
 
-def test_number_of_partitions_follows_public_numbers() -> None:
-    assert auto_partitions(1.0, 100_000) == 50
-    assert auto_partitions(1.0, 2_000) == 20
-    assert auto_partitions(1.0, 200) == 5
-    assert auto_partitions(1e-3, 100) == 50
-    assert auto_partitions(100.0, 100_000) == 2
-
-
 def test_empty_partition_and_failing_candidate_count_as_the_worst() -> None:
     parts = [np.arange(400), np.arange(0)]
     found = utilities([Scripted(1.0), Loud(0.1)], parts)
@@ -267,71 +213,7 @@ def test_empty_partition_and_failing_candidate_count_as_the_worst() -> None:
         utilities([Loud(0.1)], parts, raises=True)
 
 
-@pytest.mark.parametrize(
-    ("last", "calls"), [(0.6, ["together"]), (0.9, ["together", "alone", "alone", "alone"])]
-)
-def test_candidates_that_can_be_fitted_together_are(last: float, calls: list[str]) -> None:
-    qualities = (0.2, 0.8, last)
-    parts = list(np.array_split(np.arange(400), 2))
-    Together.calls.clear()
-    found = utilities([Together(q) for q in qualities], parts)
-    assert Together.calls == [*calls, *calls]
-    wanted = utilities([Scripted(q) for q in qualities], parts)
-    # Quality 0.8 fails among others, and not by itself.
-    np.testing.assert_allclose(found[[0, 2]], wanted[[0, 2]])
-    assert found[1] == (0.0 if last == 0.6 else wanted[1])
-    with pytest.raises(ValueError, match="cannot"):
-        utilities([Together(q) for q in qualities], parts, raises=True)
-
-
 # Rows that are published -------------------------------------------------------------------------
-
-
-def test_rows_have_the_form_of_scikit_learns() -> None:
-    rows = [{"params": {"a": 1}, "score": 0.2}, {"params": {"b": "x"}, "score": 0.7}]
-    found = results_of(rows)
-    assert found["params"] == [{"a": 1}, {"b": "x"}]
-    assert found["param_a"].tolist() == [1, None]
-    assert found["param_b"].mask.tolist() == [True, False]
-    assert found["rank_test_score"].tolist() == [2, 1]
-    assert found["mean_test_score"].tolist() == [0.2, 0.7]
-
-
-def test_scores_stay_within_their_bounds_and_ranks_as_they_were() -> None:
-    rows = [
-        {"params": {"a": place}, "score": score} for place, score in enumerate((1.2, -3.0, 1.4))
-    ]
-    found = results_of(rows, 0.0, 1.0)
-    assert found["mean_test_score"].tolist() == [1.0, 0.0, 1.0]
-    assert found["rank_test_score"].tolist() == [2, 3, 1]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [1, 2.5],
-        [True, 2],
-        ["a", "b"],
-        [None, 1],
-        [(1, 2), (3, 4)],
-        [[1], [2, 3]],
-        [Normalizer(), Binarizer()],
-        [{"a": 1}, None],
-        [np.int64(1), np.int32(2)],
-        [1, 10**30],
-        [np.array([1, 2]), np.array([3])],
-    ],
-    ids=range(11),
-)
-def test_columns_have_the_types_of_scikit_learns(values: list[object]) -> None:
-    theirs = getattr(_search, "_yield_masked_array_for_each_param", None)
-    if theirs is None:
-        pytest.skip("this version of scikit-learn has no such function")
-    params = [*({"p": value} for value in values), {"q": 1}]
-    expected = dict(theirs(params))["param_p"]
-    found = results_of([{"params": each, "score": 0.0} for each in params])["param_p"]
-    assert found.dtype == expected.dtype
-    assert found.mask.tolist() == expected.mask.tolist()
 
 
 # Silence, however often it is entered ------------------------------------------------------------
@@ -358,14 +240,6 @@ def test_last_to_leave_restores_what_the_first_found(capsys: pytest.CaptureFixtu
 
 
 # Streams of randomness ---------------------------------------------------------------------------
-
-
-def test_streams_depend_on_the_seed_alone():
-    one, two = Streams.of(3), Streams.of(3)
-    assert one.runs.generate_state(2).tolist() == two.runs.generate_state(2).tolist()
-    words = {tuple(part.generate_state(2)) for part in vars(one).values()}
-    assert len(words) == 5
-    assert set(vars(Streams.of(None)).values()) == {None}
 
 
 def test_runs_have_streams_of_their_own():
@@ -444,3 +318,52 @@ def test_an_improper_record_has_the_worst_value_and_an_empty_row() -> None:
     (outcome,) = fit_and_score([Scripted(1.1)], [None], data, data, accuracy())
     assert np.flatnonzero(outcome.values == 0.0).tolist() == [7, 9]
     assert outcome.values.sum() == 398
+
+
+# Scores by several metrics -----------------------------------------------------------------------
+
+
+class Unsure(Scripted):
+    """Has no probabilities for some records, and predicts them all."""
+
+    def predict_proba(self, X: Any) -> Any:
+        if (np.asarray(X)[:, 2] > 1.0).any():
+            raise ValueError("no probability")
+        truth = (np.asarray(X)[:, 0] > 0.0).astype(float)
+        return np.column_stack([1.0 - truth, truth])
+
+
+def test_a_record_that_a_metric_cannot_score_is_the_worst_by_this_metric_alone() -> None:
+    # Theorem T8, Theorem D2.
+    rows = X[:40].copy()
+    rows[7, 2] = 5.0
+    brier = neg_brier_score()
+    scoring = Scoring(accuracy(), 40, 0.0, 0.0, "none", ((brier, 0.0),))
+    found = {}
+    for name, records in (("known", X[:40]), ("unsure", rows)):
+        data = Data(records, Y[:40])
+        material = Material(data, ONE_FIT, data, scoring)
+        (found[name],) = perform([Run(Unsure(1.1), None, None)], material)
+    assert found["unsure"].score == found["known"].score == 1.0
+    assert found["known"].further == ((0.0,),)
+    assert found["unsure"].further == ((pytest.approx(-1.0 / 40.0),),)
+
+
+def test_one_record_moves_each_score_by_no_more_than_its_own_sensitivity() -> None:
+    # Theorem T8.
+    error = neg_absolute_error(bound=3.0)
+    lost = make_bounded_scorer(lambda y, guess: 4.0 * (y != guess), 0.0, 4.0, name="lost")
+    scorers = (accuracy(), lost, error)
+    sensitivities = [scorer.sensitivity(50) for scorer in scorers]
+    pairs = tuple(zip(scorers[1:], sensitivities[1:], strict=True))
+    scoring = Scoring(scorers[0], 50, sensitivities[0], 0.0, "none", pairs)
+
+    def scores(size: int) -> np.ndarray:
+        data = Data(X[:size], Y[:size])
+        material = Material(Data(X, Y), ONE_FIT, data, scoring)
+        (found,) = perform([Run(Scripted(quality=0.6), None, None)], material)
+        return np.array(found.by_metric)[:, 0]
+
+    moved = np.abs([scores(size + 1) - scores(size) for size in range(30, 70)]).max(axis=0)
+    assert (moved <= np.array(sensitivities) + 1e-12).all()
+    np.testing.assert_allclose(moved[:2], sensitivities[:2])

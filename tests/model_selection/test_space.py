@@ -57,41 +57,6 @@ def test_unit_numbers_mean_values() -> None:
     assert ends.from_unit([1.0] * 3) == {"rate": 0.7, "share": 0.7, "depth": 7}
 
 
-def test_draws_follow_the_given_distributions() -> None:
-    distribution, rng = stats.expon(loc=0.1, scale=2.0), np.random.default_rng(0)
-    space = SearchSpace({"depth": (1, 4), "noise": distribution})
-    drawn = [space.sample(rng) for _ in range(4000)]
-    counts = np.bincount([params["depth"] for params in drawn], minlength=5)[1:]
-    assert stats.chisquare(counts).pvalue > 1e-3
-    assert stats.kstest([params["noise"] for params in drawn], distribution.cdf).pvalue > 1e-3
-
-
-def test_features_do_not_tell_values_apart_that_are_the_same() -> None:
-    space = SearchSpace({"depth": (1, 4), "count": stats.randint(0, 4), "kind": ["a", "b", "c"]})
-    same = space.features(np.array([[0.01, 0.01, 0.01], [0.24, 0.24, 0.3]]))
-    assert same[0] == pytest.approx(same[1])
-    assert space.groups == [0, 1, 2, 2, 2]
-    kinds = space.features(np.array([[0.1, 0.1, unit] for unit in (0.1, 0.5, 0.9)]))
-    distances = [np.linalg.norm(kinds[i] - kinds[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert distances == pytest.approx([1.0, 1.0, 1.0])
-
-
-def test_grid_holds_both_ends_and_every_category() -> None:
-    space = SearchSpace({"rate": (0.5, 2.0), "depth": (1, 2), "kind": ["a", "b"]})
-    points = space.grid(3)
-    assert len(points) == space.grid_size(3) == 3 * 2 * 2
-    assert {point["rate"] for point in points} == {0.5, 1.25, 2.0}
-    assert {point["depth"] for point in points} == {1, 2}
-    assert {point["kind"] for point in points} == {"a", "b"}
-
-
-def test_categories_may_be_arrays_or_a_column() -> None:
-    space = SearchSpace({"weights": [np.zeros(2), np.ones(2)]})
-    assert space.to_unit({"weights": np.ones(2)}) == pytest.approx([0.75])
-    values = [SearchSpace({"C": np.logspace(-1, 1, 3)}).from_unit([u])["C"] for u in (0, 0.5, 1)]
-    assert values == [0.1, 1.0, 10.0] and {type(value) for value in values} == {float}
-
-
 def test_description_tells_spaces_apart_but_not_objects_addresses() -> None:
     assert SearchSpace({"a": (0, 1)}).describe() != SearchSpace({"a": (0.0, 1.0)}).describe()
     first, second = (SearchSpace({"a": [object(), 1]}).describe() for _ in range(2))
@@ -124,19 +89,6 @@ def test_bad_space_is_named(given_space: Any, kind: type[Exception], words: str)
 
 class TestOptuna:
     """What optuna holds of a space, in a search of either kind."""
-
-    def test_indices_and_levels_of_a_pareto_search(self) -> None:
-        distributions = pytest.importorskip("optuna").distributions
-        found = SearchSpace(SPACE).distributions()
-        assert found == {
-            "rate": distributions.FloatDistribution(0.1, 10.0),
-            "penalty": distributions.FloatDistribution(1e-4, 1e2, log=True),
-            "depth": distributions.IntDistribution(1, 7),
-            "lot": distributions.IntDistribution(8, 512, log=True),
-            "kind": distributions.CategoricalDistribution(range(5)),
-            "shift": distributions.FloatDistribution(0.0, 1.0),
-            "count": distributions.FloatDistribution(0.0, 1.0),
-        }
 
     def test_forms_of_a_parameter_of_an_adaptive_search(self) -> None:
         distributions = pytest.importorskip("optuna").distributions
@@ -185,10 +137,6 @@ class TestOptuna:
             assert not space.holds({**inside, name: value})
         with pytest.raises(ValueError, match=r"which has \['flag', 'kind', 'n', 'rate'\]; got 'o"):
             space.check({"other": 1})
-
-    def test_numbers_of_numpy_are_stored_as_plain_ones(self) -> None:
-        stored = AdaptiveSpace({"n": (1, 8)}).to_optuna({"n": np.int64(3)})
-        assert type(stored["n"]) is int
 
     @pytest.mark.parametrize("bad", [{}, {"a": []}, {"a": (2.0, 1.0)}, {"a": "x"}, {3: [1]}])
     def test_bad_spaces_are_refused(self, bad: Any) -> None:
