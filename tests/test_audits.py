@@ -39,7 +39,8 @@ def test_a_false_alarm_is_unlikely_in_the_whole_table():
 @pytest.mark.parametrize("name", CASES)
 def test_fits_show_no_more_than_is_claimed(name):
     # Theorem M1, Theorem M4, Theorem L8, Theorem L10, Theorem B1, Theorem B2, Theorem R1.
-    # Theorem D0, Theorem I1, Theorem L11, Theorem Q1, Theorem T8, Theorem T9, Theorem U6.
+    # Theorem D0, Theorem F14, Theorem I1, Theorem L11, Theorem Q1, Theorem T8, Theorem T9.
+    # Theorem U6.
     case = CASES[name]
     found, claimed = case.bounds(case.n_quick, seed=0), case.claimed()
     assert found <= claimed
@@ -74,6 +75,7 @@ def test_a_forgotten_noise_is_found(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_of_one_feature_are_found(name):
+    # Theorem F14.
     found, claimed = found_of(name)
     print(f"| {name} | {FAULTS[name].n_fits} | {claimed:.2f} | {found:.2f} |")
     assert found > claimed
