@@ -113,19 +113,6 @@ def noise_forgotten(module: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def sharp_quantiles() -> Iterator[None]:
-    """Draw quantiles with a third of their noise."""
-    drawn = _quantiles._drawn
-
-    def sharp(utilities: Any, lengths: Any, sharpness: float, generator: Any) -> int:
-        return drawn(utilities, lengths, 3.0 * sharpness, generator)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_quantiles, "_drawn", sharp)
-        yield
-
-
-@contextlib.contextmanager
 def held_out_records_fitted() -> Iterator[None]:
     """Fit models of intervals to all records, the held-out ones included."""
     fitted = _private_conformal._fitted
