@@ -11,21 +11,23 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 
-from skdptune.accounting import Binomial, PrivacyProfile
+from skdptune.accounting import Binomial, PrivacyProfile, PrivacyReport
 from skdptune.calibration import (
     PrivateConformalClassifier,
     PrivateConformalRegressor,
     PrivateScoreCurves,
     PrivateThreshold,
+    _curves,
 )
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.ensemble._pairs import Axis, Pair, released_grid
@@ -45,6 +47,7 @@ from skdptune.mechanisms import (
     doubling_threshold_release,
     gaussian_profile,
     gaussian_release,
+    laplace_release,
     noise_for_budget,
 )
 from skdptune.mechanisms._shared import UNIT
@@ -58,6 +61,8 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
     HoldOut,
 )
+from skdptune.model_selection._choosing import margin
+from skdptune.model_selection._running import _runs
 from skdptune.preprocessing import DPPCA, DPMinMaxScaler, DPStandardScaler
 from tests import auditing
 from tests.flat import flat
@@ -308,6 +313,9 @@ def regressions() -> dict[str, Case]:
         "DPRidge, two targets": released_case(
             DPRidge(**normal), pair, np.column_stack([TARGETS, -TARGETS])
         ),
+        "DPRidge, nine targets": released_case(
+            DPRidge(**normal), pair, np.column_stack([TARGETS] * 9), **DEAR
+        ),
         "AdaSSPLinearRegression": released_case(AdaSSPLinearRegression(**normal), pair, TARGETS),
         "OutputPerturbationLinearRegression": fit_case(
             OutputPerturbationLinearRegression(**strong), TARGETS
@@ -405,7 +413,82 @@ def conformal() -> dict[str, Case]:
     return {
         kind.__name__: quantile_case(kind(inner, **settings, **more), np.array(y), is_low)
         for kind, (inner, y, more, is_low) in models.items()
-    }
+    } | {"PrivateConformalRegressor, fit and quantile": fit_and_quantile_case(3.0, 0.5)}
+
+
+class SumAside(BaseEstimator):
+    """Releases the sum of a feature in [0, 1], with Laplace noise at a delta of 0."""
+
+    cost_parameters = frozenset({"epsilon", "delta"})
+
+    def __init__(self, epsilon=1.0, delta=0.0, random_state=None, n_public=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.random_state = random_state
+        self.n_public = n_public
+
+    def privacy_profile(self, n_samples, n_features=None):
+        if self.delta == 0.0:
+            return PrivacyProfile.pure(self.epsilon)
+        return noise_for_budget(self.epsilon, self.delta)[1]
+
+    def fit(self, X, y):
+        total = float(np.clip(X[:, 0], 0.0, 1.0).sum())
+        if self.delta == 0.0:
+            self.sum_ = laplace_release(total, 1.0, 1.0 / self.epsilon, self.random_state)
+        else:
+            noise = noise_for_budget(self.epsilon, self.delta)[0]
+            self.sum_ = gaussian_release(total, 1.0, noise, self.random_state)
+        self.classes_, self.n_features_in_ = np.array([0, 1]), 1
+        self.privacy_ = PrivacyReport(self.privacy_profile(len(X)), self.delta)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+class NumbersAside(RegressorMixin, SumAside):
+    """Predicts 0."""
+
+
+class LabelsAside(ClassifierMixin, SumAside):
+    """Is undecided."""
+
+    def decision_function(self, X):
+        return np.zeros(len(X))
+
+
+def fit_and_quantile_case(epsilon: float, fraction: float) -> Case:
+    """Return the audit of a fit and a quantile: a large sum, and a quantile up to the middle.
+
+    A record that is fitted to makes the first more probable, one that is held out the second. The
+    scores of the three others are the lowest.
+    """
+    model = PrivateConformalRegressor(
+        NumbersAside(), epsilon=epsilon, delta=0.0, target_bound=1.0, coverage=0.5,
+        calibration_fraction=fraction, n_public=200,
+    )  # fmt: skip
+    plan, y = model._plan(200, 1), np.array([0.0, 0.0, 0.0, 2.0**-4])
+    middle = np.rint(plan.steps / 2)
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        size = 4 if present else 3
+        fitted = model.set_params(random_state=seed_of(rng)).fit(TOGETHER[:size], y[:size])
+        return float(fitted.estimator_.sum_ > 0.6 and fitted.quantile_ * plan.steps < middle + 1.0)
+
+    def claim() -> PrivacyProfile:
+        numbers = np.arange(4)
+        chance = stats.binom(3, fraction).pmf(numbers)
+        scores = [np.zeros(number) for number in numbers]
+        low = chance @ [1.0 - chance_above(each, middle, plan) for each in scores]
+        more = [np.append(each, middle) for each in scores]
+        held = chance @ [1.0 - chance_above(each, middle, plan) for each in more]
+        noise = stats.laplace(scale=1.0 / plan.estimator.epsilon)
+        without = noise.sf(0.6) * low
+        together = fraction * noise.sf(0.6) * held + (1.0 - fraction) * noise.sf(-0.4) * low
+        return PrivacyProfile.pure(math.log(together / without))
+
+    return Case(draw, claim, **COUNTED | DEAR | {"n_fits": 12_000})
 
 
 def quantile_case(model: Any, y: Any, is_low: bool) -> Case:
@@ -596,7 +679,7 @@ def searches() -> dict[str, Case]:
         score_epsilon=8.0,
         **common,
     )
-    return {
+    return one_more_run() | {
         "DPRandomSearchCV, held out by a rule": search_case(
             held_out, lambda search: search.best_score_, {}
         ),
@@ -657,6 +740,71 @@ def searches() -> dict[str, Case]:
         "doubling_threshold_release, sparse": doubling_case("sparse"),
         "doubling_threshold_release, per-round": doubling_case("per-round"),
     }
+
+
+def one_more_run() -> dict[str, Case]:
+    """Return the audits of random searches that publish a run of the unchanged estimator."""
+    common = {"n_public": N_PUBLIC, "delta": DELTA, "tuning_fraction": None}
+    common |= {"n_iter_distribution": Binomial(1, 1.0), "refit": "winner"}
+    by_rule = {"scoring": MIDDLE, "cv": HoldOut(0, ">=", 0.5, share=0.5)}
+    public = flat(DPRandomSearchCV, NoisySum(noise=0.9), {"cut": [9.0]}, **common)
+    held_out = flat(
+        DPRandomSearchCV, CutOnly(noise=0.75), {"cut": [0.5]}, score_epsilon=6.0,
+        **common, **by_rule,
+    ).set_params(estimator__cut=0.5)  # fmt: skip
+    return {
+        "DPRandomSearchCV, one more run": search_case(
+            public,
+            lambda search: float(np.sum(search.cv_results_["mean_test_score"])),
+            MANY_ROWS,
+        ),
+        "DPRandomSearchCV, one more run, held out": search_case(
+            held_out, scores_and_sum, {}, n_fits=6000
+        ),
+        "DPRandomSearchCV, kept by a test": kept_case(),
+    }
+
+
+def scores_and_sum(search: Any) -> float:
+    """Return two scores and the sum that a model shows, weighed as their noise asks for."""
+    deviation = search._make_plan(N_PUBLIC, 1).score_deviation()
+    shift = 0.5 / (0.5 * N_PUBLIC)
+    scores = float(np.sum(search.cv_results_["mean_test_score"]))
+    return scores * shift / deviation**2 + search.best_estimator_.sum_ / 0.75**2
+
+
+def kept_case() -> Case:
+    """Return the audit of whether a candidate is kept that scores just better by the margin.
+
+    The record raises the score of the candidate, not that of the estimator as it is. The records
+    that do so without it are as many as leave the candidate just below the margin.
+    """
+    # As many as it takes for a margin within the range of scores.
+    size = 4 * N_PUBLIC
+    search = flat(
+        DPRandomSearchCV, CutOnly(noise=50.0), {"cut": [0.5]}, scoring=MIDDLE, refit=False,
+        cv=HoldOut(0, ">=", 0.25, share=0.5), score_epsilon=8.0, n_public=size, delta=DELTA,
+        tuning_fraction=None, n_iter_distribution=Binomial(1, 1.0),
+    )  # fmt: skip
+    plan = search._make_plan(size, 1)
+    outlook = search._strategy().outlook(plan, None)
+    needed = margin(outlook.rivals) * math.sqrt(2.0) * outlook.deviation
+    shift = 0.5 / (0.5 * size)
+    above = math.ceil(needed / shift) - 1
+    X = np.repeat([0.3, 1.0, 1.0], [size // 2, above, 1])[:, None]
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        rows = X if present else X[:-1]
+        search.set_params(random_state=seed_of(rng)).fit(rows, np.arange(len(rows)) % 2)
+        return float(search.best_index_)
+
+    def claim() -> PrivacyProfile:
+        noise = stats.norm(scale=math.sqrt(2.0) * plan.score_deviation())
+        chances = [noise.sf(needed - (above + more) * shift) for more in (1, 0)]
+        ratios = (math.log(chances[0] / chances[1]), math.log1p(-chances[1]))
+        return PrivacyProfile.pure(max(ratios[0], ratios[1] - math.log1p(-chances[0])))
+
+    return Case(draw, claim, **COUNTED | DEAR | {"n_fits": 2000})
 
 
 def pareto_case() -> Case:
@@ -847,7 +995,31 @@ def curves() -> dict[str, Case]:
             kind(frozen, epsilon=8.0, delta=DELTA, n_bins=2, insist=True, n_public=4, **more)
         )
         for kind, more in ((PrivateScoreCurves, {}), (PrivateThreshold, {"at_least": 0.5}))
-    }
+    } | {"PrivateScoreCurves, fit and counts": fit_and_counts_case()}
+
+
+def fit_and_counts_case() -> Case:
+    """Return the audit of a model and the histogram of the records that it was fitted to.
+
+    Scores are 0, so that the record is in the upper of two bins, whatever the sum.
+    """
+    settings = {"epsilon": 8.0, "delta": DELTA, "n_bins": 2, "insist": True, "n_public": 4}
+    model = PrivateScoreCurves(LabelsAside(), share=0.5, **settings)
+    plan = model._plan(4, 1)
+    sum_noise = noise_for_budget(plan.estimator.epsilon, DELTA)[0]
+    # All but the tenth of the histogram that is for the range.
+    count_noise = plan.scale / math.sqrt(0.9)
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        size = 4 if present else 3
+        fitted = model.set_params(random_state=seed_of(rng)).fit(TOGETHER[:size], LABELS[:size])
+        count = float(fitted.histogram_.counts[1, 1])
+        return fitted.estimator_.sum_ / sum_noise**2 + count / count_noise**2
+
+    def claim() -> PrivacyProfile:
+        return PrivacyProfile.gaussian(math.hypot(1.0 / sum_noise, 1.0 / count_noise))
+
+    return Case(draw, claim, n_fits=2000, **DEAR)
 
 
 def _of_count(model: Any) -> Case:
@@ -863,7 +1035,7 @@ def _of_count(model: Any) -> Case:
         profile = model.fit(WITHOUT, LABELS).privacy_.profile
         return _of_share(profile, math.sqrt(0.9), DELTA)
 
-    return Case(draw, claim)
+    return Case(draw, claim, n_fits=2000, **DEAR)
 
 
 # Nets -----------------------------------------------------------------------------------
@@ -916,3 +1088,56 @@ def cases() -> dict[str, Case]:
     if HAS_PARETO:
         found["DParetoSearchCV, release"] = pareto_case()
     return found | nets() if HAS_NETS else found
+
+
+# Faults ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A release that is broken on purpose.
+
+    Attributes
+    ----------
+    case : str
+        Name of the audit that must refute it.
+    broken : callable
+        Returns the context in which it is broken.
+    n_fits : int
+        How many fits refute it.
+    """
+
+    case: str
+    broken: Callable[[], AbstractContextManager[Any]]
+    n_fits: int = 100
+
+
+def faults() -> dict[str, Fault]:
+    """Return what audits must find, by names."""
+    one_more = "DPRandomSearchCV, one more run"
+
+    def counts() -> AbstractContextManager[None]:
+        return auditing.noise_forgotten(_curves)
+
+    def scores() -> AbstractContextManager[None]:
+        return auditing.noise_forgotten(_runs)
+
+    return {
+        "curves, counts without noise": Fault("PrivateScoreCurves", counts),
+        "a threshold, counts without noise": Fault("PrivateThreshold", counts),
+        "a fit and curves, counts without noise": Fault(
+            "PrivateScoreCurves, fit and counts", counts
+        ),
+        "intervals, the fit uses records that are held out": Fault(
+            "PrivateConformalRegressor, fit and quantile", auditing.held_out_records_fitted, 6000
+        ),
+        "nine targets, the noise of one": Fault(
+            "DPRidge, nine targets", auditing.noise_of_one_target, 2000
+        ),
+        "one more run that is not paid for": Fault(one_more, auditing.run_for_nothing, 3000),
+        "one more run, scores without noise": Fault(f"{one_more}, held out", scores, 1000),
+        "one more run, fitted to records that are held out": Fault(
+            f"{one_more}, held out", auditing.all_records_tuned, 6000
+        ),
+        "a test on scores without noise": Fault("DPRandomSearchCV, kept by a test", scores, 200),
+    }

@@ -15,8 +15,13 @@ import numpy as np
 import pytest
 
 from skdptune.audit import _bounds
-from skdptune.mechanisms import _doubling, _noise, _noisy_max, _quantiles
+from skdptune.calibration import _private_conformal
+from skdptune.linear_model._regression._sufficient_statistics import RidgeProblem
+from skdptune.mechanisms import _doubling, _noise, _noisy_max, _quantiles, gaussian_release
 from skdptune.mechanisms._exact_noise import _releases
+from skdptune.model_selection import _search
+from skdptune.model_selection._running import RandomSplit
+from skdptune.model_selection._strategies import _random_runs
 
 # Of one bound. A table of fewer than a hundred bounds, all of them right, then holds one that is
 # above the truth with probability below 1e-3; seeds are fixed, so that it was so once for all.
@@ -88,3 +93,63 @@ def watched_releases() -> Iterator[list[Release]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_noise, "_released", watched)
         yield seen
+
+
+# Faults that only the audit of one feature can show. Noise is a hundredth of what it should be
+# where it is forgotten, since bounds from normal statistics need some.
+_FORGOTTEN = 0.01
+
+
+@contextlib.contextmanager
+def noise_forgotten(module: Any) -> Iterator[None]:
+    """Let a module release sums and counts as they are."""
+
+    def exact(value: Any, sensitivity: float, scale: float, random_state: Any) -> Any:
+        return gaussian_release(value, sensitivity, _FORGOTTEN * scale, random_state)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "gaussian_release", exact)
+        yield
+
+
+@contextlib.contextmanager
+def held_out_records_fitted() -> Iterator[None]:
+    """Fit models of intervals to all records, the held-out ones included."""
+    fitted = _private_conformal._fitted
+
+    def on_all(estimator: Any, rows: Any, targets: Any, records: Any, seeds: Any) -> Any:
+        return fitted(estimator, rows, targets, np.arange(len(targets)), seeds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_private_conformal, "_fitted", on_all)
+        yield
+
+
+@contextlib.contextmanager
+def noise_of_one_target() -> Iterator[None]:
+    """Forget that a record has a residual of each target."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RidgeProblem, "joint_norm", 1.0)
+        yield
+
+
+@contextlib.contextmanager
+def run_for_nothing() -> Iterator[None]:
+    """Forget to charge the run of the unchanged estimator."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_random_runs, "_with_own_run", lambda model, epsilon: model)
+        yield
+
+
+@contextlib.contextmanager
+def all_records_tuned() -> Iterator[None]:
+    """Train the candidates of a search on the records of validation, too."""
+    made = _search.random_split
+
+    def joint(n_samples: int, *rest: Any) -> RandomSplit:
+        split = made(n_samples, *rest)
+        return RandomSplit(np.arange(n_samples), split.validation, split.final)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_search, "random_split", joint)
+        yield

@@ -19,6 +19,8 @@ from tests import audited, auditing
 from tests.testing.public_estimators import HAS_OPTUNA, HAS_PARETO, PUBLIC
 
 CASES = audited.cases()
+FAULTS = audited.faults()
+QUICK_FAULTS = [name for name, fault in FAULTS.items() if fault.n_fits <= 200]
 NOT_HERE = {
     # These learn nothing.
     *("BoundedScaler", "RowNormClipper", "TableEncoder"),
@@ -33,13 +35,14 @@ def test_the_table_has_every_private_estimator():
 
 
 def test_a_false_alarm_is_unlikely_in_the_whole_table():
-    assert 2 * len(CASES) * auditing.RISK < 1e-3
+    assert (2 * len(CASES) + len(FAULTS)) * auditing.RISK < 1e-3
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_fits_show_no_more_than_is_claimed(name):
     # Theorem M1, Theorem M4, Theorem L8, Theorem L10, Theorem B1, Theorem B2, Theorem R1.
-    # Theorem D0, Theorem I1, Theorem L11, Theorem Q1, Theorem T8, Theorem T9, Theorem U6.
+    # Theorem D0, Theorem F14, Theorem I1, Theorem L11, Theorem Q1, Theorem T8, Theorem T9.
+    # Theorem U6.
     case = CASES[name]
     if case.bound == "measured":
         found, claimed = case.paired(40, seed=0), case.claimed()
@@ -58,6 +61,28 @@ def test_many_fits_show_no_more_than_is_claimed_and_do_where_noise_is_too_small(
         broken = case.bounds(case.n_fits, seed=1)
     print(f"| {name} | {case.n_fits} | {claimed:.2f} | {found:.2f} | {broken:.2f} |")
     assert 0.4 * claimed < found <= claimed < broken
+
+
+def found_of(name):
+    """Return the bound and the claim of an audit while a release is broken."""
+    fault = FAULTS[name]
+    with fault.broken():
+        return CASES[fault.case].bounds(fault.n_fits, seed=2), CASES[fault.case].claimed()
+
+
+@pytest.mark.parametrize("name", QUICK_FAULTS)
+def test_a_forgotten_noise_is_found(name):
+    found, claimed = found_of(name)
+    assert found > claimed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_one_feature_are_found(name):
+    # Theorem F14.
+    found, claimed = found_of(name)
+    print(f"| {name} | {FAULTS[name].n_fits} | {claimed:.2f} | {found:.2f} |")
+    assert found > claimed
 
 
 def test_two_outcomes_are_counted_in_all_four_ways():

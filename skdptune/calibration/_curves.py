@@ -259,7 +259,7 @@ estimator : estimator
     A private binary classifier with ``predict_proba`` or ``decision_function``; its ``epsilon``
     and ``delta`` are set so that the total is met. Alternatively a `FrozenEstimator` of a fitted
     model: then only the histogram is paid for here. In a pipeline, this object is the last step.
-epsilon : float
+epsilon : float, default=1.0
     Privacy budget of the classifier and the histogram together; infinite for no noise.
 delta : float, optional
     Delta of the budget; positive, and far below 1 over the number of records. None uses that of
@@ -378,7 +378,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         self,
         estimator: Any,
         *,
-        epsilon: float,
+        epsilon: float = 1.0,
         delta: float | None = None,
         share: float = 0.03,
         n_bins: int | None = None,

@@ -85,7 +85,7 @@ class PrivateThreshold(PrivateScoreCurves):
         self,
         estimator: Any,
         *,
-        epsilon: float,
+        epsilon: float = 1.0,
         delta: float | None = None,
         metric: str = "recall",
         at_least: float | None = None,

@@ -327,6 +327,11 @@ def test_the_report_names_both_parts() -> None:
         (PrivateConformalClassifier(DPLinearSVC()), TypeError, "with predict_proba"),
         (PrivateConformalRegressor("ridge"), NoProfileError, "it has no fit"),
         (PrivateConformalRegressor(AdaSSPLinearRegression()), ValueError, "target_bound must be"),
+        (
+            PrivateConformalRegressor(DPRidge(target_bound=[(0.0, 1.0), 2.0])),
+            ValueError,
+            "ranges of 2 targets",
+        ),
         (PrivateConformalRegressor(RIDGE, coverage=1.0), ValueError, "coverage must be"),
         (PrivateConformalRegressor(RIDGE, coverage="0.9"), TypeError, "coverage must be"),
         (PrivateConformalRegressor(RIDGE, epsilon=None), TypeError, "epsilon must be"),

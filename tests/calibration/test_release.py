@@ -250,7 +250,7 @@ def test_works_in_a_pipeline_and_as_what_a_search_tunes() -> None:
 
 
 def test_a_table_search_tunes_thresholds_too() -> None:
-    model = PrivateThreshold(DPLogisticRegression(), at_least=0.7, epsilon=1.0)
+    model = PrivateThreshold(DPLogisticRegression(), at_least=0.7)
     search = DPGridSearchCV(
         make_pipeline(model), {"privatethreshold__estimator__C": [0.1, 10.0]}, epsilon=4.0
     ).fit(X, Y)

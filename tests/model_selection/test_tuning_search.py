@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import RegressorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
@@ -25,7 +26,9 @@ from skdptune.model_selection import (
     DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
+    _choosing,
 )
+from skdptune.model_selection._strategies import _random_runs
 from tests.flat import changed, flat
 from tests.model_selection.learners import Loud, Private, Scripted, table
 from tests.model_selection.ways import USUAL, WAYS
@@ -65,10 +68,25 @@ class TestKeepsTheDefault:
         # With a chance of 5 % for each, more than two are seen once in 450 times.
         assert sum(params["quality"] != 0.7 for params in found) <= 2
 
+    @pytest.mark.slow
+    def test_it_is_returned_by_one_search_of_twenty_at_most(self, kind: str) -> None:
+        found = [of_kind(kind, 0.7, [0.7 - 1e-9, 0.69], seed).best_params_ for seed in range(100)]
+        wrong = sum(params["quality"] != 0.7 for params in found)
+        # Above it once in a thousand times, if the chance is 5 %.
+        assert wrong <= stats.binom(100, 0.05).ppf(0.999)
+
     def test_what_is_much_better_is_returned(self, kind: str) -> None:
         found = of_kind(kind, 0.6, [0.8, 0.59], 0)
         assert found.best_params_ == {"quality": 0.8}
         assert {"quality": 0.6} in list(found.cv_results_["params"])
+
+
+def test_without_the_margin_what_is_no_better_is_often_returned(monkeypatch) -> None:
+    """Theorem N6: the test of whole searches can fail."""
+    monkeypatch.setattr(_choosing, "margin", lambda rivals: 0.0)
+    monkeypatch.setattr(_random_runs, "margin", lambda rivals: 0.0)
+    found = [of_kind("random", 0.7, [0.7 - 1e-9, 0.69], seed).best_params_ for seed in range(12)]
+    assert sum(params["quality"] != 0.7 for params in found) > 3
 
 
 def test_choices_by_partitions_are_not_compared() -> None:
