@@ -23,7 +23,7 @@ from skdptune._progress import Progress
 from skdptune.accounting import BudgetExceededError
 from skdptune.base._shared import expected_refits, set_seeds
 from skdptune.ledger import LedgerError
-from skdptune.testing._shared import global_generators
+from skdptune.testing._shared import Data, global_generators
 
 # Statistics learned by scalers, summed over features: a record at the bounds changes all of them.
 _LEARNT = ("mean_", "var_", "data_min_", "data_max_", "center_", "scale_")
@@ -310,14 +310,14 @@ class Game:
     ----------
     estimator : estimator
         Copied for each fit.
-    sides : tuple
-        Arguments of ``fit`` with the record, and without it.
+    sides : tuple of Data
+        What is fitted to with the record, and without it.
     statistic : callable
         Function from a fitted estimator to a number or an array of numbers.
     """
 
     estimator: Any
-    sides: tuple[tuple[Any, ...], tuple[Any, ...]]
+    sides: tuple[Data, Data]
     statistic: Callable[[Any], Any]
 
     @expected_refits()
@@ -325,15 +325,14 @@ class Game:
         """Return a copy, fitted with or without the record; all noise comes from the seed."""
         made = clone(self.estimator)
         set_seeds(made, seed)
-        # A fit may modify its arguments.
-        arguments = [_copied(each) for each in self.sides[0 if present else 1]]
+        data = self.sides[0 if present else 1]
         if threading.current_thread() is not threading.main_thread():
             # Other threads use the global generators, too. If these were seeded, fits might share
             # noise.
-            return made.fit(*arguments)
+            return data.fit(made)
         with global_generators(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return made.fit(*arguments)
+            return data.fit(made)
 
 
 class Outcome(NamedTuple):
@@ -489,10 +488,6 @@ class Players:
             trials.add(present, outcome)
             self._done += 1
             self._progress.count(self._done, self._total, "fits")
-
-
-def _copied(data: Any) -> Any:
-    return data.copy() if hasattr(data, "copy") else data
 
 
 def as_seed(random_state: Any) -> int | None:
