@@ -22,12 +22,8 @@ from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
 from skdptune.base._reading import Mask, Table, is_of_words
 from skdptune.ledger._shared import BY_PERSON
+from skdptune.mechanisms._shared import UNIT, WHOLE
 
-# The weight of a person with one row. Weights of rows are integers, so that the weights of a
-# person's rows sum to at most this: floats 1 / k could sum to more.
-WHOLE = 2**30
-# Multiples of this sum exactly as doubles, as in `unit_sum`.
-_STEPS = 2.0**26
 # Larger floats are not exact: another row may have turned a column of integers into floats.
 _LARGEST_FLOAT = 2.0**53
 # Longer integers are no ids; Python does not write very long ones as text.
@@ -76,7 +72,10 @@ class Persons:
 
     @cached_property
     def weights(self) -> NDArray[np.int64]:
-        """Integer weight of each row: 2^30 over the number of its person's rows, cut down."""
+        """Integer weight of each row: 2^30 over the number of its person's rows, cut down.
+
+        The weights of a person's rows sum to at most 2^30; floats 1 / k could sum to more.
+        """
         return (WHOLE // self.counts)[self.codes]
 
     @cached_property
@@ -130,14 +129,14 @@ class Persons:
         rows is an integer in these units, and it is divided once. So no order of rows matters.
         """
         bounded = np.clip(np.where(np.isnan(units), -1.0, units), -1.0, 1.0)
-        whole = np.trunc(bounded.astype(np.float64, copy=False) * _STEPS)
+        whole = np.trunc(bounded.astype(np.float64, copy=False) / UNIT)
         if self.size == self.codes.size:
-            return whole / _STEPS
+            return whole * UNIT
         columns = whole.reshape(len(whole), -1).T
         sums = [np.bincount(self.codes, column, minlength=self.size) for column in columns]
         total = np.array(sums).astype(np.int64).reshape(len(columns), self.size)
         cut = np.sign(total) * (np.abs(total) // self.counts)
-        return np.asarray(cut.T.reshape(self.size, *units.shape[1:]) / _STEPS)
+        return np.asarray(cut.T.reshape(self.size, *units.shape[1:]) * UNIT)
 
 
 def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | None:
@@ -274,7 +273,7 @@ def _canonical(entry: Any) -> str | None:
 # What can be fitted by persons, for messages.
 BY_PERSONS = (
     "Fits by persons: DPLogisticRegression and DPLinearSVC (any solver but 'objective'), DPRidge, "
-    "AdaSSPLinearRegression, OutputPerturbationLinearRegression and DPStandardScaler."
+    "AdaSSPLinearRegression, OutputPerturbationLinearRegression, DPStandardScaler, DPMinMaxScaler."
 )
 
 

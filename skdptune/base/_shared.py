@@ -42,7 +42,6 @@ from skdptune.base._persons import (
     MEAN_OF_ROWS,
     PUBLIC_PERSONS,
     PUBLIC_SIZE,
-    WHOLE,
     Persons,
     names_persons,
     persons_of,

@@ -11,11 +11,10 @@ from scipy import sparse
 
 from skdptune._validation import check_real, check_share
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import WHOLE
 from skdptune.linear_model._regression import SufficientStatistics, squared_radius
 from skdptune.linear_model._solvers import Design, Residuals, fit_noisy_gradient
 from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget, unit_sum
-from skdptune.mechanisms._shared import NoisyGradientPlan
+from skdptune.mechanisms._shared import WHOLE, NoisyGradientPlan
 
 # Share of the squared shift of all releases that pays for the second moments.
 _MOMENT_SHARE = 0.08

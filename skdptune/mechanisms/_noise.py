@@ -239,6 +239,8 @@ def _released(
 
 # Sums of 2^27 records in units of 2^-26 are below 2^53, where integers are exact as doubles.
 UNIT = 2.0**-26
+# Integer weight of a record; it is divided among the rows of a person.
+WHOLE = 2**30
 _LARGEST = 2**53
 _ROWS = 1 << 16
 

@@ -9,7 +9,7 @@ from skdptune.mechanisms._exact_noise import (
     grid_of,
     spherical_spread,
 )
-from skdptune.mechanisms._noise import UNIT, nonprivate_profile, pure_profile
+from skdptune.mechanisms._noise import UNIT, WHOLE, nonprivate_profile, pure_profile
 from skdptune.mechanisms._noisy_gradient_plan import (
     MAX_EPOCHS,
     SAMPLINGS,
@@ -26,6 +26,7 @@ __all__ = [
     "NormalNoise",
     "SAMPLINGS",
     "UNIT",
+    "WHOLE",
     "add_gaussian",
     "add_spherical",
     "check_noise_and_budget",

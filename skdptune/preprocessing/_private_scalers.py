@@ -13,7 +13,13 @@ from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._shared import PUBLIC_SIZE, rows_with_gaps, validate_rows
+from skdptune.base._shared import (
+    PUBLIC_SIZE,
+    Persons,
+    persons_of,
+    rows_with_gaps,
+    validate_rows,
+)
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import (
     as_generator,
@@ -40,6 +46,16 @@ _TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).m
 
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base class of scalers that learn from the records, with noise."""
+
+    def _persons_refusal(self) -> str | None:
+        return None
+
+    def _validated(self, X: Any, groups: Any) -> tuple[np.ndarray, Persons | None]:
+        """Return the rows that a fit reads, and the persons of these if there are any."""
+        is_open = self.n_public is not None
+        persons = persons_of(groups, X, may_be_empty=is_open)
+        rows, _ = validate_rows(self, X, min_samples=0 if is_open else 1)
+        return (rows, None) if persons is None else (persons.select(rows), persons)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether `fit` has finished without an error."""
@@ -182,7 +198,7 @@ class DPStandardScaler(PrivateScaler):
         """Names of the parameters on which `privacy_profile` depends."""
         return frozenset({"epsilon", "delta", "with_mean", "with_std"})
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Release private means and variances of the features.
 
         Parameters
@@ -191,6 +207,11 @@ class DPStandardScaler(PrivateScaler):
             A record with any entry that is not a finite number is treated as a row of zeros.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            records are numbers of persons. The value of a person is the mean of theirs.
+            A row without a proper id is left out.
 
         Returns
         -------
@@ -199,15 +220,15 @@ class DPStandardScaler(PrivateScaler):
         self._check_parameters()
         self.__dict__.pop("privacy_", None)
         ratio, profile = self._costed()
-        least = 1 if self.n_public is None else 0
-        rows, _ = validate_rows(self, X, min_samples=least)
-        n_samples, n_features = self._public_size(rows.shape[0]), rows.shape[1]
+        rows, persons = self._validated(X, groups)
+        n_features = rows.shape[1]
+        n_samples = self._public_size(rows.shape[0] if persons is None else persons.size)
         low, high = bounds_per_feature(self.bounds, n_features)
         self._warn_of_large_delta(n_samples)
         self.n_samples_seen_ = n_samples
         self.noise_scale_ = self._sensitivity(n_features) * ratio
-        self._release(rows, low, high)
-        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,))
+        self._release(rows, low, high, persons)
+        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -277,7 +298,9 @@ class DPStandardScaler(PrivateScaler):
             return math.sqrt(n_features)
         return n_features * (1.125 if self.with_std else 1.0)
 
-    def _release(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    def _release(
+        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, persons: Persons | None
+    ) -> None:
         self.mean_ = self.var_ = self.scale_ = None
         if not (self.with_mean or self.with_std):
             return
@@ -285,7 +308,7 @@ class DPStandardScaler(PrivateScaler):
         half = np.maximum(high / 2.0 - low / 2.0, _TINY)
         middle = low / 2.0 + high / 2.0
         units = np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0)
-        first, second = self._noisy_moments(units)
+        first, second = self._noisy_moments(units, persons)
         self.mean_ = middle + half * first
         if self.with_std:
             doubt = math.sqrt(2.0) * self.noise_scale_ / self.n_samples_seen_
@@ -295,11 +318,15 @@ class DPStandardScaler(PrivateScaler):
             with np.errstate(over="ignore"):
                 self.var_ = np.minimum(self.scale_**2, _LARGEST)
 
-    def _noisy_moments(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _noisy_moments(
+        self, units: np.ndarray, persons: Persons | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return private first and second moments of features in [-1, 1]."""
         centre = _CENTRE[self._noise]
         columns = [units, units**2 - centre] if self.with_std else [units]
-        sums = unit_sum(np.hstack(columns))
+        values = np.hstack(columns)
+        # Theorem I1: the mean of bounded pairs is within the same bounds.
+        sums = unit_sum(values if persons is None else persons.means(values))
         release = gaussian_release if self._noise == "gaussian" else laplace_release
         sensitivity = self._sensitivity(units.shape[1])
         seed = check_seed(self.random_state)
@@ -428,7 +455,7 @@ class DPMinMaxScaler(PrivateScaler):
         """Names of the parameters on which `privacy_profile` depends."""
         return frozenset({"epsilon"})
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Release two private quantiles of each feature.
 
         Parameters
@@ -437,25 +464,30 @@ class DPMinMaxScaler(PrivateScaler):
             A record with any entry that is not a finite number is treated as a row of zeros.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            records are numbers of persons. Ranks count persons: each row by its share.
+            A row without a proper id is left out.
 
         Returns
         -------
         self
         """
         profile = self.privacy_profile(1)
-        least = 1 if self.n_public is None else 0
         self.__dict__.pop("privacy_", None)
-        rows, _ = validate_rows(self, X, min_samples=least)
+        rows, persons = self._validated(X, groups)
         low, high = bounds_per_feature(self.bounds, rows.shape[1])
-        self.n_samples_seen_ = self._public_size(rows.shape[0])
-        found = self._quantiles(rows, low, high)
+        size = rows.shape[0] if persons is None else persons.size
+        self.n_samples_seen_ = self._public_size(size)
+        found = self._quantiles(rows, low, high, None if persons is None else persons.weights)
         narrow = found[1] - found[0] < _LEAST_SHARE * (high - low)
         self.data_min_, self.data_max_ = np.where(narrow, [low, high], found)
         self.data_range_ = self.data_max_ - self.data_min_
         start, end = check_feature_range(self.feature_range)
         self.scale_ = (end - start) / self.data_range_
         self.min_ = start - self.data_min_ * self.scale_
-        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,))
+        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -493,14 +525,19 @@ class DPMinMaxScaler(PrivateScaler):
         rows = rows_with_gaps(self, X)
         return ((rows - self.min_) / self.scale_).astype(rows.dtype, copy=False)
 
-    def _quantiles(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    def _quantiles(
+        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray | None
+    ) -> np.ndarray:
         """Return private lower and upper quantiles of all features, in order."""
         share = self._checked_budget()[0] / (2 * rows.shape[1])
         # One generator for all features, so that a seed gives each feature different noise.
         generator = as_generator(check_seed(self.random_state))
         levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
         found = [
-            [private_quantile(column, level, start, end, share, generator) for level in levels]
+            [
+                private_quantile(column, level, start, end, share, generator, weights=weights)
+                for level in levels
+            ]
             for column, start, end in zip(rows.T, low.tolist(), high.tolist(), strict=True)
         ]
         return np.sort(np.array(found), axis=1).T

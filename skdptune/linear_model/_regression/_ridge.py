@@ -13,7 +13,6 @@ import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import WHOLE
 from skdptune.linear_model._regression._posterior_sampling import release_noisy_eigenvalue
 from skdptune.linear_model._regression._private_regressor import (
     REGRESSOR_TEXT,
@@ -26,7 +25,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     RidgeProblem,
 )
 from skdptune.mechanisms import gaussian_release, noise_for_budget
-from skdptune.mechanisms._shared import nonprivate_profile
+from skdptune.mechanisms._shared import WHOLE, nonprivate_profile
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import numpy as np
 
 from skdptune._validation import check_flag, check_real
 from skdptune.base._shared import (
-    WHOLE,
     Persons,
     finite_rows,
     middle_and_half,
@@ -21,6 +20,7 @@ from skdptune.base._shared import (
     target_array,
     target_ranges,
 )
+from skdptune.mechanisms._shared import WHOLE
 
 # Rows of one piece of a memory-mapped array, which are in memory at the same time.
 _ROWS = 2**16
