@@ -28,9 +28,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 CLASSIFIERS = {
     "preconditioned": DPLogisticRegression(solver="preconditioned", **BUDGET),
     "sgd": DPLogisticRegression(solver="sgd", batch_size=20, epochs=2, **BUDGET),
-    "adam-fixed": DPLinearSVC(
-        solver="adam", batch_size=20, epochs=2, sampling="fixed", **BUDGET
-    ),
+    "adam-fixed": DPLinearSVC(solver="adam", batch_size=20, epochs=2, sampling="fixed", **BUDGET),
     "output": DPLogisticRegression(solver="output", data_norm=1.0, **BUDGET),
     "psgd": DPLogisticRegression(solver="psgd", data_norm=1.0, batch_size=20, **BUDGET),
 }
@@ -76,7 +74,9 @@ def test_the_scaler_protects_whole_persons(count):
 class PersonSum(PrivateEstimatorMixin, BaseEstimator):
     """A noisy sum that claims to protect persons, with faults that can be switched on."""
 
-    def __init__(self, weighs_rows=False, shows_rows=False, epsilon=1.0, delta=0.0, random_state=None):
+    def __init__(
+        self, weighs_rows=False, shows_rows=False, epsilon=1.0, delta=0.0, random_state=None
+    ):
         self.weighs_rows = weighs_rows
         self.shows_rows = shows_rows
         self.epsilon = epsilon
