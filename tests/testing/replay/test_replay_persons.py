@@ -19,7 +19,6 @@ from skdptune.linear_model import (
 )
 from skdptune.preprocessing import DPStandardScaler
 from skdptune.testing import check_private_estimator, replay_neighbours
-from tests.flat import flat
 
 GROUPS = np.repeat(np.arange(60), 3)[:160]
 ROWS = np.random.default_rng(0).uniform(-1.0, 1.0, size=(160, 3))
@@ -80,7 +79,6 @@ class PersonSum(PrivateEstimatorMixin, BaseEstimator):
         self.weighs_rows = weighs_rows
         self.shows_rows = shows_rows
         self.epsilon = epsilon
-        self.delta = delta
         self.random_state = random_state
 
     def privacy_profile(self, n_samples, n_features=None):
