@@ -229,7 +229,9 @@ def _column_of(groups: Any) -> NDArray[Any]:
             f"{domain}, as text or whole numbers; got {dtype}. Numbers must have at least 64 bits."
         )
     if isinstance(groups, np.ma.MaskedArray):
-        return np.asarray(groups.astype(object).filled(None))
+        found = np.array(groups.data, dtype=object)
+        found[np.ma.getmaskarray(groups)] = None
+        return found
     if isinstance(dtype, np.dtype) and kind in "iufU":
         return np.asarray(groups)
     if is_of_words(dtype):
