@@ -503,3 +503,15 @@ def test_the_number_of_persons_sets_everything_public():
     assert np.isfinite(nobody.coef_).all()
     with pytest.warns(UserWarning, match=f"at least 1/n_samples={1 / P:.3g}"):
         clone(few).set_params(delta=0.04).fit(X, Y, groups=PEOPLE)
+
+
+def test_a_statement_says_the_unit():
+    report = DPRidge(**BOUNDS).fit(X, T, groups=PEOPLE).privacy_
+    page = str(report.statement())
+    assert "likely with one person as without it" in page
+    assert "One person, with all of their rows." in page and f"{PERSON}." in page
+    assert "with one record" in str(DPRidge(**BOUNDS).fit(X, T).privacy_.statement())
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    with ledger:
+        DPRidge(**BOUNDS).fit(X, T, groups=PEOPLE)
+    assert "One person, with all of their rows." in str(ledger.statement())

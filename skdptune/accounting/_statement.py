@@ -93,10 +93,16 @@ class PrivacyStatement:
     def answer(self, name: str) -> str:
         """Return the answer to a question, or "Not stated"."""
         if name == "unit" and not self.about["unit"]:
-            return self.facts.unit or NOT_STATED
+            is_vague = self.facts.unit in ("", "one record")
+            known = _ONE_PERSON if is_vague and self._is_about_persons else self.facts.unit
+            return known or NOT_STATED
         value = self.about[name]
         text = ", ".join(value) if name in _LISTS else value
         return text or NOT_STATED
+
+    @property
+    def _is_about_persons(self) -> bool:
+        return "one person" in self.facts.neighbouring
 
     @property
     def unstated(self) -> tuple[str, ...]:
@@ -128,9 +134,10 @@ class PrivacyStatement:
     def questions(self) -> list[tuple[str, str, str]]:
         """Return topics, questions and answers, in the order of the page."""
         facts = self.facts
+        one = "one person" if self._is_about_persons else "one record"
         guarantee = (
             f"ε = {shown_number(facts.epsilon)} at δ = {shown_delta(facts.delta)}: every "
-            "possible result is at most e^ε times as likely with one record as without it, "
+            f"possible result is at most e^ε times as likely with {one} as without it, "
             "apart from a probability of δ."
         )
         parameters, unit, trust = "Privacy parameters", "Unit of privacy", "Trust and security"
@@ -209,6 +216,7 @@ class PrivacyStatement:
         )
 
 
+_ONE_PERSON = "One person, with all of their rows."
 _USE = ("description", "intended_use", "curators", "region", "utility")
 _TRUST = ("actors", "access", "security", "collection")
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
+from skdptune.base._parameters import nested_estimators
 from skdptune.base._reading import Mask, Table, is_of_words
 from skdptune.ledger._shared import BY_PERSON
 from skdptune.mechanisms._shared import UNIT, WHOLE
@@ -284,6 +285,16 @@ def names_persons(arguments: Mapping[str, Any]) -> bool:
     return any(
         value is not None and name.rpartition("__")[2] == "groups"
         for name, value in arguments.items()
+    )
+
+
+def hold_persons(estimators: Iterable[Any]) -> bool:
+    """Return whether a pipeline among estimators, or inside of them, names persons itself."""
+    return any(
+        getattr(part, "_person_column", None) is not None
+        for estimator in estimators
+        if hasattr(estimator, "get_params")
+        for _, part in nested_estimators(estimator)
     )
 
 

@@ -37,7 +37,13 @@ from skdptune.base._payments import (
     payment_for,
     repeats_are_meant,
 )
-from skdptune.base._persons import Persons, names_persons, persons_for, refused_groups
+from skdptune.base._persons import (
+    Persons,
+    hold_persons,
+    names_persons,
+    persons_for,
+    refused_groups,
+)
 from skdptune.ledger import LedgerError, PrivacyLedger, Reservation
 from skdptune.ledger._shared import checked_ledger, settings_in_force, settings_meant, when_used
 from skdptune.mechanisms._shared import check_seed
@@ -348,7 +354,7 @@ def _recorded_call(
         # generator.
         check_seed(getattr(estimator, "random_state", None))
     X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
-    if names_persons(kwargs):
+    if names_persons(kwargs) or hold_persons([getattr(estimator, "estimator", None)]):
         y = args[1] if len(args) > 1 else kwargs.get("y")
         found = persons_for(estimator, method.__name__, signature.parameters, kwargs, X, y)
         kwargs = {**kwargs, "groups": found}

@@ -43,6 +43,7 @@ from skdptune.base._persons import (
     PUBLIC_PERSONS,
     PUBLIC_SIZE,
     Persons,
+    hold_persons,
     names_persons,
     persons_of,
     refused_groups,

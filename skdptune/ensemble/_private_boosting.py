@@ -419,7 +419,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "bounds must be None where schema is given, which knows all ranges; got both."
             )
-        as_schema(self.schema)
+        as_schema(self.schema).check_unit(type(self).__name__)
 
     # Fitting --------------------------------------------------------------------------------
 

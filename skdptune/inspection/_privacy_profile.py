@@ -14,7 +14,7 @@ from skdptune._formatting import shown, shown_delta, shown_epsilon
 from skdptune._validation import check_flag, check_kind, check_option, check_real, check_vector
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.accounting._shared import LARGEST_LOSS
-from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
+from skdptune.base._shared import ADD_OR_REMOVE, PERSON, PERSON_ZEROED, REPLACE, ZERO_OUT
 from skdptune.inspection._plotting import (
     DrawsReport,
     add_legend,
@@ -313,6 +313,8 @@ _WORDS = {
     ADD_OR_REMOVE: ("of the absent", "of the present"),
     REPLACE: ("of those who were replaced", "of those who were not"),
     ZERO_OUT: ("of those who were zeroed out", "of those who were not"),
+    PERSON: ("of the absent", "of the present"),
+    PERSON_ZEROED: ("of those who were zeroed out", "of those who were not"),
 }
 _OTHERS = ("of the one kind of neighbours", "of the other")
 

@@ -44,6 +44,7 @@ from skdptune.base._shared import (
     check_fit_parameters,
     count_fit,
     declared_labels,
+    hold_persons,
     is_paid,
     ledger_for,
     names_persons,
@@ -360,7 +361,7 @@ class BasePrivateSearch(
         -------
         self
         """
-        if names_persons(params):
+        if names_persons(params) or hold_persons(self._estimators()):
             raise TypeError(refused_groups(f"{type(self).__name__}.fit", _NO_PERSONS))
         ledger = self._ledger_in_use()
         announced = announce_search(self, X, warns=ledger is None)

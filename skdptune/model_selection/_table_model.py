@@ -551,7 +551,7 @@ _BAD_WORD = 'Use "classifier", "regressor", "auto" for the task of the schema, o
 
 def table_model(word: str, schema: Any, **settings: Any) -> PrivateTableModel:
     """Return the model of a word that `make_private_pipeline` was given, after all checks."""
-    given = as_schema(schema)
+    given = as_schema(schema).check_unit("a model of a word")
     if word == "auto":
         word = "regressor" if given.target_bounds is not None else "classifier"
     if word not in _MODELS:

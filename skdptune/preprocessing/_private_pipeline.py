@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
-from skdptune._formatting import shown_names
+from skdptune._compat import routing_is_enabled
+from skdptune._formatting import shown, shown_names
 from skdptune.base import NoProfileError
 from skdptune.base._shared import (
     declared_labels,
     has_cost,
+    is_paid,
+    names_persons,
     no_profile,
     own_parameters,
     refusals_of,
+    refused_groups,
     together,
 )
 from skdptune.preprocessing._schema import Schema, as_schema
@@ -121,9 +125,12 @@ def make_private_pipeline(
         )
     # Report all problems at once, with the names of the steps.
     problems: list[tuple[str, Exception]] = []
+    person: str | None = None
     known: dict[str, Any] | None = None
     try:
-        encoder = TableEncoder(as_schema(schema), n_knots)
+        described = as_schema(schema)
+        person = described.person
+        encoder = TableEncoder(described.of_features(), n_knots)
         known = _known(encoder)
         _check_labels(estimator, encoder.schema)
     except (TypeError, ValueError) as error:
@@ -132,11 +139,110 @@ def make_private_pipeline(
     try:
         told = _told(estimator, known)
         _check_steps(estimator)
+        if person is not None:
+            _check_persons(estimator)
     except (TypeError, ValueError) as error:
         problems.append((type(estimator).__name__.lower(), error))
     if problems:
         raise together(problems) from None
-    return make_pipeline(encoder, clone(estimator).set_params(**told))
+    made = make_pipeline(encoder, clone(estimator).set_params(**told))
+    return made if person is None else PersonPipeline(made.steps, person=person)
+
+
+class PersonPipeline(Pipeline):
+    """A pipeline that takes the persons of its last step from a column of the table.
+
+    Made by `make_private_pipeline` with a schema that names a person.
+
+    Parameters
+    ----------
+    steps, transform_input, memory, verbose
+        As for scikit-learn's ``Pipeline``.
+    person : str
+        Name of the column with the id of each row's person.
+
+    Notes
+    -----
+    Theorem I1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdptune.base import privacy_of
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.preprocessing import Schema, make_private_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> visits = pd.DataFrame(
+    ...     {"patient": rng.integers(0, 900, size=4000), "age": rng.integers(18, 80, size=4000)}
+    ... )
+    >>> y = np.where(visits.age > 50, "yes", "no")
+    >>> schema = Schema({"age": (18, 80)}, target=["no", "yes"], person="patient")
+    >>> model = make_private_pipeline(DPLogisticRegression(random_state=0), schema)
+    >>> privacy_of(model.fit(visits, y)).neighbouring
+    'add or remove one person with all of their rows'
+    """
+
+    def __init__(
+        self,
+        steps: Any,
+        *,
+        person: str | None = None,
+        transform_input: Any = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+        self.person = person
+
+    @property
+    def _person_column(self) -> str | None:
+        return self.person
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit the pipeline privately for persons.
+
+        Parameters
+        ----------
+        X : DataFrame
+            A table with the columns of the schema, and with the ids of persons.
+        y : array-like of shape (n_samples,)
+            Targets.
+        **params
+            As for scikit-learn's ``Pipeline``; without groups.
+
+        Returns
+        -------
+        self
+        """
+        if self.person is None:
+            return super().fit(X, y, **params)  # type: ignore[no-any-return]
+        if is_paid(self):
+            # Inside of a search, which divides rows.
+            raise TypeError(refused_groups("a fit inside of another one"))
+        if names_persons(params):
+            raise TypeError(
+                "groups must be left out, since the schema names the column of persons, "
+                f"{shown(self.person)}; got both."
+            )
+        if self.person not in list(getattr(X, "columns", ())):
+            raise ValueError(
+                f"X must be a DataFrame with the column {shown(self.person)}, in which the schema "
+                f"says whose row each is; got {type(X).__name__} without it."
+            )
+        last, estimator = self.steps[-1]
+        if routing_is_enabled():
+            estimator.set_fit_request(groups=True)
+        name = "groups" if routing_is_enabled() else f"{last}__groups"
+        return super().fit(X, y, **{**params, name: X[self.person]})  # type: ignore[no-any-return]
+
+
+def _check_persons(estimator: Any) -> None:
+    """Raise unless an estimator protects persons, whom the schema names."""
+    refusal = getattr(estimator, "_persons_refusal", None)
+    words = refusal() if callable(refusal) else ""
+    if words is not None or not hasattr(estimator, "predict"):
+        raise TypeError(refused_groups(type(estimator).__name__, words))
 
 
 def _known(encoder: TableEncoder) -> dict[str, Any]:

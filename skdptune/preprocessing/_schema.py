@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ from skdptune.preprocessing._table import (
 )
 
 _HEAD = "schema must describe every column"
+_KEYS = {"columns", "target", "person"}
 _WIDTH = 79
 
 
@@ -66,6 +68,10 @@ class Schema:
         categories are the labels of a classifier. A dict may contain its ``"name"``.
     drop : sequence of str, optional
         Further unused columns, as if described by ``"drop"``.
+    person : str, optional
+        Name of the column with the id of each row's person. It is no feature. The pipeline of
+        `make_private_pipeline` then protects persons with all of their rows; what protects single
+        rows refuses such a schema.
 
     Attributes
     ----------
@@ -73,6 +79,8 @@ class Schema:
         The validated descriptions of the columns, in order.
     target : object
         The validated description of the target; None if there is none.
+    person : str or None
+        Name of the column with ids of persons.
 
     See Also
     --------
@@ -115,16 +123,39 @@ into numbers first, with a step that treats each record separately, such as Hash
     """
 
     def __init__(
-        self, columns: Mapping[str, Any], target: Any = None, drop: Sequence[str] = ()
+        self,
+        columns: Mapping[str, Any],
+        target: Any = None,
+        drop: Sequence[str] = (),
+        *,
+        person: str | None = None,
     ) -> None:
         problems = Problems()
         if isinstance(columns, Mapping):
             columns = {**columns, **_dropped(columns, drop, problems)}
+            columns = {**columns, **_ids(columns, person, problems)}
+        self.person = person
         self.columns = tuple(parse_columns(columns, problems))
         self.target = parse_target(target, problems)
         if self.target is not None and self.target.name in self.names:
             problems.say(self.target.name, "is the target, and must not be a column, too")
         problems.check(_HEAD)
+
+    def check_unit(self, name: str) -> Self:
+        """Return the schema, or raise if it names persons, for something that protects rows."""
+        if self.person is not None:
+            raise TypeError(
+                f"schema must name no person for {name}, which protects single records; got "
+                f"person={shown(self.person)}. make_private_pipeline(DPLogisticRegression(), "
+                "schema) protects persons, and so do DPLinearSVC and DPRidge in its place."
+            )
+        return self
+
+    def of_features(self) -> Self:
+        """Return the schema without the person, whose column stays unused."""
+        found = copy.copy(self)
+        found.person = None
+        return found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,19 +183,18 @@ into numbers first, with a step that treats each record separately, such as Hash
         Parameters
         ----------
         description : dict
-            It has the key "columns", and optionally "target".
+            It has the key "columns", and optionally "target" and "person".
         """
-        if not isinstance(description, Mapping) or not {"columns"} <= set(description) <= {
-            "columns",
-            "target",
-        }:
+        is_one = isinstance(description, Mapping) and "columns" in description
+        if not is_one or not set(description) <= _KEYS:
             got = (
                 sorted(map(str, description)) if isinstance(description, Mapping) else description
             )
             raise ValueError(
                 f"description must be a dict with 'columns', and maybe 'target'; got {shown(got)}."
             )
-        return cls(description["columns"], description.get("target"))
+        columns, target = description["columns"], description.get("target")
+        return cls(columns, target, person=description.get("person"))
 
     @classmethod
     def from_json(cls, source: str | Path) -> Self:
@@ -357,6 +387,7 @@ into numbers first, with a step that treats each record separately, such as Hash
         >>> [(each.column, each.kind) for each in quality.suspects]
         [('sector', 'unmatched')]
         """
+        self.check_unit("quality")
         # Data that are rejected for their form cost nothing.
         table, targets = checked_table(self, X, y)
         release = SchemaQualityRelease(self, epsilon, delta, random_state, ledger)
@@ -365,8 +396,8 @@ into numbers first, with a step that treats each record separately, such as Hash
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as nested dicts and lists that can be stored as JSON."""
         found: dict[str, Any] = {"columns": {one.name: one.to_dict() for one in self.columns}}
-        about_target = self._described_target()
-        return found if about_target is None else {**found, "target": about_target}
+        more = {"target": self._described_target(), "person": self.person}
+        return found | {key: value for key, value in more.items() if value is not None}
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the schema as JSON text, and write it to a file if a path is given.
@@ -395,7 +426,11 @@ into numbers first, with a step that treats each record separately, such as Hash
         """Return whether two schemas describe the same columns in the same order."""
         if not isinstance(other, Schema):
             return NotImplemented
-        return (self.columns, self.target) == (other.columns, other.target)
+        return (self.columns, self.target, self.person) == (
+            other.columns,
+            other.target,
+            other.person,
+        )
 
     def __hash__(self) -> int:
         """Return a hash; equal schemas have equal hashes."""
@@ -408,6 +443,8 @@ into numbers first, with a step that treats each record separately, such as Hash
         body = "\n".join(["    {", *lines, "    },"])
         if about_target is not None:
             body += f"\n    target={about_target!r},"
+        if self.person is not None:
+            body += f"\n    person={self.person!r},"
         return f"Schema(\n{body}\n)"
 
 
@@ -425,7 +462,7 @@ def as_schema(schema: Any) -> Schema:
             ) from None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         # A column may have one of these names, but then its description has none of these keys.
-        if set(schema) <= {"columns", "target"}:
+        if set(schema) <= _KEYS:
             return Schema.from_dict(schema)
     if isinstance(schema, Mapping):
         return Schema(schema)
@@ -447,6 +484,17 @@ def _dropped(
         elif name in columns:
             problems.say(name, "is both dropped and described")
     return {name: "drop" for name in drop if isinstance(name, str)}
+
+
+def _ids(columns: Mapping[str, Any], person: Any, problems: Problems) -> dict[str, str]:
+    if person is None:
+        return {}
+    if not isinstance(person, str):
+        problems.append(f"person must be the name of a column; got {shown(person)}")
+        return {}
+    if columns.get(person, "drop") != "drop":
+        problems.say(person, "holds the persons, and must not be a feature, too")
+    return {} if person in columns else {person: "drop"}
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -254,7 +254,7 @@ class TableEncoder(FreeTransformer):
             check_integer(
                 self.n_knots, name="n_knots", lower=2, hint="None keeps one feature per number."
             )
-        return as_schema(self.schema)
+        return as_schema(self.schema).check_unit(type(self).__name__)
 
     def _feature_names(self) -> list[str]:
         used = self._checked_schema().used

@@ -1,0 +1,139 @@
+"""A schema that names persons: its pipeline protects them, and all else refuses it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from skdptune import DPRandomSearchCV
+from skdptune.base import privacy_of
+from skdptune.calibration import PrivateThreshold
+from skdptune.ensemble import DPExplainableBoostingClassifier
+from skdptune.ledger import PrivacyLedger
+from skdptune.ledger._shared import PERSON
+from skdptune.linear_model import DPLogisticRegression, DPRidge, PTRLinearRegression
+from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
+
+rng = np.random.default_rng(0)
+SIZE = 400
+VISITS = pd.DataFrame(
+    {
+        "patient": [f"p{one}" for one in rng.integers(0, 60, size=SIZE)],
+        "age": np.where(rng.random(SIZE) < 0.1, np.nan, rng.integers(18, 90, size=SIZE)),
+        "ward": rng.choice(["north", "south", None], size=SIZE),
+        "urgent": rng.random(SIZE) < 0.5,
+        "day": pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, SIZE), "D"),
+    }
+)
+Y = np.where(VISITS.age > 50, "yes", "no")
+COLUMNS = {
+    "age": {"range": (18, 90), "missing": True},
+    "ward": {"categories": ["north", "south"], "missing": True},
+    "urgent": "boolean",
+    "day": ("2024-01-01", "2024-12-31"),
+}
+SCHEMA = Schema(COLUMNS, target=["no", "yes"], person="patient")
+MODEL = DPLogisticRegression(random_state=0)
+
+
+def test_the_pipeline_takes_persons_from_the_table():
+    # Theorem I1.
+    model = make_private_pipeline(MODEL, SCHEMA).fit(VISITS, Y)
+    report = privacy_of(model)
+    assert report.neighbouring == PERSON
+    assert "the number of persons is public" in str(report)
+    plain = make_private_pipeline(MODEL, Schema(COLUMNS, target=["no", "yes"]))
+    rows = VISITS.drop(columns="patient")
+    plain.fit(rows, Y, dplogisticregression__groups=VISITS["patient"])
+    assert_array_equal(model[-1].coef_, plain[-1].coef_)
+    # The column is no feature, and new tables need not have it.
+    assert_array_equal(model.predict(VISITS), model.predict(rows))
+    assert not any("patient" in name for name in model[0].get_feature_names_out())
+    assert b"p17" not in pickle.dumps(model)
+    again = clone(model).fit(VISITS[[*VISITS.columns[::-1]]], Y)
+    assert_array_equal(again[-1].coef_, model[-1].coef_)
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert_array_equal(clone(model).fit(VISITS, Y)[-1].coef_, model[-1].coef_)
+
+
+def test_a_ledger_records_persons():
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    with ledger:
+        make_private_pipeline(MODEL, SCHEMA).fit(VISITS, Y)
+    (record,) = ledger.history()
+    assert (record.neighbouring, record.details["n_samples"]) == (
+        PERSON,
+        VISITS["patient"].nunique(),
+    )
+
+
+def test_persons_are_part_of_a_schema_in_all_its_forms():
+    assert Schema.from_json(SCHEMA.to_json()) == SCHEMA
+    assert SCHEMA != Schema(COLUMNS, target=["no", "yes"], drop=["patient"])
+    assert eval(repr(SCHEMA), {"Schema": Schema}) == SCHEMA
+    assert SCHEMA.to_dict()["person"] == SCHEMA.person == "patient"
+    assert Schema({**COLUMNS, "patient": "drop"}, person="patient").names[-1] == "patient"
+    assert "person" not in Schema(COLUMNS).to_dict()
+    from_dict = make_private_pipeline(MODEL, SCHEMA.to_dict()).fit(VISITS, Y)
+    assert privacy_of(from_dict).neighbouring == PERSON
+
+
+@pytest.mark.parametrize("person", ["age", 3, ["patient"]])
+def test_a_person_is_the_name_of_a_column_that_is_no_feature(person):
+    with pytest.raises(ValueError, match="must not be a feature|must be the name of a column"):
+        Schema(COLUMNS, person=person)
+
+
+def test_wrong_calls_are_refused_before_anything_is_spent():
+    model = make_private_pipeline(MODEL, SCHEMA)
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    with ledger:
+        with pytest.raises(TypeError, match="names the column of persons, 'patient'; got both"):
+            model.fit(VISITS, Y, dplogisticregression__groups=VISITS["patient"])
+        with pytest.raises(ValueError, match="X must be a DataFrame with the column 'patient'"):
+            model.fit(VISITS.drop(columns="patient"), Y)
+        with pytest.raises(ValueError, match="got ndarray without it"):
+            model.fit(VISITS.to_numpy(), Y)
+        with pytest.raises(ValueError, match="at least one person"):
+            model.fit(VISITS.assign(patient=None), Y)
+        with pytest.raises(TypeError, match="solver='output'"):
+            clone(model).set_params(dplogisticregression__solver="objective").fit(VISITS, Y)
+    assert not list(ledger.history())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PTRLinearRegression(target_bound=1.0),
+        DPExplainableBoostingClassifier(bounds=(-1, 1)),
+        make_pipeline(DPRidge(target_bound=1.0)),
+        DPRandomSearchCV(MODEL, {"C": [1.0]}, epsilon=1.0),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_estimators_of_single_records_refuse_the_schema(estimator):
+    with pytest.raises((TypeError, ValueError), match="groups must be None for"):
+        make_private_pipeline(estimator, SCHEMA)
+
+
+def test_what_reads_a_schema_without_persons_never_ignores_them():
+    for fit in (
+        lambda: make_pipeline(TableEncoder(SCHEMA), MODEL).fit(VISITS, Y),
+        lambda: DPExplainableBoostingClassifier(schema=SCHEMA).fit(VISITS, Y),
+        lambda: make_private_pipeline("classifier", SCHEMA, epsilon=1.0),
+        lambda: SCHEMA.quality(VISITS, Y),
+    ):
+        with pytest.raises(TypeError, match="schema must name no person for .*DPRidge"):
+            fit()
+    model = make_private_pipeline(MODEL, SCHEMA)
+    search = DPRandomSearchCV(model, {"dplogisticregression__C": [1.0]}, epsilon=1.0)
+    for around in (search, PrivateThreshold(model, epsilon=1.0)):
+        with pytest.raises(TypeError, match="groups must be None for"):
+            around.fit(VISITS, Y)
