@@ -131,7 +131,9 @@ def made_up() -> Visits:
     X = np.clip(0.4 * own[ids] + 0.3 * rng.normal(size=(ids.size, 8)), -1.0, 1.0)
     slopes = np.array([2.0, -1.5, 1.0, -1.0, 0.5, 0.0, 0.0, 0.0])
     margins = 2.0 * X @ slopes * np.where(counts > 100, -0.5, 1.0)[ids]
-    return Visits(X, (rng.uniform(size=ids.size) < 1.0 / (1.0 + np.exp(-margins))).astype(int), ids)
+    return Visits(
+        X, (rng.uniform(size=ids.size) < 1.0 / (1.0 + np.exp(-margins))).astype(int), ids
+    )
 
 
 TABLES: dict[str, Callable[[], Visits]] = {

@@ -22,6 +22,7 @@ from skdptune.base._shared import (
     BudgetOwner,
     budget_owners,
     own_parameters,
+    persons_of,
 )
 
 # Odd, so that a fitted number is unlikely to equal it by coincidence.
@@ -72,7 +73,8 @@ class Subject:
     @property
     def n_samples(self) -> int:
         """Number of records, or of persons if there are any."""
-        return len(self.X) if self.groups is None else len(set(self.groups))
+        persons = persons_of(self.groups, self.X)
+        return len(self.X) if persons is None else persons.size
 
     @property
     def n_features(self) -> int:
