@@ -131,9 +131,8 @@ def made_up() -> Visits:
     X = np.clip(0.4 * own[ids] + 0.3 * rng.normal(size=(ids.size, 8)), -1.0, 1.0)
     slopes = np.array([2.0, -1.5, 1.0, -1.0, 0.5, 0.0, 0.0, 0.0])
     margins = 2.0 * X @ slopes * np.where(counts > 100, -0.5, 1.0)[ids]
-    return Visits(
-        X, (rng.uniform(size=ids.size) < 1.0 / (1.0 + np.exp(-margins))).astype(int), ids
-    )
+    is_ill = rng.uniform(size=ids.size) < 1.0 / (1.0 + np.exp(-margins))
+    return Visits(X, is_ill.astype(int), ids)
 
 
 TABLES: dict[str, Callable[[], Visits]] = {
@@ -237,6 +236,7 @@ def of_speed(given: argparse.Namespace) -> Iterator[str]:
 
 
 def main() -> None:
+    """Print the tables of one part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", nargs="?", choices=["scores", "speed"], default="scores")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
