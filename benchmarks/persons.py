@@ -122,12 +122,12 @@ def pressures() -> Visits:
 
 
 def made_up() -> Visits:
-    """Visits of 5,000 persons, 1 to 5,000 of each; those with many visits are of another kind."""
+    """Visits of 2,000 persons, 1 to 5,000 of each; those with many visits are of another kind."""
     rng = np.random.default_rng(0)
-    counts = np.floor(np.exp(rng.uniform(0.0, math.log(5001.0), size=5000)) ** 0.7).astype(int)
+    counts = np.floor(np.exp(rng.uniform(0.0, math.log(5001.0), size=2000)) ** 0.7).astype(int)
     counts[:5] = 5000
-    ids = np.repeat(np.arange(5000), counts)
-    own = rng.normal(size=(5000, 8))
+    ids = np.repeat(np.arange(2000), counts)
+    own = rng.normal(size=(2000, 8))
     X = np.clip(0.4 * own[ids] + 0.3 * rng.normal(size=(ids.size, 8)), -1.0, 1.0)
     slopes = np.array([2.0, -1.5, 1.0, -1.0, 0.5, 0.0, 0.0, 0.0])
     margins = 2.0 * X @ slopes * np.where(counts > 100, -0.5, 1.0)[ids]
