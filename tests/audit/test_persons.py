@@ -24,7 +24,9 @@ ESTIMATORS = {
     "sgd": DPLogisticRegression(solver="sgd", batch_size=10, epochs=2, **CLASSES),
     "adam": DPLinearSVC(solver="adam", batch_size=10, epochs=2, **CLASSES),
     "output": DPLinearSVC(solver="output", data_norm=1.0, C=0.01, **CLASSES),
-    "psgd": DPLogisticRegression(solver="psgd", data_norm=1.0, batch_size=10, **CLASSES),
+    "psgd": DPLogisticRegression(
+        solver="psgd", data_norm=1.0, batch_size=10, fit_intercept=False, **CLASSES
+    ),
     "ridge": DPRidge(delta=1e-5, alpha=1.0, **TARGETS),
     "adassp": AdaSSPLinearRegression(delta=1e-5, **TARGETS),
     "output of a regression": OutputPerturbationLinearRegression(**TARGETS),
