@@ -9,7 +9,7 @@ the same weight, of a model by
 * persons: ``fit(X, y, groups=ids)``;
 * one row: a random row of each person, which protects persons, too;
 * eps / k: rows, with the epsilon and delta that protect a person with the largest number of rows
-  in the table, or with the given cap after cutting each person to so many random rows;
+  in the table, or with a given cap, after each person was cut to at most that many random rows;
 * rows: rows, which does not protect persons, for comparison.
 
 "noise" is that of a model's noisy sums in units of what one person with one row adds to them at
@@ -58,7 +58,7 @@ class Visits(NamedTuple):
         return Visits(self.X[places], self.y[places], ids, self.is_regression)
 
     def cut(self, cap: int, rng: np.random.Generator) -> Visits:
-        """Return at most so many random rows of each person."""
+        """Return a table with at most `cap` random rows of each person."""
         order = rng.permutation(len(self.ids))
         ranks = pd.Series(self.ids[order]).groupby(self.ids[order]).cumcount().to_numpy()
         return self.take(order[ranks < cap])
