@@ -20,7 +20,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from skdptune import DPRandomSearchCV
 from skdptune.accounting import PrivacyProfile

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
@@ -107,14 +108,27 @@ class Persons:
 
     def by_weight(self) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
         """Iterate over the different weights, and the places of the rows that have them."""
-        if (self.counts == self.counts[:1]).all():
-            yield int(self.weights[0]) if self.size else WHOLE, slice(None)
+        if self.codes.size == 0:
+            yield WHOLE, slice(None)
             return
-        order = np.argsort(-self.weights, kind="stable")
+        is_sorted = (np.diff(self.weights) <= 0).all()
+        order = np.arange(self.codes.size) if is_sorted else self.order_of_weights
         found = self.weights[order]
         ends = np.flatnonzero(np.diff(found, append=-1)) + 1
         for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-            yield int(found[start]), order[start:end]
+            yield int(found[start]), slice(start, end) if is_sorted else order[start:end]
+
+    @property
+    def order_of_weights(self) -> NDArray[np.intp]:
+        """The places of the rows by falling weights, and else in their order."""
+        largest = int(self.counts.max(initial=0))
+        # Short integers are sorted faster.
+        counts = self.counts.astype(np.uint16) if largest < 2**16 else self.counts
+        return np.argsort(counts[self.codes], kind="stable")
+
+    def take(self, order: NDArray[np.intp]) -> Persons:
+        """Return the persons of rows in another order."""
+        return Persons(self.codes[order], self.counts)
 
     def means(self, units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         """Return the mean of each person's numbers in [-1, 1], cut towards 0.
@@ -129,15 +143,16 @@ class Persons:
         Theorem P14, Theorem R1. Numbers are cut to multiples of 2^-26. Their sum over a person's
         rows is an integer in these units, and it is divided once. So no order of rows matters.
         """
-        bounded = np.clip(np.where(np.isnan(units), -1.0, units), -1.0, 1.0)
-        whole = np.trunc(bounded.astype(np.float64, copy=False) / UNIT)
+        whole = np.clip(units, -1.0, 1.0).astype(np.float64, copy=False) / UNIT
+        np.trunc(whole, out=whole)
+        whole[np.isnan(whole)] = -1.0 / UNIT
         if self.size == self.codes.size:
-            return whole * UNIT
-        columns = whole.reshape(len(whole), -1).T
-        sums = [np.bincount(self.codes, column, minlength=self.size) for column in columns]
-        total = np.array(sums).astype(np.int64).reshape(len(columns), self.size)
-        cut = np.sign(total) * (np.abs(total) // self.counts)
-        return np.asarray(cut.T.reshape(self.size, *units.shape[1:]) * UNIT)
+            return np.asarray(whole * UNIT)
+        order, starts = self._places
+        parts = np.ones(order.size), order, np.append(starts, order.size)
+        total = sparse.csr_array(parts, shape=(self.size, order.size)) @ whole
+        # Integers, as are their quotients: rounded divisions cut as exact ones do.
+        return np.asarray(np.trunc((total.T / self.counts).T) * UNIT)
 
 
 def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | None:
@@ -192,21 +207,34 @@ def _read(groups: Any) -> Persons:
         keys = ids.tolist()
         if not all(type(key) is str for key in keys):
             keys = [_canonical(key) for key in keys]
-        numbers: dict[str, int] = {}
-        codes = np.array(
-            [-1 if key is None else numbers.setdefault(key, len(numbers)) for key in keys],
-            dtype=np.intp,
-        )
+        proper = (key for key in dict.fromkeys(keys) if key is not None)
+        numbers = {None: -1} | {key: place for place, key in enumerate(proper)}
+        codes = np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
         kept = codes >= 0
         codes, kept = (codes, None) if kept.all() else (codes[kept], kept)
-        return Persons(codes, np.bincount(codes, minlength=len(numbers)), kept)
-    _, first, codes, counts = np.unique(
-        ids, return_index=True, return_inverse=True, return_counts=True
-    )
+        return Persons(codes, np.bincount(codes), kept)
+    codes = _numbered(ids)
+    return Persons(codes, np.bincount(codes), kept)
+
+
+def _numbered(ids: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the number of each id, in the order in which ids occur first."""
+    size = ids.size
+    if ids.dtype.kind in "iu" and size:
+        low, high = int(ids.min()), int(ids.max())
+        if high - low < 8 * size:
+            # Without sorting: the place where each id occurs first.
+            wide = ids.astype(np.uint64 if ids.dtype.kind == "u" else np.int64, copy=False)
+            shifted = (wide - wide.dtype.type(low)).astype(np.intp)
+            first = np.empty(high - low + 1, dtype=np.intp)
+            first[shifted[::-1]] = np.arange(size)[::-1]
+            firsts = first[shifted]
+            return (np.cumsum(firsts == np.arange(size)) - 1)[firsts]
+    _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    numbers_of = np.empty(order.size, dtype=np.intp)
-    numbers_of[order] = np.arange(order.size)
-    return Persons(numbers_of[codes.ravel()], counts[order], kept)
+    found = np.empty(size and order.size, dtype=np.intp)
+    found[order] = np.arange(order.size)
+    return np.asarray(found[codes.ravel()])
 
 
 def _column_of(groups: Any) -> NDArray[Any]:

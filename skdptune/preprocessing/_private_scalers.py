@@ -480,7 +480,8 @@ class DPMinMaxScaler(PrivateScaler):
         low, high = bounds_per_feature(self.bounds, rows.shape[1])
         size = rows.shape[0] if persons is None else persons.size
         self.n_samples_seen_ = self._public_size(size)
-        found = self._quantiles(rows, low, high, None if persons is None else persons.weights)
+        of_persons = {} if persons is None else {"weights": persons.weights}
+        found = self._quantiles(rows, low, high, **of_persons)
         narrow = found[1] - found[0] < _LEAST_SHARE * (high - low)
         self.data_min_, self.data_max_ = np.where(narrow, [low, high], found)
         self.data_range_ = self.data_max_ - self.data_min_
@@ -526,7 +527,7 @@ class DPMinMaxScaler(PrivateScaler):
         return ((rows - self.min_) / self.scale_).astype(rows.dtype, copy=False)
 
     def _quantiles(
-        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray | None
+        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, **of_persons: Any
     ) -> np.ndarray:
         """Return private lower and upper quantiles of all features, in order."""
         share = self._checked_budget()[0] / (2 * rows.shape[1])
@@ -535,7 +536,7 @@ class DPMinMaxScaler(PrivateScaler):
         levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
         found = [
             [
-                private_quantile(column, level, start, end, share, generator, weights=weights)
+                private_quantile(column, level, start, end, share, generator, **of_persons)
                 for level in levels
             ]
             for column, start, end in zip(rows.T, low.tolist(), high.tolist(), strict=True)

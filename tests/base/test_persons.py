@@ -75,6 +75,16 @@ def test_ids_in_any_container_are_the_same():
         assert whose(form) == [0, 1, 0, 2, 1, 0]
 
 
+@given(st.data())
+def test_integers_of_any_type_are_numbered_alike(data):
+    kind = data.draw(st.sampled_from(["int8", "uint8", "int64", "uint64", "int32"]))
+    limits = np.iinfo(kind)
+    near = st.integers(limits.min, limits.min + 3) | st.integers(limits.max - 3, limits.max)
+    ids = data.draw(st.lists(near, min_size=1, max_size=80))
+    order = list(dict.fromkeys(ids))
+    assert whose(np.array(ids, dtype=kind)) == [order.index(one) for one in ids] == whose(ids)
+
+
 def test_missing_ids_are_found_in_any_container():
     masked = np.ma.masked_array([3, 2**60, 2**60 + 1, 3], mask=[False, False, False, True])
     assert whose(masked) == [0, 1, 2, -1]

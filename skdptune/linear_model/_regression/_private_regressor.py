@@ -310,15 +310,18 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         if persons is None:
             return self._fit_checked(*self._statistics_of(X, y))
-        return self._fit_checked(*self._statistics_of_persons(X, y, persons), persons)
+        return self._fit_checked(*self._statistics_of_persons(X, y, persons))
 
     def _statistics_of_persons(
         self, X: Any, y: Any, persons: Persons
-    ) -> tuple[SufficientStatistics, int, Records]:
+    ) -> tuple[SufficientStatistics, int, Records, Persons]:
         records = self._validated(X, y)
-        records = Records(persons.select(records.X), persons.select(records.y))
+        # Rows of one weight are next to each other, since every step reads them again.
+        order = persons.order_of_weights
+        records = Records(*(persons.select(each)[order] for each in records))
+        persons = persons.take(order)
         statistics = SufficientStatistics(*self._bounds(records.X.shape[1]))
-        return statistics.add_persons(*records, persons), persons.size, records
+        return statistics.add_persons(*records, persons), persons.size, records, persons
 
     def _persons_refusal(self) -> str | None:
         if self._holds_for_persons:
