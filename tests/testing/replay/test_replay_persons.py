@@ -79,6 +79,7 @@ class PersonSum(PrivateEstimatorMixin, BaseEstimator):
         self.weighs_rows = weighs_rows
         self.shows_rows = shows_rows
         self.epsilon = epsilon
+        self.delta = delta
         self.random_state = random_state
 
     def privacy_profile(self, n_samples, n_features=None):
