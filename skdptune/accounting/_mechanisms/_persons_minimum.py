@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from skdptune.accounting._losses import gaussian_delta
 
-FloatArray = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+FloatArray = NDArray[np.float64]
 
 _DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)
 # Normal quantiles in which powers are followed: from -37, where a tail is 5e-300, up to 6.
