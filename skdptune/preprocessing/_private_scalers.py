@@ -308,7 +308,8 @@ class DPStandardScaler(PrivateScaler):
         half = np.maximum(high / 2.0 - low / 2.0, _TINY)
         middle = low / 2.0 + high / 2.0
         units = np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0)
-        first, second = self._noisy_moments(units, persons)
+        of_persons = {} if persons is None else {"persons": persons}
+        first, second = self._noisy_moments(units, **of_persons)
         self.mean_ = middle + half * first
         if self.with_std:
             doubt = math.sqrt(2.0) * self.noise_scale_ / self.n_samples_seen_
@@ -319,7 +320,7 @@ class DPStandardScaler(PrivateScaler):
                 self.var_ = np.minimum(self.scale_**2, _LARGEST)
 
     def _noisy_moments(
-        self, units: np.ndarray, persons: Persons | None
+        self, units: np.ndarray, persons: Persons | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return private first and second moments of features in [-1, 1]."""
         centre = _CENTRE[self._noise]
