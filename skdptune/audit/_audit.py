@@ -269,8 +269,8 @@ def audit_epsilon(
         Made-up or public data; `y` may be None. With ``canary="auto"`` only their shape is used.
     groups : array-like of shape (n_rows,), optional
         The id of the person of each row, passed to ``fit``. The canary is then a person with all
-        rows. "auto" repeats the worst record in 50 rows of one person, and other rows are persons
-        of their own. A given canary is a table of the person's rows, or a pair of this table and
+        rows. "auto" repeats the worst record in 50 rows of one person, and each other row is a
+        person. A given canary is a table of the person's rows, or a pair of this table and
         the rows' targets.
     canary : "auto", Canary, or a record, default="auto"
         The record that is present in half of the fits. "auto" is the worst one for the estimator's

@@ -1,7 +1,7 @@
 """The cost of a minimum under a random linear term, if one person has any number of rows.
 
 A person's loss is a mean of row losses: weights of at least 0 that sum to at most 1. Add the rows
-one after another, each in as many small parts as one likes. A part has one direction, so that
+one after another, each in small parts. A part has one direction, so that
 objective perturbation's bound for one row (Theorem M1) applies to it. The powers of tests then
 flow from "without the person" to "with the person", at a speed that bounds every person.
 
