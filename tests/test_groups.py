@@ -149,7 +149,7 @@ def frozen_releases() -> Iterator[list[tuple[np.ndarray, float]]]:
 
 
 def person_rows(k: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows of one person: all the same and extreme, or all different."""
+    """Return the rows of one person: extreme copies of one row, or different rows."""
     generator = np.random.default_rng(k)
     if kind == "same":
         rows = np.tile([1e6, -1e6, 1e6], (k, 1))

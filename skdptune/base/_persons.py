@@ -28,7 +28,7 @@ from skdptune.mechanisms._shared import UNIT, WHOLE
 
 # Larger floats are not exact: another row may have turned a column of integers into floats.
 _LARGEST_FLOAT = 2.0**53
-# Longer integers are no ids; Python does not write very long ones as text.
+# Longer integers are improper ids; Python does not write very long ones as text.
 _MOST_BITS, _MOST_DIGITS = 1024, 300
 
 # Assumptions stated in reports, from Assumption P0.
@@ -278,7 +278,7 @@ def _objects(values: Any) -> NDArray[Any]:
 
 
 def _canonical(entry: Any) -> str | None:
-    """Return an id as text, the same for 1, 1.0 and "1"; None if it is no id."""
+    """Return an id as text, the same for 1, 1.0 and "1"; None for other entries."""
     if isinstance(entry, str):
         return str.__str__(entry)
     if isinstance(entry, bytes):
@@ -289,10 +289,10 @@ def _canonical(entry: Any) -> str | None:
         number = int.__int__(entry) if isinstance(entry, int) else int(entry)
         return str(number) if number.bit_length() <= _MOST_BITS else None
     if isinstance(entry, float):
-        number = float.__float__(entry)
-        if not math.fabs(number) < _LARGEST_FLOAT:
+        value = float.__float__(entry)
+        if not math.fabs(value) < _LARGEST_FLOAT:
             return None
-        return str(int(number)) if number == int(number) else repr(number)
+        return str(int(value)) if value == int(value) else repr(value)
     if type(entry) is Decimal:
         is_whole = entry.is_finite() and entry.adjusted() < _MOST_DIGITS and entry == int(entry)
         return str(int(entry)) if is_whole else None

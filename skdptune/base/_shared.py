@@ -39,8 +39,6 @@ from skdptune.base._parameters import (
 )
 from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
-    MEAN_OF_ROWS,
-    PUBLIC_PERSONS,
     PUBLIC_SIZE,
     Persons,
     hold_persons,

@@ -216,7 +216,7 @@ class PersonPipeline(Pipeline):
         self
         """
         if self.person is None:
-            return super().fit(X, y, **params)  # type: ignore[no-any-return]
+            return super().fit(X, y, **params)
         if is_paid(self):
             # Inside of a search, which divides rows.
             raise TypeError(refused_groups("a fit inside of another one"))
@@ -234,7 +234,7 @@ class PersonPipeline(Pipeline):
         if routing_is_enabled():
             estimator.set_fit_request(groups=True)
         name = "groups" if routing_is_enabled() else f"{last}__groups"
-        return super().fit(X, y, **{**params, name: X[self.person]})  # type: ignore[no-any-return]
+        return super().fit(X, y, **{**params, name: X[self.person]})
 
 
 def _check_persons(estimator: Any) -> None:

@@ -1,4 +1,4 @@
-"""The door for persons: whose row is whose, by ids alone, and by how much each row counts."""
+"""The door for persons: which person each row belongs to, and by how much each row counts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def whose(ids):
 
 
 def test_one_id_has_one_canonical_form():
-    # Theorem P14: ids are told apart by themselves.
+    # Theorem P14.
     ids = [each for same in SAME for each in same]
     wanted = [place for place, same in enumerate(SAME) for _ in same]
     assert whose(ids) == wanted

@@ -1,4 +1,4 @@
-"""A schema that names persons: its pipeline protects them, and all else refuses it."""
+"""A schema that names persons: its pipeline protects them, and other code refuses it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_pipeline_takes_persons_from_the_table():
     rows = VISITS.drop(columns="patient")
     plain.fit(rows, Y, dplogisticregression__groups=VISITS["patient"])
     assert_array_equal(model[-1].coef_, plain[-1].coef_)
-    # The column is no feature, and new tables need not have it.
+    # The column is not a feature, and new tables need not have it.
     assert_array_equal(model.predict(VISITS), model.predict(rows))
     assert not any("patient" in name for name in model[0].get_feature_names_out())
     assert b"p17" not in pickle.dumps(model)
