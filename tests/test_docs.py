@@ -28,6 +28,7 @@ RUN = (
     "ledger",
     "migrating",
     "nets",
+    "persons",
     "preprocessing",
     "public",
     "searches",

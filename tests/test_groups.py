@@ -194,7 +194,7 @@ ORACLE = [one for one in (*REGRESSORS, *CLASSIFIERS, *SCALERS) if type(one) is n
 
 @pytest.mark.parametrize("estimator", ORACLE, ids=name_of)
 def test_one_person_moves_every_release_by_its_sensitivity_at_most(estimator):
-    # Theorem I1.
+    # Theorem P14.
     for k in SIZES:
         for kind in ("same", "different"):
             assert change_of(estimator, k, kind) <= 1.0 + 1e-9
@@ -225,7 +225,7 @@ def test_the_oracle_finds_weights_that_multiply_before_the_clip(monkeypatch):
 
 @pytest.mark.parametrize("k", SIZES)
 def test_batches_and_permutations_take_a_person_with_all_rows(k):
-    # Theorem I1 (ii) and (iv): the coin is the person's, and so is the place.
+    # Theorem P14 (ii) and (iv): the coin is the person's, and so is the place.
     rows, labels, _ = person_rows(k, "different")
     people, table = np.append(PEOPLE, np.full(k, P)), np.concatenate([X, rows])
     signs = np.where(np.append(Y, labels) == 1, 1.0, -1.0)
@@ -259,7 +259,7 @@ def test_batches_and_permutations_take_a_person_with_all_rows(k):
 
 @pytest.mark.parametrize("k", SIZES)
 def test_one_person_moves_every_rank_by_at_most_one_record(k):
-    # Theorem I1, Theorem R1.
+    # Theorem P14, Theorem R1.
     generator = np.random.default_rng(k)
     points = generator.integers(0, 101, size=PEOPLE.size + k)
     people = np.append(PEOPLE, np.full(k, P))
@@ -278,7 +278,7 @@ def test_one_person_moves_every_rank_by_at_most_one_record(k):
 
 @pytest.mark.parametrize("estimator", ALL, ids=name_of)
 def test_with_one_row_for_each_person_nothing_changes(estimator):
-    # Theorem I1: the same bits, and the same cost.
+    # Theorem P14: the same bits, and the same cost.
     y = target_of(estimator)
     alone = clone(estimator).fit(X, y)
     ids = [f"person {place}" for place in np.random.default_rng(0).permutation(len(X))]

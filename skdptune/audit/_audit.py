@@ -29,12 +29,15 @@ from skdptune.base._shared import (
     nested_estimators,
     own_parameters,
 )
-from skdptune.testing._shared import published, with_public_size
+from skdptune.ledger._shared import BY_PERSON
+from skdptune.testing._shared import neighbours, published, with_public_size
 
 _PUBLIC_SIZE = "number of records is public"
+# Rows of a person who is made up for an audit.
+_ROWS_OF_A_PERSON = 50
 
 
-def canary_for(estimator: Any, X: Any, y: Any, canary: Any) -> Canary:
+def canary_for(estimator: Any, X: Any, y: Any, canary: Any, groups: Any = None) -> Canary:
     """Create the neighbouring data sets of an audit.
 
     Parameters
@@ -44,13 +47,18 @@ def canary_for(estimator: Any, X: Any, y: Any, canary: Any) -> Canary:
         The other records; targets may be None.
     canary : "auto", Canary, or a record
         A record is a row if `y` is None, and a pair (row, target) otherwise.
+    groups : array-like, optional
+        The person of each row. A record is then a table of a person's rows.
     """
     if isinstance(canary, Canary):
         return canary
     if isinstance(canary, str):
         if canary != "auto":
             raise ValueError(f'canary must be "auto", a Canary or a record; got {shown(canary)}.')
-        return worst_canary(estimator, X, y)
+        found = worst_canary(estimator, X, y)
+        return found if groups is None else found.of_persons(_ROWS_OF_A_PERSON)
+    if groups is not None:
+        return _with_person(estimator, X, y, canary, groups)
     return _with_record(estimator, X, y, *_parts(canary, X, y))
 
 
@@ -91,7 +99,26 @@ def _with_record(estimator: Any, X: Any, y: Any, row: Any, target: Any) -> Canar
     )
 
 
-def _constant(estimator: Any, X: Any, relation: str) -> int | None:
+def _with_person(estimator: Any, X: Any, y: Any, person: Any, groups: Any) -> Canary:
+    """Return the data with one more person."""
+    relation, data = neighbouring_of(estimator), neighbours(X, y, person, groups)
+    last = np.asarray(safe_indexing(data.added.X, [-1]))[0]
+    target = None if y is None else np.asarray(data.added.y)[-1]
+    return Canary(
+        data.added.X,
+        data.added.y,
+        data.without.X,
+        data.without.y,
+        BY_PERSON[relation],
+        lambda fitted: numbers_of(fitted, last, target),
+        _constant(estimator, data.rows, relation, data.n_samples),
+        "the given person",
+        data.added.groups,
+        data.without.groups,
+    )
+
+
+def _constant(estimator: Any, X: Any, relation: str, size: int | None = None) -> int | None:
     """Return the constant that replaces the number of records, or None if there is none.
 
     Raises
@@ -99,7 +126,7 @@ def _constant(estimator: Any, X: Any, relation: str) -> int | None:
     ValueError
         If the claim holds for a public number of records, which adding a record would change.
     """
-    size, width = number_of_samples(X), number_of_features(X)
+    size, width = size or number_of_samples(X), number_of_features(X)
     if relation == REPLACE:
         return None
     given = [own_parameters(part).get("n_public", 0) for _, part in nested_estimators(estimator)]
@@ -215,6 +242,7 @@ def audit_epsilon(
     X: Any,
     y: Any = None,
     *,
+    groups: Any = None,
     canary: Any = "auto",
     n_trials: int = 1000,
     confidence: float = 0.95,
@@ -240,6 +268,11 @@ def audit_epsilon(
         one more record.
     X, y : array-like
         Made-up or public data; `y` may be None. With ``canary="auto"`` only their shape is used.
+    groups : array-like of shape (n_rows,), optional
+        The id of the person of each row, passed to ``fit``. The canary is then a person with all
+        rows. "auto" repeats the worst record in 50 rows of one person, and each other row is a
+        person. A given canary is a table of the person's rows, or a pair of this table and
+        the rows' targets.
     canary : "auto", Canary, or a record, default="auto"
         The record that is present in half of the fits. "auto" is the worst one for the estimator's
         family, on made-up data (`worst_canary`). A row, or a pair (row, target) if `y` is given,
@@ -335,11 +368,12 @@ def audit_epsilon(
     )
     check_n_jobs(n_jobs)
     seed, name = as_seed(random_state), type(estimator).__name__
-    neighbours = canary_for(estimator, X, y, canary)
+    chosen = canary_for(estimator, X, y, canary, groups)
     with Progress(f"audit of {name}", verbose) as progress:
         players = Players(progress, seed, n_jobs, 2 * n_pairs)
-        game, examples = _game(neighbours, estimator, statistic, players)
-        size = number_of_samples(neighbours.X_with)
+        game, examples = _game(chosen, estimator, statistic, players)
+        persons = chosen.groups_with
+        size = number_of_samples(chosen.X_with) if persons is None else len(set(persons))
         curve = ClaimCurve(*read_claim(examples, size, claim, delta))
         trials = Trials(*_width(game, examples))
         analyse = analysis(method, curve, 1.0 - confidence)
@@ -351,8 +385,8 @@ def audit_epsilon(
         confidence=confidence,
         method=method,
         statistic=_described(statistic, trials),
-        neighbouring=neighbours.neighbouring,
-        canary=neighbours.reason,
+        neighbouring=chosen.neighbouring,
+        canary=chosen.reason,
         n_trials=2 * len(trials),
         n_failed=trials.n_failed,
         **vars(findings),
@@ -364,9 +398,7 @@ def _game(
 ) -> tuple[Game, list[Any]]:
     """Return the game, and fits of both sides from which the places of numbers are read."""
     prepared = canary.prepared(estimator)
-    pairs = (canary.X_with, canary.y_with), (canary.X_without, canary.y_without)
-    sides = tuple((X,) if y is None else (X, y) for X, y in pairs)
-    game = Game(prepared, (sides[0], sides[1]), canary.statistic)
+    game = Game(prepared, canary.sides, canary.statistic)
     examples, errors = [], []
     for present, seed in zip((True, False), players.seeds(2), strict=True):
         try:

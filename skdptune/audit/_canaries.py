@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from skdptune._compat import number_of_samples
+from skdptune._compat import number_of_samples, safe_indexing
 from skdptune._validation import check_integer, check_option
 from skdptune.audit._games import numbers_of
 from skdptune.base import profile_of
@@ -35,7 +35,8 @@ from skdptune.base._shared import (
     table_shape,
     target_range,
 )
-from skdptune.testing._shared import with_public_size
+from skdptune.ledger._shared import BY_PERSON
+from skdptune.testing._shared import Data, with_public_size
 
 # Length of the row in clipping norms. Gradients at such rows are clipped, and the row's own margin
 # stays small for many steps. A longer row would be learned, and then have less influence.
@@ -326,6 +327,8 @@ class Canary:
         other parameters.
     reason : str
         Why this record was chosen.
+    groups_with, groups_without : array-like or None
+        The person of each row, if the canary is a person with all rows.
 
     Examples
     --------
@@ -352,6 +355,36 @@ class Canary:
     statistic: Callable[[Any], Any] = field(repr=False)
     n_public: int | None = None
     reason: str = ""
+    groups_with: Any = None
+    groups_without: Any = None
+
+    @property
+    def sides(self) -> tuple[Data, Data]:
+        """The data with the record, and without it."""
+        return (
+            Data(self.X_with, self.y_with, self.groups_with),
+            Data(self.X_without, self.y_without, self.groups_without),
+        )
+
+    def of_persons(self, n_rows: int) -> Canary:
+        """Return a canary whose every record is a person, and whose last one has several rows.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of copies of the last record of the data with it, which is the canary's own.
+        """
+        size = number_of_samples(self.X_with)
+        places = np.append(np.arange(size), np.full(n_rows - 1, size - 1))
+        return replace(
+            self,
+            X_with=safe_indexing(self.X_with, places),
+            y_with=None if self.y_with is None else safe_indexing(self.y_with, places),
+            neighbouring=BY_PERSON[self.neighbouring],
+            reason=f"{self.reason}, {n_rows} times as the rows of one person",
+            groups_with=places,
+            groups_without=np.arange(number_of_samples(self.X_without)),
+        )
 
     def __repr__(self) -> str:
         """Return the reason and the sizes, but no data."""
@@ -392,8 +425,7 @@ class Canary:
         made = self.prepared(estimator)
         if random_state is not None:
             set_seeds(made, np.random.SeedSequence(random_state))
-        X, y = (self.X_with, self.y_with) if present else (self.X_without, self.y_without)
-        return made.fit(X) if y is None else made.fit(X, y)
+        return self.sides[0 if present else 1].fit(made)
 
 
 def worst_canary(

@@ -22,7 +22,7 @@ from skdptune._progress import Progress
 from skdptune.accounting import BudgetExceededError
 from skdptune.base._shared import expected_refits, set_seeds
 from skdptune.ledger import LedgerError
-from skdptune.testing._shared import global_generators
+from skdptune.testing._shared import Data, global_generators
 
 # Statistics learned by scalers, summed over features: a record at the bounds changes all of them.
 _LEARNT = ("mean_", "var_", "data_min_", "data_max_", "center_", "scale_")
@@ -309,14 +309,14 @@ class Game:
     ----------
     estimator : estimator
         Copied for each fit.
-    sides : tuple
-        Arguments of ``fit`` with the record, and without it.
+    sides : tuple of Data
+        What is fitted to with the record, and without it.
     statistic : callable
         Function from a fitted estimator to a number or an array of numbers.
     """
 
     estimator: Any
-    sides: tuple[tuple[Any, ...], tuple[Any, ...]]
+    sides: tuple[Data, Data]
     statistic: Callable[[Any], Any]
 
     @expected_refits()
@@ -324,18 +324,14 @@ class Game:
         """Return a copy, fitted with or without the record; all noise comes from the seed."""
         made = clone(self.estimator)
         set_seeds(made, seed)
-        # A fit may modify its arguments.
-        arguments = [
-            data.copy() if hasattr(data, "copy") else data
-            for data in self.sides[0 if present else 1]
-        ]
+        data = self.sides[0 if present else 1]
         if threading.current_thread() is not threading.main_thread():
             # Other threads use the global generators, too. If these were seeded, fits might share
             # noise.
-            return made.fit(*arguments)
+            return data.fit(made)
         with global_generators(seed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return made.fit(*arguments)
+            return data.fit(made)
 
 
 class Outcome(NamedTuple):

@@ -133,7 +133,7 @@ class PrivateEstimatorMixin:
     def _persons_refusal(self) -> str | None:
         """Return None if ``groups`` of a fit may name persons, or else what to use instead.
 
-        An empty text means the general advice. Theorem I1 must hold for a subclass that returns
+        An empty text means the general advice. Theorem P14 must hold for a subclass that returns
         None, and its `fit` passes persons on to `_make_report`.
         """
         return ""

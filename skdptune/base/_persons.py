@@ -2,7 +2,7 @@
 
 **Guarantee.** A row belongs to the person whose id it has, and no other row decides which person
 that is. Every person counts by the mean of their rows. So one person with all of their rows moves
-a sum of bounded contributions by no more than one bounded contribution (Theorem I1).
+a sum of bounded contributions by no more than one bounded contribution (Theorem P14).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Persons:
 
     Notes
     -----
-    Theorem I1.
+    Theorem P14.
     """
 
     codes: NDArray[np.intp]
@@ -140,7 +140,7 @@ class Persons:
 
         Notes
         -----
-        Theorem I1, Theorem R1. Numbers are cut to multiples of 2^-26. Their sum over a person's
+        Theorem P14, Theorem R1. Numbers are cut to multiples of 2^-26. Their sum over a person's
         rows is an integer in these units, and it is divided once. So no order of rows matters.
         """
         whole = np.clip(units, -1.0, 1.0).astype(np.float64, copy=False) / UNIT
@@ -170,7 +170,7 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
 
     Notes
     -----
-    Theorem I1. Which id a row has depends on this row only. Errors depend on types and shapes.
+    Theorem P14. Which id a row has depends on this row only. Errors depend on types and shapes.
     """
     if groups is None:
         return None
@@ -388,7 +388,7 @@ def about_persons(relation: str, assumptions: Iterable[str]) -> tuple[str, tuple
 
     Notes
     -----
-    Theorem I1.
+    Theorem P14.
     """
     others = (sentence for sentence in assumptions if sentence != PUBLIC_SIZE)
     return BY_PERSON[relation], (PUBLIC_PERSONS, MEAN_OF_ROWS, *others)

@@ -59,7 +59,7 @@ def common_relation(relations: Iterable[str]) -> str | None:
 
     Notes
     -----
-    Theorem F11. By Theorem I1, a guarantee about records says nothing about persons.
+    Theorem F11. By Theorem P14, a guarantee about records says nothing about persons.
     """
     found = set(relations)
     if len(found) <= 1:

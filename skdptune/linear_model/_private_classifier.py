@@ -466,7 +466,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             As `coef_init`.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
             records are numbers of persons. Each clipped gradient of a row counts by one over the
             number of its person's rows. A row without a proper id is left out. Not for
             "objective".

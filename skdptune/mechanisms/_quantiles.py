@@ -132,8 +132,8 @@ def ranked_runs(
 
     Notes
     -----
-    Theorem R1, Theorem I1. Weights are summed as integers. Reading the sums as floats adds less to
-    the sensitivity than `ROUNDING` allows for, with up to 2^27 records.
+    Theorem R1, Theorem P14. Weights are summed as integers. Reading the sums as floats adds less
+    to the sensitivity than `ROUNDING` allows for, with up to 2^27 records.
     """
     present, places, counts = np.unique(points, return_inverse=True, return_counts=True)
     total: float = points.size

@@ -163,7 +163,7 @@ class PersonPipeline(Pipeline):
 
     Notes
     -----
-    Theorem I1.
+    Theorem P14.
 
     Examples
     --------

@@ -209,7 +209,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
             Ignored.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
             records are numbers of persons. The value of a person is the mean of theirs.
             A row without a proper id is left out.
 
@@ -326,7 +326,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         centre = _CENTRE[self._noise]
         columns = [units, units**2 - centre] if self.with_std else [units]
         values = np.hstack(columns)
-        # Theorem I1: the mean of bounded pairs is within the same bounds.
+        # Theorem P14: the mean of bounded pairs is within the same bounds.
         sums = unit_sum(values if persons is None else persons.means(values))
         release = gaussian_release if self._noise == "gaussian" else laplace_release
         sensitivity = self._sensitivity(units.shape[1])
@@ -467,7 +467,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
             Ignored.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
             records are numbers of persons. Ranks count persons: each row by its share.
             A row without a proper id is left out.
 

@@ -41,6 +41,7 @@ from skdptune.testing._profile_checks import (
     same_profile,
 )
 from skdptune.testing._replay_neighbours import replay_neighbours
+from skdptune.testing._replay_result import NeighbourReplay
 
 # Two noisy fits may by chance agree in a few predictions, but not in this many attempts.
 _ATTEMPTS = 3
@@ -98,11 +99,12 @@ def check_n_public(subject: Subject) -> None:
         same_profile(_report(subject, fitted).profile, first),
         "privacy_ must have the profile of n_public records; it has another.",
     )
-    shown = [name for name, value in _fitted_values(fitted).items() if _is(value, subject)]
-    require(
-        not shown,
-        f"a fit with n_public must not show the real number of records; {shown} do.",
-    )
+    _require_hidden(fitted, subject.n_samples, "a fit with n_public", "records")
+
+
+def _require_hidden(fitted: Any, size: int, fit: str, unit: str) -> None:
+    shown = [name for name, value in _fitted_values(fitted).items() if _is(value, size)]
+    require(not shown, f"{fit} must not show the real number of {unit}; {shown} do.")
 
 
 def check_random_state(subject: Subject) -> None:
@@ -196,9 +198,9 @@ def _arrays(fitted: Any) -> list[np.ndarray]:
     return [np.asarray(v) for v in values if isinstance(v, np.ndarray | float | np.floating)]
 
 
-def _is(value: Any, subject: Subject) -> bool:
+def _is(value: Any, size: int) -> bool:
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return is_integer and int(value) == subject.n_samples
+    return is_integer and int(value) == size
 
 
 def _all_equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
@@ -208,11 +210,18 @@ def _all_equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 _REPEATS = 6
 
 
+# Numbers of rows of a person who is added and removed: no number may matter.
+_ROWS_OF_A_PERSON = (1, 2, 50, 5000)
+
+
 def check_neighbours(subject: Subject) -> None:
     """Check that one record changes published values by no more than the profile allows."""
     if math.isinf(subject.profile().epsilon(0.5)):
         raise CheckDoesNotApply("claims no privacy with these parameters")
     last = _farthest(subject.X)
+    if subject.groups is not None:
+        _check_persons(subject, last)
+        return
     others = np.delete(np.arange(subject.n_samples), last)
     record = _at(subject.X, last)
     targets = None
@@ -220,10 +229,28 @@ def check_neighbours(subject: Subject) -> None:
         targets, record = safe_indexing(subject.y, others), (record, _at(subject.y, last))
     rows = safe_indexing(subject.X, others)
     replay = replay_neighbours(subject.estimator, rows, targets, record, n_repeats=_REPEATS)
+    _require_no_findings(replay, "a record")
+
+
+def _check_persons(subject: Subject, place: int) -> None:
+    """Check that a person with any number of copies of a row changes no more than is claimed."""
+    for count in _ROWS_OF_A_PERSON:
+        rows = safe_indexing(subject.X, np.full(count, place))
+        targets = None if subject.y is None else np.full(count, _at(subject.y, place))
+        replay = replay_neighbours(
+            subject.estimator,
+            subject.X,
+            subject.y,
+            rows if subject.y is None else (rows, targets),
+            groups=subject.groups,
+            n_repeats=_REPEATS,
+        )
+        _require_no_findings(replay, f"a person with {count} rows")
+
+
+def _require_no_findings(replay: NeighbourReplay, unit: str) -> None:
     found = [f"{finding.attribute} {finding.message}" for finding in replay.findings]
-    require(
-        not found, f"a record must change no more than the profile allows; {'; '.join(found)}."
-    )
+    require(not found, f"{unit} must change no more than the profile allows; {'; '.join(found)}.")
 
 
 def _farthest(rows: Any) -> int:
@@ -404,8 +431,22 @@ class CheckResult(NamedTuple):
     message: str
 
 
+# These compose or tune what protects records; a guarantee about persons is checked by the others.
+_OF_RECORDS = (
+    check_fit_many,
+    check_pipeline,
+    check_grid_search,
+    check_random_search,
+)
+
+
 def check_private_estimator(
-    estimator: Any, X: Any = None, y: Any = None, *, on_fail: str | None = "raise"
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    on_fail: str | None = "raise",
 ) -> list[CheckResult]:
     """Check that an estimator satisfies the contract of private estimators.
 
@@ -424,6 +465,10 @@ def check_private_estimator(
         Suitable data, some hundred records. By default, data are made up: 3 numeric columns in
         [-1, 1], and labels or numbers as targets. There is no `y` if the estimator is neither a
         classifier nor a regressor.
+    groups : array-like of shape (n_rows,), optional
+        The id of the person of each row of `X`, passed to ``fit``. Neighbours are then whole
+        persons with 1, 2, 50 and 5,000 rows. Checks in pipelines and searches, and of
+        ``fit_many``, stay about records.
     on_fail : {"raise", "warn"} or None, default="raise"
         What to do if a check fails: raise an AssertionError at the first failure, give a warning
         for each failure, or only return the results.
@@ -450,11 +495,14 @@ def check_private_estimator(
     check_option(on_fail or "none", name="on_fail", options=("raise", "warn", "none"))
     if isinstance(estimator, type):
         raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    if groups is not None and X is None:
+        raise ValueError("X must be given with groups, the persons of its rows; got None.")
     if X is None:
         X, y = made_up_data(estimator)
     results = []
     for check in _CHECKS:
-        result, problem = _run(check, estimator, X, y)
+        of_check = None if check in _OF_RECORDS else groups
+        result, problem = _run(check, estimator, X, y, of_check)
         results.append(result)
         if result.passed is False and on_fail is not None:
             _report_failure(estimator, result, problem, on_fail)
@@ -463,7 +511,7 @@ def check_private_estimator(
 
 @expected_refits()
 def _run(
-    check: Callable[[Subject], None], estimator: Any, X: Any, y: Any
+    check: Callable[[Subject], None], estimator: Any, X: Any, y: Any, groups: Any
 ) -> tuple[CheckResult, Exception | None]:
     """Run a check on a fresh copy; return the result, and the exception if it fails."""
     name = check.__name__
@@ -471,7 +519,7 @@ def _run(
         with warnings.catch_warnings():
             # So few records cause many warnings, which are not what is checked.
             warnings.simplefilter("ignore")
-            check(Subject(clone(estimator), X, y))
+            check(Subject(clone(estimator), X, y, groups))
     except CheckDoesNotApply as reason:
         return CheckResult(name, None, f"{type(estimator).__name__} {reason}."), None
     except AssertionError as problem:

@@ -22,6 +22,7 @@ from skdptune.base._shared import (
     BudgetOwner,
     budget_owners,
     own_parameters,
+    persons_of,
 )
 
 # Odd, so that a fitted number is unlikely to equal it by coincidence.
@@ -55,11 +56,14 @@ class Subject:
         Never fitted itself; use copies from `fresh`.
     X, y : array-like
         Records, and targets or None.
+    groups : array-like or None
+        The person of each row.
     """
 
     estimator: Any
     X: Any
     y: Any
+    groups: Any = None
 
     @property
     def name(self) -> str:
@@ -68,8 +72,9 @@ class Subject:
 
     @property
     def n_samples(self) -> int:
-        """Number of records."""
-        return len(self.X)
+        """Number of records, or of persons if there are any."""
+        persons = persons_of(self.groups, self.X)
+        return len(self.X) if persons is None else persons.size
 
     @property
     def n_features(self) -> int:
@@ -105,7 +110,9 @@ class Subject:
         """Fit an estimator and return it; by default, a copy of the subject on its own data."""
         made = self.fresh() if estimator is None else estimator
         rows, targets = (self.X, self.y) if X is None else (X, y)
-        return made.fit(rows) if targets is None else made.fit(rows, targets)
+        arguments = {} if self.groups is None else {"groups": self.groups}
+        given = (rows,) if targets is None else (rows, targets)
+        return made.fit(*given, **arguments)
 
     def needs(self, *names: str) -> None:
         """Raise `CheckDoesNotApply` unless the estimator has the named parameters."""
@@ -146,7 +153,7 @@ def other_values(subject: Subject) -> tuple[np.ndarray, Any]:
     """Return data of the same form with very different values, and shuffled targets."""
     rng = np.random.default_rng(1)
     X = 5.0 * rng.normal(size=np.shape(subject.X)).astype(np.asarray(subject.X).dtype)
-    y = None if subject.y is None else np.asarray(subject.y)[rng.permutation(subject.n_samples)]
+    y = None if subject.y is None else np.asarray(subject.y)[rng.permutation(len(subject.X))]
     return X, y
 
 

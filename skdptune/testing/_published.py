@@ -23,6 +23,7 @@ from skdptune.base._shared import (
     expected_refits,
     nested_estimators,
     own_parameters,
+    persons_of,
     set_seeds,
     table_shape,
 )
@@ -227,15 +228,23 @@ _PROBES = 15
 
 
 class Data(NamedTuple):
-    """Records, with targets or None."""
+    """Records, with targets or None, and with the person of each row or None."""
 
     X: Any
     y: Any
+    groups: Any = None
+
+    def fit(self, estimator: Any) -> Any:
+        """Fit an estimator to a copy of the data, because a fit may modify its arguments."""
+        arguments = copy.deepcopy((self.X,) if self.y is None else (self.X, self.y))
+        if self.groups is None:
+            return estimator.fit(*arguments)
+        return estimator.fit(*arguments, groups=self.groups.copy())
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Data sets that differ in one record.
+    """Data sets that differ in one record, or in one person with all rows.
 
     Attributes
     ----------
@@ -247,7 +256,7 @@ class Neighbours:
     rows : array-like
         Rows for which predictions are compared.
     n_samples, n_features : int
-        Size of `without`.
+        Size of `without`: its number of records or persons, and of columns.
     """
 
     without: Data
@@ -259,7 +268,7 @@ class Neighbours:
     n_features: int
 
 
-def neighbours(X: Any, y: Any, record: Any) -> Neighbours:
+def neighbours(X: Any, y: Any, record: Any, groups: Any = None) -> Neighbours:
     """Create the data sets to compare.
 
     Parameters
@@ -267,8 +276,12 @@ def neighbours(X: Any, y: Any, record: Any) -> Neighbours:
     X, y : array-like
         Records and targets; targets may be None.
     record : array-like, or pair of a row and a target
-        The record to add: a pair if `y` is given.
+        The record to add: a pair if `y` is given. With `groups`, all rows and targets of a person.
+    groups : array-like, optional
+        The person of each row.
     """
+    if groups is not None:
+        return _of_persons(X, y, record, groups)
     n_samples, n_features = _sizes(X)
     row, target = record, None
     if y is not None:
@@ -298,6 +311,53 @@ def neighbours(X: Any, y: Any, record: Any) -> Neighbours:
     )
 
 
+def _of_persons(X: Any, y: Any, person: Any, groups: Any) -> Neighbours:
+    """Create data sets that differ in one person, whose id is new."""
+    n_rows, n_features = _sizes(X)
+    persons = persons_of(groups, X)
+    if persons is None or persons.kept is not None:
+        raise ValueError("groups must hold a proper id for each row; got rows without one.")
+    given, targets = person if y is not None and isinstance(person, tuple) else (person, None)
+    shape = np.shape(given)
+    if (targets is None) != (y is None) or len(shape) != 2 or shape[1] != n_features:
+        raise ValueError(
+            f"record must be a table of a person's rows, with {n_features} columns"
+            f"{'' if y is None else ', and a list of their targets'}; got shape {shape}."
+        )
+    rows = _with_rows(X, given)
+    labels = None if y is None else _with_rows(y, targets)
+    if labels is not None and len(labels) != rows.shape[0]:
+        raise ValueError("record must have as many targets as rows; got different numbers.")
+    other = _unlike_last(labels) if labels is not None else 0
+    first, size = list(range(n_rows)), persons.size
+    copied = np.flatnonzero(persons.codes == persons.codes[other]).tolist()
+    added = np.append(persons.codes, np.full(shape[0], size))
+    whole = Data(rows, labels, added)
+    replaced = np.append(persons.codes, np.full(len(copied), size))
+    return Neighbours(
+        _taken(whole, first)._replace(groups=persons.codes),
+        whole,
+        _taken(whole, [*first, *copied])._replace(groups=replaced),
+        Data(_take(rows, [other] * rows.shape[0]), labels, added),
+        _take(rows, [*first[:_PROBES], n_rows]),
+        size,
+        n_features,
+    )
+
+
+def _with_rows(rows: Any, more: Any) -> Any:
+    """Return a table or a column with more entries."""
+    if hasattr(rows, "columns"):
+        longer = _take(rows, [*range(len(rows)), *[0] * len(more)])
+        for place, name in enumerate(rows.columns):
+            column = more.iloc[:, place] if hasattr(more, "iloc") else np.asarray(more)[:, place]
+            longer[name] = _with_rows(rows[name], column)
+        return longer
+    if hasattr(rows, "iloc"):
+        return type(rows)([*rows, *more], name=rows.name)
+    return np.concatenate([np.asarray(rows), np.asarray(more)])
+
+
 @expected_refits()
 def fit(estimator: Any, data: Data, rows: Any, seed: np.random.SeedSequence) -> Leaves:
     """Fit a copy of an estimator with a seed, and return everything that it publishes.
@@ -306,12 +366,10 @@ def fit(estimator: Any, data: Data, rows: Any, seed: np.random.SeedSequence) -> 
     """
     made = clone(estimator)
     set_seeds(made, seed)
-    # A fit may modify its arguments.
-    arguments = copy.deepcopy((data.X,) if data.y is None else (data.X, data.y))
     with global_generators(seed), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fitted = made.fit(*arguments)
+            fitted = data.fit(made)
         except Exception as problem:
             return {FIT: Whole(type(problem).__qualname__)}
         told = sorted((each.category.__name__, str(each.message)) for each in caught)

@@ -22,6 +22,7 @@ from skdptune.base._shared import (
     nested_estimators,
     own_parameters,
 )
+from skdptune.ledger._shared import BY_PERSON
 from skdptune.testing._judgement import (
     ADDED,
     REPLACED,
@@ -49,7 +50,11 @@ from skdptune.testing._replay_result import FIT, NeighbourReplay, Row
 
 # A profile that allows everything has an infinite epsilon even at this delta.
 _HALF = 0.5
-_PUBLIC_SIZES = ("number of records is public", "public number of records")
+_PUBLIC_SIZES = tuple(
+    words.format(unit)
+    for unit in ("records", "persons")
+    for words in ("number of {} is public", "public number of {}")
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class Setting:
     relation: str
     data: Neighbours
     n_repeats: int
+    by_persons: bool = False
 
     @property
     def name(self) -> str:
@@ -138,7 +144,7 @@ class Setting:
             n_repeats=self.n_repeats,
             epsilon=self.profile.epsilon(delta),
             delta=delta,
-            neighbouring=self.relation,
+            neighbouring=BY_PERSON[self.relation] if self.by_persons else self.relation,
             rows=tuple(rows),
         )
 
@@ -184,7 +190,8 @@ def make_setting(estimator: Any, data: Neighbours, n_repeats: int) -> Setting:
             f"estimator must claim some privacy; got {type(estimator).__name__} with a profile "
             "without any privacy. Give it a finite epsilon."
         )
-    return Setting(estimator, sized, profile, relation, data, n_repeats)
+    by_persons = data.without.groups is not None
+    return Setting(estimator, sized, profile, relation, data, n_repeats, by_persons)
 
 
 def _sentences(leaves: Leaves) -> Iterator[str]:
@@ -201,7 +208,14 @@ _FEW = 3
 
 
 def replay_neighbours(
-    estimator: Any, X: Any, y: Any, record: Any, *, n_repeats: int = 20, random_state: int = 0
+    estimator: Any,
+    X: Any,
+    y: Any,
+    record: Any,
+    *,
+    groups: Any = None,
+    n_repeats: int = 20,
+    random_state: int = 0,
 ) -> NeighbourReplay:
     """Fit an estimator with and without a record, using the same noise, and compare the results.
 
@@ -230,7 +244,11 @@ def replay_neighbours(
         Made-up or public data, some hundred records; `y` is None for estimators without targets.
     record : array-like, or tuple of a row and a target
         The record that is added, and that replaces another one. It is a pair if `y` is given, with
-        a label that occurs in `y`. An extreme record shows most.
+        a label that occurs in `y`. An extreme record shows most. With `groups`, it is a person: a
+        table of all rows, or a pair of this table and the rows' targets.
+    groups : array-like of shape (n_rows,), optional
+        The id of the person of each row of `X`, passed to ``fit``. Neighbours then differ by one
+        person with all rows, and all numbers of records are numbers of persons.
     n_repeats : int, default=20
         Number of seeds. The number of fits is two to four times as large.
     random_state : int, default=0
@@ -301,7 +319,7 @@ def replay_neighbours(
     check_integer(random_state, name="random_state", lower=0)
     if isinstance(estimator, type):
         raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
-    data = neighbours(X, y, record)
+    data = neighbours(X, y, record, groups)
     setting = make_setting(estimator, data, n_repeats)
     seeds = np.random.SeedSequence(random_state).spawn(n_repeats)
     runs = _runs(setting.sized, data, seeds)

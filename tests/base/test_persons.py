@@ -51,7 +51,7 @@ def whose(ids):
 
 
 def test_one_id_has_one_canonical_form():
-    # Theorem I1.
+    # Theorem P14.
     ids = [each for same in SAME for each in same]
     wanted = [place for place, same in enumerate(SAME) for _ in same]
     assert whose(ids) == wanted
@@ -131,7 +131,7 @@ def test_a_batch_of_persons_has_exactly_their_rows(ids, data):
 
 @pytest.mark.parametrize("k", [1, 2, 7, 50, 5000])
 def test_a_mean_is_within_the_bounds_of_rows_and_cut_towards_zero(k):
-    # Theorem I1, Theorem R1.
+    # Theorem P14, Theorem R1.
     rng = np.random.default_rng(k)
     units = rng.uniform(-1, 1, size=(k + 3, 2))
     made = persons([0] * k + [1, 2, 3])

@@ -44,7 +44,7 @@ MODEL = DPLogisticRegression(random_state=0)
 
 
 def test_the_pipeline_takes_persons_from_the_table():
-    # Theorem I1.
+    # Theorem P14.
     model = make_private_pipeline(MODEL, SCHEMA).fit(VISITS, Y)
     report = privacy_of(model)
     assert report.neighbouring == PERSON

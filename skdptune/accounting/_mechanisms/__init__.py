@@ -5,6 +5,7 @@ from skdptune.accounting._mechanisms._noisy_max import (
     permute_and_flip,
     report_noisy_max,
 )
+from skdptune.accounting._mechanisms._persons_minimum import persons_minimum_curves
 from skdptune.accounting._mechanisms._posterior_sample import (
     covered_squared_residual,
     largest_squared_residual,

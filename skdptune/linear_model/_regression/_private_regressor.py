@@ -104,7 +104,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     # Whether delta may be 0, and whether a record may have several targets.
     _can_be_pure: ClassVar[bool] = False
     _takes_several_targets: ClassVar[bool] = False
-    # Whether Theorem I1 covers the class: not where a record must change a matrix of rank one.
+    # Whether Theorem P14 covers the class: not where a record must change a matrix of rank one.
     _holds_for_persons: ClassVar[bool] = False
     # Names of the parameters on which `privacy_profile` depends.
     cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
@@ -296,7 +296,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             `DPRidge` accepts several, of shape (n_samples, n_targets).
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
             records are numbers of persons. Each row counts by one over the number of its person's
             rows. A row without a proper id is left out. For data in memory; not for
             `PTRLinearRegression`, `OPSLinearRegression` and `AdaOPSLinearRegression`.

@@ -236,7 +236,7 @@ def residual_moment(
 
     Notes
     -----
-    Theorem L10. Theorem I1: weights multiply residuals that are cut already.
+    Theorem L10. Theorem P14: weights multiply residuals that are cut already.
     """
     whole = 1 if block_weights is None else WHOLE
     total = exact_moment(blocks, weights, limit, block_weights)

@@ -218,7 +218,7 @@ class SufficientStatistics:
 
         Notes
         -----
-        Theorem I1. Products of rows are added up exactly for each weight, and then multiplied by
+        Theorem P14. Products of rows are added up exactly for each weight, and then multiplied by
         it as integers.
         """
         X, y = self._checked_chunk(X, y)

@@ -82,7 +82,7 @@ class Design:
 
     def by_persons(self, persons: Persons | None) -> Design:
         """Return the design in which each person counts by the mean of their rows."""
-        # Theorem I1: weights multiply after the last clip of a row.
+        # Theorem P14: weights multiply after the last clip of a row.
         if persons is None:
             return self
         return replace(self, weights=self.times_weights(persons.shares), persons=persons)

@@ -22,7 +22,11 @@ the Hessians bound the privacy loss. With k the loss's `curvature_at_slope` and 
 The minimum is approximate (Iyengar et al. 2019): what the minimiser leaves is hidden by a second
 release of noise (Theorem M2), a small share of the budget.
 
-Theorem M1.
+If neighbours differ by one person with all rows, the loss of a person is a mean of row losses and
+has no single direction. Then Theorem M8 bounds the cost: ``k(a) R**2 / lam`` replaces its
+``log(1 + ...)``, and the powers of tests follow a flow.
+
+Theorem M1, Theorem M8.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ import numpy as np
 from scipy import special
 
 from skdptune.accounting import PrivacyProfile, calibrate
-from skdptune.accounting._shared import gaussian_delta
+from skdptune.accounting._shared import gaussian_delta, persons_minimum_curves
 from skdptune.linear_model._solvers._design import (
     LARGEST_NOISE_MULTIPLIER,
     LEAST_NOISE_MULTIPLIER,
@@ -123,6 +127,7 @@ def plan_objective(
     noise_multiplier: float | None = None,
     tol: float = 0.0,
     max_iter: int = 300,
+    persons: bool = False,
 ) -> ObjectivePlan:
     """Return the perturbation that meets a budget, or the cost of a given one.
 
@@ -140,6 +145,8 @@ def plan_objective(
     max_iter : int, default=300
         Newton steps that the minimisation may take. This is far more than it needs, since the
         guarantee would not cover a minimisation that stopped before the gap was reached.
+    persons : bool, default=False
+        Whether neighbours differ by one person, whose loss is a mean of row losses.
 
     Returns
     -------
@@ -149,19 +156,19 @@ def plan_objective(
     -----
     Under a weak regularization the determinants use up the budget. If they would double the noise
     that a pure release of each problem's epsilon needs, lam is raised until they just do. For the
-    rounded hinge, ``log(1 + beta R**2 / lam)`` then uses half of epsilon. The rule depends on
-    public numbers only.
+    rounded hinge, ``log(1 + beta R**2 / lam)`` then uses half of epsilon. For persons,
+    ``k(a) R**2 / lam`` replaces the logarithm. The rule depends on public numbers only.
     """
     count, asked = problem.n_problems, problem.regularization
     epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)
     if noise_multiplier is None:
-        floor = regularization_floor(problem.loss, problem.radius, epsilon / count)
+        floor = regularization_floor(problem.loss, problem.radius, epsilon / count, persons)
         problem = problem.regularised_at_least(floor)
     loss, ratio = problem.loss, problem.radius**2 / problem.regularization
     if delta == 0.0:
-        noise = pure_noise(loss, ratio, count, epsilon, noise_multiplier)
+        noise = pure_noise(loss, ratio, count, epsilon, noise_multiplier, persons)
     else:
-        noise = normal_noise(loss, ratio, count, epsilon, delta, noise_multiplier)
+        noise = normal_noise(loss, ratio, count, epsilon, delta, noise_multiplier, persons)
     multiplier, profile, second_share = noise
     scale = multiplier * problem.gradient_bound
     usual_norm = scale * (problem.width if delta == 0.0 else math.sqrt(problem.width))
@@ -227,13 +234,17 @@ _REACH, _KNOTS = 12.0, 512
 _ROUNDING = 1e-13
 
 
-def regularization_floor(loss: MarginLoss, radius: float, epsilon: float) -> float:
+def regularization_floor(
+    loss: MarginLoss, radius: float, epsilon: float, persons: bool = False
+) -> float:
     """Return the lam with ``sup_a log(1 + k(a) R**2 / lam) + a epsilon / 2 = epsilon``.
 
-    With less regularization the determinants would double the noise of each problem.
+    With less regularization the determinants would double the noise of each problem. For persons
+    (Theorem M8), ``k(a) R**2 / lam`` replaces the logarithm.
     """
     shares = np.linspace(0.0, 1.0, _CELLS + 1)
-    left = np.expm1(np.minimum(epsilon * (1.0 - shares / _MOST_NOISE), 500.0))
+    left = np.minimum(epsilon * (1.0 - shares / _MOST_NOISE), 500.0)
+    left = left if persons else np.expm1(left)
     return radius**2 * float(np.max(loss.curvature_at_slope(shares) / left))
 
 
@@ -246,6 +257,7 @@ def normal_noise(
     epsilon: float,
     delta: float,
     noise_multiplier: float | None,
+    persons: bool = False,
 ) -> tuple[float, PrivacyProfile, float]:
     """Return the normal noise of each problem and the cost of all of them.
 
@@ -259,6 +271,8 @@ def normal_noise(
         Budget of all problems together.
     noise_multiplier : float or None
         Noise in units of a record's largest gradient, in place of epsilon.
+    persons : bool, default=False
+        Whether neighbours differ by one person.
 
     Returns
     -------
@@ -267,7 +281,7 @@ def normal_noise(
     """
 
     def profile(multiplier: float) -> PrivacyProfile:
-        return _normal_profile(loss, ratio, n_problems, multiplier)
+        return _normal_profile(loss, ratio, n_problems, multiplier, persons)
 
     if noise_multiplier is not None:
         return noise_multiplier, profile(noise_multiplier), _SECOND_SHARE / noise_multiplier
@@ -289,19 +303,20 @@ def pure_noise(
     n_problems: int,
     epsilon: float,
     noise_multiplier: float | None,
+    persons: bool = False,
 ) -> tuple[float, PrivacyProfile, float]:
     """Return the same as `normal_noise` for delta = 0; the last is the second release's epsilon.
 
     Parameters
     ----------
-    loss, ratio, n_problems, epsilon, noise_multiplier
+    loss, ratio, n_problems, epsilon, noise_multiplier, persons
         As for `normal_noise`.
 
     Notes
     -----
-    Theorem M1.
+    Theorem M1, Theorem M8.
     """
-    shares, bounds = _determinants(loss, ratio)
+    shares, bounds = _determinants(loss, ratio, persons)
     if noise_multiplier is not None:
         first = float(np.max(bounds + shares / noise_multiplier))
         second = _SECOND_PURE_SHARE / noise_multiplier
@@ -314,7 +329,7 @@ def pure_noise(
 
 
 def objective_curves(
-    loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray
+    loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray, persons: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the remove and the add direction's delta for normal noise and an exact minimum.
 
@@ -327,19 +342,28 @@ def objective_curves(
         ``L R / sigma``.
     epsilons : ndarray
         Not negative.
+    persons : bool, default=False
+        Whether neighbours differ by one person.
 
     Notes
     -----
-    Theorem M1.
+    Theorem M1, Theorem M8.
     """
+    if persons:
+        shares, bounds = _determinants(loss, ratio, persons)
+        return persons_minimum_curves(shares, bounds, mu, epsilons)
     add = gaussian_delta(mu, epsilons)
-    kappa = math.log1p(loss.curvature_bound * ratio)
+    kappa = _largest_determinant(loss, ratio, persons)
     coarse = gaussian_delta(mu, np.maximum(epsilons - kappa, 0.0))
     return np.minimum(coarse, _remove_curve(loss, ratio, mu, epsilons)), add
 
 
-def _determinants(loss: MarginLoss, ratio: float) -> tuple[np.ndarray, np.ndarray]:
+def _determinants(
+    loss: MarginLoss, ratio: float, persons: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Return shares a of the slope, and bounds on ``log(1 + k(a) ratio)`` to be used at them.
+
+    For persons they are bounds on ``k(a) ratio``, which is concave too.
 
     On a cell, a convex function of a plus this concave one is at most the convex function plus a
     line above the concave one, and that sum is largest at an end. The line is the chord of the
@@ -347,11 +371,18 @@ def _determinants(loss: MarginLoss, ratio: float) -> tuple[np.ndarray, np.ndarra
     outside its own cell.
     """
     shares = np.linspace(0.0, 1.0, _CELLS + 1)
-    exact = np.log1p(np.maximum(loss.curvature_at_slope(shares), 0.0) * ratio)
+    exact = np.maximum(loss.curvature_at_slope(shares), 0.0) * ratio
+    exact = exact if persons else np.log1p(exact)
     bounds = exact.copy()
     bounds[0] = max(exact[0], 2.0 * exact[1] - exact[2])
     bounds[2:] = np.maximum(exact[2:], 2.0 * exact[1:-1] - exact[:-2])
-    return shares, np.minimum(bounds, math.log1p(loss.curvature_bound * ratio))
+    return shares, np.minimum(bounds, _largest_determinant(loss, ratio, persons))
+
+
+def _largest_determinant(loss: MarginLoss, ratio: float, persons: bool) -> float:
+    """Return the bound for the largest curvature at any slope."""
+    largest = loss.curvature_bound * ratio
+    return largest if persons else math.log1p(largest)
 
 
 def _remove_curve(loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray) -> np.ndarray:
@@ -392,16 +423,16 @@ def _chord_integrals(slopes: np.ndarray, starts: np.ndarray, ends: np.ndarray) -
 
 
 def _normal_profile(
-    loss: MarginLoss, ratio: float, n_problems: int, noise_multiplier: float
+    loss: MarginLoss, ratio: float, n_problems: int, noise_multiplier: float, persons: bool
 ) -> PrivacyProfile:
     """Return the cost of all problems at a multiple of a record's largest gradient."""
     mu = 1.0 / noise_multiplier
-    kappa = math.log1p(loss.curvature_bound * ratio)
+    kappa = _largest_determinant(loss, ratio, persons)
     top = min(kappa + _normal_reach(mu), 500.0)
     # One grid for both makes their composition exact and cheap.
     step = top / _POINTS
     epsilons = step * np.arange(_POINTS + 1)
-    remove, add = objective_curves(loss, ratio, mu, epsilons)
+    remove, add = objective_curves(loss, ratio, mu, epsilons, persons)
     first = PrivacyProfile.from_curve(epsilons, remove, deltas_add=add, discretization=step)
     second_mu = _SECOND_SHARE * mu
     near = step * np.arange(math.ceil(_normal_reach(second_mu) / step) + 2)

@@ -1,0 +1,110 @@
+"""Audits whose canary is a person with 50 rows: true claims stand, weights of rows are found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdptune.audit import audit_epsilon, worst_canary
+from skdptune.base._shared import Persons
+from skdptune.linear_model import (
+    AdaSSPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    OutputPerturbationLinearRegression,
+)
+from skdptune.preprocessing import DPStandardScaler
+
+ROWS = np.zeros((30, 2))
+CLASSES = {"epsilon": 1.0, "delta": 1e-5, "classes": [0, 1]}
+TARGETS = {"epsilon": 1.0, "target_bound": 1.0}
+ESTIMATORS = {
+    "preconditioned": DPLogisticRegression(solver="preconditioned", **CLASSES),
+    "sgd": DPLogisticRegression(solver="sgd", batch_size=10, epochs=2, **CLASSES),
+    "adam": DPLinearSVC(solver="adam", batch_size=10, epochs=2, **CLASSES),
+    "output": DPLinearSVC(solver="output", data_norm=1.0, C=0.01, **CLASSES),
+    "psgd": DPLogisticRegression(
+        solver="psgd", data_norm=1.0, batch_size=10, fit_intercept=False, **CLASSES
+    ),
+    "ridge": DPRidge(delta=1e-5, alpha=1.0, **TARGETS),
+    "adassp": AdaSSPLinearRegression(delta=1e-5, **TARGETS),
+    "output of a regression": OutputPerturbationLinearRegression(**TARGETS),
+    "scaler": DPStandardScaler(bounds=(-1.0, 1.0), epsilon=1.0),
+}
+
+
+def audited(name, n_trials):
+    """Audit an estimator by a person whose 50 rows are its worst record."""
+    return audit_epsilon(
+        ESTIMATORS[name], ROWS, groups=np.arange(30), n_trials=n_trials, random_state=0
+    )
+
+
+@pytest.fixture
+def weighs_rows(monkeypatch):
+    """Give each row the weight of a person, as a build does that protects rows."""
+
+    def sums(self, units):
+        return np.asarray(np.clip(units, -1.0, 1.0))
+
+    monkeypatch.setattr(Persons, "weights", property(lambda self: np.full(self.codes.size, 2**30)))
+    monkeypatch.setattr(Persons, "shares", property(lambda self: np.ones(self.codes.size)))
+    monkeypatch.setattr(Persons, "means", sums)
+
+
+def test_a_person_of_50_rows_is_no_more_visible_than_claimed():
+    # Theorem P14.
+    result = audited("ridge", 300)
+    assert not result.is_refuted
+    assert "one person" in result.neighbouring
+    assert "50 times" in result.canary
+
+
+def test_a_build_that_weighs_rows_is_refuted(weighs_rows):
+    # Theorem P14.
+    assert audited("ridge", 300).is_refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_claim_about_persons_is_refuted(name):
+    # Theorem P14.
+    assert not audited(name, 2000).is_refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_build_that_weighs_rows_is_refuted(name, weighs_rows):
+    # Theorem P14.
+    assert audited(name, 2000).is_refuted
+
+
+def test_a_given_person_is_audited():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.uniform(-0.1, 0.1, size=(40, 2)), np.arange(40) % 2
+    person = np.full((50, 2), 1.0), np.zeros(50, dtype=int)
+    result = audit_epsilon(
+        ESTIMATORS["output"],
+        rows,
+        labels,
+        groups=np.arange(40) // 2,
+        canary=person,
+        n_trials=60,
+        random_state=0,
+    )
+    assert not result.is_refuted
+    assert result.neighbouring == "add or remove one person with all of their rows"
+    with pytest.raises(ValueError, match="a table of a person's rows"):
+        audit_epsilon(
+            ESTIMATORS["output"], rows, labels, groups=np.arange(40), canary=(rows[0], 0)
+        )
+
+
+def test_a_canary_of_persons_keeps_the_other_records():
+    canary = worst_canary(ESTIMATORS["output"], ROWS).of_persons(50)
+    assert len(canary.X_with) == len(canary.X_without) + 50
+    assert len(set(canary.groups_with)) == len(canary.X_without) + 1
+    np.testing.assert_array_equal(canary.X_with[-50:], np.tile(canary.X_with[-1], (50, 1)))
+    fitted = canary.fit(ESTIMATORS["output"], present=True, random_state=0)
+    assert "one person" in fitted.privacy_.neighbouring
