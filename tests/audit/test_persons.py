@@ -25,7 +25,7 @@ ESTIMATORS = {
     "adam": DPLinearSVC(solver="adam", batch_size=10, epochs=2, **CLASSES),
     "output": DPLinearSVC(solver="output", data_norm=1.0, C=0.01, **CLASSES),
     "psgd": DPLogisticRegression(
-        solver="psgd", data_norm=1.0, batch_size=10, fit_intercept=False, **CLASSES
+        solver="psgd", data_norm=1.0, batch_size=10, epochs=1, fit_intercept=False, **CLASSES
     ),
     "ridge": DPRidge(delta=1e-5, alpha=1.0, **TARGETS),
     "adassp": AdaSSPLinearRegression(delta=1e-5, **TARGETS),
