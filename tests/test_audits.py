@@ -42,7 +42,7 @@ def test_a_false_alarm_is_unlikely_in_the_whole_table():
 def test_fits_show_no_more_than_is_claimed(name):
     # Theorem M1, Theorem M4, Theorem L8, Theorem L10, Theorem B1, Theorem B2, Theorem R1.
     # Theorem D0, Theorem F14, Theorem I1, Theorem L11, Theorem Q1, Theorem T8, Theorem T9.
-    # Theorem U6.
+    # Theorem M7, Theorem U6.
     case = CASES[name]
     if case.bound == "measured":
         found, claimed = case.paired(40, seed=0), case.claimed()

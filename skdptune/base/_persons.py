@@ -27,9 +27,9 @@ from skdptune.ledger._shared import BY_PERSON
 from skdptune.mechanisms._shared import UNIT, WHOLE
 
 # Larger floats are not exact: another row may have turned a column of integers into floats.
-_LARGEST_FLOAT = 2.0**53
+_LARGEST = 2.0**53
 # Longer integers are improper ids; Python does not write very long ones as text.
-_MOST_BITS, _MOST_DIGITS = 1024, 300
+_MOST_DIGITS = 16
 
 # Assumptions stated in reports, from Assumption P0.
 PUBLIC_SIZE = "the number of records is public"
@@ -161,8 +161,9 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
     Parameters
     ----------
     groups : array-like of shape (n_rows,), Persons or None
-        An id for each row: text or a number. The number 1, the float 1.0 and the text "1" are one
-        id. A row whose id is missing or of another kind belongs to nobody, and is left out.
+        An id for each row: text, or a number below 2^53. The number 1, the float 1.0 and the text
+        "1" are one id. A row whose id is missing or of another kind belongs to nobody, and is
+        left out.
     X : array-like
         The rows, of which only the number is used.
     may_be_empty : bool, default=False
@@ -189,8 +190,8 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
         )
     if persons.size == 0 and not may_be_empty:
         raise ValueError(
-            "groups must hold the id of at least one person; got none. Ids are text or whole "
-            "numbers; rows with other ids are left out."
+            "groups must hold the id of at least one person; got none. Ids are text, or whole "
+            "numbers below 2^53: write longer ones as text. Rows with other ids are left out."
         )
     return persons
 
@@ -198,10 +199,9 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
 def _read(groups: Any) -> Persons:
     """Return the persons of an array-like of ids."""
     ids = _column_of(groups)
-    if ids.dtype.kind in "iu":
-        kept = None
-    elif ids.dtype.kind == "f":
-        kept = np.abs(ids) < _LARGEST_FLOAT
+    if ids.dtype.kind in "iuf":
+        # Also of integers: another row's missing id turns a column of integers into floats.
+        kept = (ids > -_LARGEST) & (ids < _LARGEST)
         ids, kept = (ids, None) if kept.all() else (ids[kept], kept)
     else:
         keys = ids.tolist()
@@ -287,15 +287,15 @@ def _canonical(entry: Any) -> str | None:
         return None
     if isinstance(entry, int | np.integer):
         number = int.__int__(entry) if isinstance(entry, int) else int(entry)
-        return str(number) if number.bit_length() <= _MOST_BITS else None
+        return str(number) if -_LARGEST < number < _LARGEST else None
     if isinstance(entry, float):
         value = float.__float__(entry)
-        if not math.fabs(value) < _LARGEST_FLOAT:
+        if not math.fabs(value) < _LARGEST:
             return None
         return str(int(value)) if value == int(value) else repr(value)
     if type(entry) is Decimal:
         is_whole = entry.is_finite() and entry.adjusted() < _MOST_DIGITS and entry == int(entry)
-        return str(int(entry)) if is_whole else None
+        return str(int(entry)) if is_whole and abs(entry) < _LARGEST else None
     return str(entry) if type(entry) is uuid.UUID else None
 
 
@@ -304,7 +304,8 @@ def _canonical(entry: Any) -> str | None:
 # What can be fitted by persons, for messages.
 BY_PERSONS = (
     "Fits by persons: DPLogisticRegression and DPLinearSVC (any solver but 'objective'), DPRidge, "
-    "AdaSSPLinearRegression, OutputPerturbationLinearRegression, DPStandardScaler, DPMinMaxScaler."
+    "AdaSSPLinearRegression, OutputPerturbationLinearRegression, DPStandardScaler, "
+    "DPMinMaxScaler, DPPCA."
 )
 
 

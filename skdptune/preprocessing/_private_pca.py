@@ -157,7 +157,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             Ignored.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem I1), and all numbers of
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
             records are numbers of persons. Each person counts by the mean of their rows' moments.
             A row without a proper id is left out.
 

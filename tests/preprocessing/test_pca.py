@@ -126,7 +126,7 @@ def test_directions_are_found_and_whitened() -> None:
 
 
 def test_persons_count_once() -> None:
-    # Theorem R9, Theorem I1: a person with many equal rows counts as one row.
+    # Theorem R9, Theorem P14: a person with many equal rows counts as one row.
     X = correlated(60)
     settings = {"epsilon": 1.0, "delta": 1e-5, "bounds": BOUNDS, "random_state": 0}
     once = DPPCA(**settings).fit(X)

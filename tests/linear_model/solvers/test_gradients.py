@@ -511,6 +511,7 @@ def test_audit_cannot_refute_the_profile():
 @pytest.mark.parametrize("name", AUDITED)
 def test_thorough_audit(name):
     # Theorem M5, Theorem M6.
+    # Theorem M5, Theorem M6.
     plan = make_plan(*AUDITED[name])
     errors = audit(plan, 1.0, 6000)
     assert not is_refuted(plan.profile, errors)
