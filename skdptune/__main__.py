@@ -11,9 +11,9 @@ from typing import Any
 
 import joblib
 
-from skdptune import Schema, make_private_pipeline
 from skdptune.checks import report
 from skdptune.checks._shared import SourceFinding, check_codes, check_source
+from skdptune.preprocessing import Schema, make_private_pipeline
 
 _MODEL = (
     "schema as JSON, of which one call chooses the model; or FILE.py:NAME, or a file written by "
