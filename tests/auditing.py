@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from skdptune.accounting import PrivacyProfile
 from skdptune.audit import _bounds
 from skdptune.calibration import _private_conformal
 from skdptune.linear_model._regression._sufficient_statistics import RidgeProblem
@@ -28,9 +29,21 @@ from skdptune.model_selection._strategies import _random_runs
 RISK = 5e-6
 
 
+def counted_epsilon(together: Any, without: Any, delta: float, risk: float) -> float:
+    """Return a lower bound from one event, which every other number of both sides chooses."""
+    event, _ = _bounds.best_event(together[::2], without[::2], delta, risk)
+    return _bounds.bound_by(event, together[1::2], without[1::2], delta, risk)
+
+
+def gaussian_epsilon(together: Any, without: Any, delta: float, risk: float) -> float:
+    """Return a lower bound on epsilon if both sides are normal with equal deviations."""
+    shift = min(_bounds.gaussian_shift(together, without, risk), _bounds.LARGEST_SHIFT)
+    return PrivacyProfile.gaussian(shift).epsilon(delta) if shift > 0.0 else 0.0
+
+
 def measured(together: np.ndarray, without: np.ndarray, delta: float) -> float:
     """Return a lower bound on epsilon where the statistic is normal."""
-    return _bounds.gaussian_epsilon(together, without, delta, RISK)
+    return gaussian_epsilon(together, without, delta, RISK)
 
 
 def counted(together: np.ndarray, without: np.ndarray, delta: float) -> float:
@@ -41,7 +54,7 @@ def counted(together: np.ndarray, without: np.ndarray, delta: float) -> float:
     """
     values = np.unique(np.concatenate([together, without]))
     if values.size > 2:
-        return _bounds.counted_epsilon(together, without, delta, RISK)
+        return counted_epsilon(together, without, delta, RISK)
     events = _bounds.possible_events(together, without)
     found = _bounds.intervals(_bounds.count(events, together, without), RISK / 4)
     return max(0.0, float(_bounds.least_epsilons(found, np.array([delta])).max()))

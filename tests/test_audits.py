@@ -100,7 +100,9 @@ def test_less_noise_is_less_noise_of_every_kind():
     curved = ("OPS", "SSP", "folds")
     for name, case in CASES.items():
         if case.bound == "measured" and not any(word in name for word in curved):
-            plain = np.std([case.draw(False, np.random.default_rng(s)) for s in range(6)])
+            # A search may choose otherwise with less noise, so that more draws are needed.
+            seeds = range(30 if "Search" in name else 6)
+            plain = np.std([case.draw(False, np.random.default_rng(s)) for s in seeds])
             with auditing.less_noise(0.7):
-                less = np.std([case.draw(False, np.random.default_rng(s)) for s in range(6)])
+                less = np.std([case.draw(False, np.random.default_rng(s)) for s in seeds])
             assert less / plain == pytest.approx(0.7, rel=0.02), name

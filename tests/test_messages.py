@@ -109,7 +109,7 @@ ALLOWED = {
     ("skdptune.preprocessing._table._frames", "repr"): "of cells that the user says are public",
 }
 # The place of a ledger is a str, checked, and as long as paths are.
-PLACES = {"location", "path", "self.path", "self._path", "self._location", "storage.location"}
+PLACES = {"location", "path", "self.path", "self.location", "self._location", "storage.location"}
 # Types whose values say no more than they are for.
 PLAIN = {
     "str",

@@ -57,6 +57,7 @@ ESTIMATORS = {
         LABELS,
     ),
     "DPMinMaxScaler": ({"bounds": (-3, 3)}, None),
+    "DPPCA": ({"bounds": (-3, 3)}, None),
     "DPStandardScaler": ({"bounds": (-3, 3)}, None),
 }
 NETS = {

@@ -292,7 +292,7 @@ def _canonical(entry: Any) -> str | None:
         value = float.__float__(entry)
         if not math.fabs(value) < _LARGEST:
             return None
-        return str(int(value)) if value == int(value) else repr(value)
+        return str(int(value)) if value == int(value) else str(value)
     if type(entry) is Decimal:
         is_whole = entry.is_finite() and entry.adjusted() < _MOST_DIGITS and entry == int(entry)
         return str(int(entry)) if is_whole and abs(entry) < _LARGEST else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -14,7 +13,6 @@ from skdptune.model_selection._study import optuna
 
 
 @with_shared_text(SHARED_TEXT)
-@dataclass(eq=False, repr=False)
 class DPAdaptiveSearchCV(TuningSearch):
     """Bayesian optimisation with differential privacy: earlier noisy scores guide the search.
 
@@ -114,21 +112,38 @@ class DPAdaptiveSearchCV(TuningSearch):
     True
     """
 
-    estimator: Any
-    param_space: Any = None
-    _: KW_ONLY
-    epsilon: float | None = None
-    delta: float | None = None
-    n_trials: int = 20
-    scoring: Any = None
-    cv: Any = 0.2
-    refit: Any = "winner"
-    strategy: AdaptiveTrials | None = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    random_state: Any = None
-    n_public: int | None = None
-    ledger: PrivacyLedger | None = None
+    def __init__(
+        self,
+        estimator: Any,
+        param_space: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        n_trials: int = 20,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        refit: Any = "winner",
+        strategy: AdaptiveTrials | None = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        random_state: Any = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_space = param_space
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_trials = n_trials
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+        self.strategy = strategy
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
 
     _searched, _counted = ("param_space", "space"), "n_trials"
     _default_strategy = AdaptiveTrials

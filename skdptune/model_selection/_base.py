@@ -417,6 +417,7 @@ class BasePrivateSearch(
         -------
         self
         """
+        self._check_parameters()
         if names_persons(params) or hold_persons(self._estimators()):
             raise TypeError(refused_groups(f"{type(self).__name__}.fit", _NO_PERSONS))
         ledger = self._ledger_in_use()

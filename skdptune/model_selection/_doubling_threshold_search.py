@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -14,7 +13,6 @@ from skdptune.model_selection._strategies import DoublingThresholdSession, Thres
 
 
 @with_shared_text(SHARED_TEXT)
-@dataclass(eq=False, repr=False)
 class DoublingThresholdSearchCV(TuningSearch):
     """Search with a doubling threshold: any number of candidates for one constant privacy cost.
 
@@ -110,21 +108,38 @@ class DoublingThresholdSearchCV(TuningSearch):
     1
     """
 
-    estimator: Any
-    param_grid: Any = None
-    _: KW_ONLY
-    param_distributions: Any = None
-    epsilon: float | None = None
-    delta: float | None = None
-    scoring: Any = None
-    cv: Any = 0.2
-    refit: Any = "winner"
-    strategy: ThresholdRounds | None = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    random_state: Any = None
-    n_public: int | None = None
-    ledger: PrivacyLedger | None = None
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any = None,
+        *,
+        param_distributions: Any = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        refit: Any = "winner",
+        strategy: ThresholdRounds | None = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        random_state: Any = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.param_distributions = param_distributions
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+        self.strategy = strategy
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
 
     _searched, _default_strategy = ("param_grid", "grid"), ThresholdRounds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -202,7 +202,6 @@ _MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in additio
 _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
 
 
-@dataclass(eq=False, repr=False)
 class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     """Search for parameters on the Pareto front of privacy and utility.
 
@@ -337,21 +336,38 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     True
     """
 
-    estimator: Any
-    param_space: Any
-    _: KW_ONLY
-    delta: float = 1e-5
-    n_iter: int = 256
-    scoring: Any = None
-    cv: Any = 0.2
-    release: float | None = None
-    refit: Any = False
-    strategy: ParetoFront | None = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    random_state: Any = None
-    n_public: int | None = None
-    ledger: PrivacyLedger | None = None
+    def __init__(
+        self,
+        estimator: Any,
+        param_space: Any,
+        *,
+        delta: float = 1e-5,
+        n_iter: int = 256,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        release: float | None = None,
+        refit: Any = False,
+        strategy: ParetoFront | None = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        random_state: Any = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_space = param_space
+        self.delta = delta
+        self.n_iter = n_iter
+        self.scoring = scoring
+        self.cv = cv
+        self.release = release
+        self.refit = refit
+        self.strategy = strategy
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
 
     # Parameters ---------------------------------------------------------------------------
 

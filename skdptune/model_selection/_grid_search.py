@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -44,7 +43,6 @@ _STRATEGIES: dict[str, type[Strategy]] = {
 
 
 @with_shared_text(SHARED_TEXT)
-@dataclass(eq=False, repr=False)
 class DPGridSearchCV(TuningSearch):
     """Grid search with differential privacy: one (epsilon, delta) for tuning and training.
 
@@ -141,20 +139,36 @@ class DPGridSearchCV(TuningSearch):
     True
     """
 
-    estimator: Any
-    param_grid: Any = None
-    _: KW_ONLY
-    epsilon: float | None = None
-    delta: float | None = None
-    scoring: Any = None
-    cv: Any = 0.2
-    refit: Any = "winner"
-    strategy: str | Strategy = "auto"
-    n_jobs: int | None = None
-    verbose: int | None = None
-    random_state: Any = None
-    n_public: int | None = None
-    ledger: PrivacyLedger | None = None
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        refit: Any = "winner",
+        strategy: str | Strategy = "auto",
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        random_state: Any = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+        self.strategy = strategy
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
 
     _searched = ("param_grid", "grid")
 

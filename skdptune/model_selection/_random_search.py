@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -13,7 +12,6 @@ from skdptune.model_selection._strategies import RandomRuns
 
 
 @with_shared_text(SHARED_TEXT)
-@dataclass(eq=False, repr=False)
 class DPRandomSearchCV(TuningSearch):
     """Randomized search with differential privacy: one (epsilon, delta) for tuning and training.
 
@@ -104,21 +102,38 @@ class DPRandomSearchCV(TuningSearch):
     True
     """
 
-    estimator: Any
-    param_distributions: Any = None
-    _: KW_ONLY
-    n_iter: float = 10
-    epsilon: float | None = None
-    delta: float | None = None
-    scoring: Any = None
-    cv: Any = 0.2
-    refit: Any = "winner"
-    strategy: RandomRuns | None = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    random_state: Any = None
-    n_public: int | None = None
-    ledger: PrivacyLedger | None = None
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any = None,
+        *,
+        n_iter: float = 10,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        refit: Any = "winner",
+        strategy: RandomRuns | None = None,
+        n_jobs: int | None = None,
+        verbose: int | None = None,
+        random_state: Any = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+        self.strategy = strategy
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
 
     _searched, _counted = ("param_distributions", "distribution"), "n_iter"
     _default_strategy = RandomRuns

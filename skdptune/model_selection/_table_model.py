@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -129,7 +129,6 @@ def families_for(
 # The models ---------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False)
 class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
     """Base class of private models of a table that choose their own family.
 
@@ -144,14 +143,24 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
     _task: ClassVar[str]
     _inside = "model_"
 
-    schema: Any
-    _: KW_ONLY
-    epsilon: float | None = 1.0
-    delta: float = 1e-5
-    family: str = "auto"
-    random_state: int | None = None
-    n_public: int | None = None
-    ledger: PrivacyLedger | None = None
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        family: str = "auto",
+        random_state: int | None = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.family = family
+        self.random_state = random_state
+        self.n_public = n_public
+        self.ledger = ledger
 
     # The choice, before data ----------------------------------------------------------------
 

@@ -223,6 +223,11 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         return middle + half * (found @ self.components_ + self.mean_)
 
     @property
+    def n_features_out(self) -> int | None:
+        """Number of components; None if that is the number of features."""
+        return self.n_components
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 

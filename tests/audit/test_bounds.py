@@ -20,6 +20,7 @@ from skdptune.audit._bounds import (
     power_of,
     read_claim,
 )
+from tests.auditing import counted_epsilon, gaussian_epsilon
 
 
 def stating(profile: PrivacyProfile, delta: float = 1e-5) -> Any:
@@ -36,20 +37,6 @@ def test_without_a_claim_the_larger_of_what_fits_state_is_tested() -> None:
 
 
 RISK = 1e-5
-
-
-def counted_epsilon(together: Any, without: Any, delta: float, risk: float) -> float:
-    """Return a lower bound from one event, which every other number of both sides chooses."""
-    event, _ = bounds.best_event(together[::2], without[::2], delta, risk)
-    return bounds.bound_by(event, together[1::2], without[1::2], delta, risk)
-
-
-def gaussian_epsilon(together: Any, without: Any, delta: float, risk: float) -> float:
-    """Return a lower bound on epsilon if both sides are normal with equal deviations."""
-    shift = min(gaussian_shift(together, without, risk), bounds.LARGEST_SHIFT)
-    return PrivacyProfile.gaussian(shift).epsilon(delta) if shift > 0.0 else 0.0
-
-
 BOUNDS = {"counts": counted_epsilon, "gaussian": gaussian_epsilon}
 
 

@@ -25,7 +25,7 @@ ASKED = re.compile(
 # Asked of tables, distributions, joblib's backends, diffprivlib's models, and searches themselves.
 NOT_OF_ESTIMATORS = {
     *("__len__", "columns", "column_names", "iloc", "dtype", "dtypes", "kind", "reindex"),
-    *("schema", "tz", "estimator"),
+    *("schema", "tz", "estimator", "itemsize"),
     "select_dtypes",
     *("categories", "na_value", "name"),
     "shape",
@@ -45,6 +45,7 @@ NOT_OF_ESTIMATORS = {
     # Of an object itself, and of nets, which take no data but that of their module.
     *("_replacement", "module"),
     # Of this package's own, and of scikit-learn's.
+    *("_person_column", "_persons_refusal", "score_epsilon", "storage"),
     *("_check_parameters", "_check_table", "_try_on_made_up", "__sklearn_clone__", "fn"),
 }
 

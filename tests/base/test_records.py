@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from skdptune.base._reading import check_column_types, is_of_words
+from skdptune.base._records import sorted_labels
 from skdptune.base._shared import (
     check_class_weight,
     check_classes,
@@ -23,7 +24,6 @@ from skdptune.base._shared import (
     check_target_type,
     finite_rows,
     read_targets,
-    sorted_labels,
     validate_records,
     validate_rows,
     weights_of_classes,

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
@@ -72,7 +72,8 @@ def test_transformers_say_what_they_learn() -> None:
     assert "got StandardScaler: it learns means and deviations" in str(
         no_profile(StandardScaler())
     )
-    for stranger in (PCA(), KMeans(), object()):
+    assert "Use skdptune.preprocessing.DPPCA(bounds=...)." in str(no_profile(PCA()))
+    for stranger in (TruncatedSVD(), KMeans(), object()):
         assert "it learns from private rows, at an unknown cost" in str(no_profile(stranger))
 
 

@@ -543,7 +543,7 @@ def audits() -> Values:
 
 SPECIAL: dict[str, Callable[[], Values]] = {
     **dict.fromkeys(("DPLogisticRegression", "DPLinearSVC"), classifiers),
-    **dict.fromkeys(("BoundedScaler", "DPMinMaxScaler", "DPStandardScaler"), scalers),
+    **dict.fromkeys(("BoundedScaler", "DPMinMaxScaler", "DPPCA", "DPStandardScaler"), scalers),
     "RowNormClipper": lambda: {"norm": [1.0, 0.1]},
     "DPGridSearchCV": grid_searches,
     "DPRandomSearchCV": random_searches,

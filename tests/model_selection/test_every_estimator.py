@@ -30,7 +30,7 @@ EPSILON = 8.0
 SOLVERS = ("objective", "output", "sgd", "adam", "psgd")
 SCALERS = {
     "DPMinMaxScaler": {"bounds": (-4.0, 4.0)},
-    "DPPCA": {"bounds": (-4.0, 4.0)},
+    "DPPCA": {"bounds": (-4.0, 4.0), "n_components": 2},
     "DPStandardScaler": {"bounds": (-4.0, 4.0)},
     "BoundedScaler": {"bounds": (-4.0, 4.0)},
     "RowNormClipper": {},

@@ -142,6 +142,7 @@ PUBLISHED = {
     "_sizes": "shape of a record and number of outputs, which are public",
     "_is_flat": "whether targets have one axis, which is public",
     "_middle": "follows from the public range of targets",
+    "_limits": "follows from the public range of targets",
     "_unit": "follows from the public range of targets",
     "classes_inferred_": "labels, which are public",
     "n_features_in_": "shape of a record",
