@@ -199,19 +199,20 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
 def _read(groups: Any) -> Persons:
     """Return the persons of an array-like of ids."""
     ids = _column_of(groups)
+    kept: Mask | None
     if ids.dtype.kind in "iuf":
         # Also of integers: another row's missing id turns a column of integers into floats.
-        kept = (ids > -_LARGEST) & (ids < _LARGEST)
-        ids, kept = (ids, None) if kept.all() else (ids[kept], kept)
+        proper = (ids > -_LARGEST) & (ids < _LARGEST)
+        ids, kept = (ids, None) if proper.all() else (ids[proper], proper)
     else:
         keys = ids.tolist()
         if not all(type(key) is str for key in keys):
             keys = [_canonical(key) for key in keys]
-        proper = (key for key in dict.fromkeys(keys) if key is not None)
-        numbers = {None: -1} | {key: place for place, key in enumerate(proper)}
+        known = (key for key in dict.fromkeys(keys) if key is not None)
+        numbers = {None: -1} | {key: place for place, key in enumerate(known)}
         codes = np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
-        kept = codes >= 0
-        codes, kept = (codes, None) if kept.all() else (codes[kept], kept)
+        proper = codes >= 0
+        codes, kept = (codes, None) if proper.all() else (codes[proper], proper)
         return Persons(codes, np.bincount(codes), kept)
     codes = _numbered(ids)
     return Persons(codes, np.bincount(codes), kept)

@@ -336,6 +336,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     True
     """
 
+    delta: float
+
     def __init__(
         self,
         estimator: Any,
