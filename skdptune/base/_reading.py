@@ -252,7 +252,10 @@ def unmasked(values: Any) -> NDArray[Any]:
     """Return an array in which masked entries are missing values."""
     if values.dtype.kind in NUMBERS:
         return np.asarray(values.astype(np.float64).filled(np.nan))
-    return np.asarray(values.astype(object).filled(None))
+    found = np.array(values.data, dtype=object)
+    # `filled(None)` would write the fill value, which is "?" for text.
+    found[np.ma.getmaskarray(values)] = None
+    return found
 
 
 def _collect_kinds(values: Any, kinds: set[str]) -> bool:

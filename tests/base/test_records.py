@@ -470,3 +470,11 @@ def test_classes_that_are_not_known_yet_are_looked_at_later() -> None:
     check_class_weight({2: 1.0}, None)
     with pytest.raises(ValueError, match="not one of"):
         weights_of_classes({2: 1.0}, np.array([0, 1]))
+
+
+def test_a_masked_text_is_missing_and_not_a_question_mark() -> None:
+    y = np.ma.MaskedArray(["?", "no", "?"], mask=[False, True, False])
+    found = validate_records(
+        BaseEstimator(), np.ones((3, 1)), y, labels=["?", "no"], is_classifier=True
+    )
+    assert found.X.ravel().tolist() == [1.0, 0.0, 1.0]
