@@ -148,6 +148,8 @@ def test_script_runs_as_it_is(tab: Tab, tmp_path: Path, task: str) -> None:
         epsilon="2",
     )
     assert shown(tab, "problems") == ""
+    code = "document.querySelector('#builder [data-show=script]')"
+    assert tab.evaluate(f"getComputedStyle({code}).whiteSpace") == "pre"
     visits(3000).to_csv(tmp_path / "visits.csv", index=False)
     script = tmp_path / "script.py"
     script.write_text(shown(tab, "script"), encoding="utf-8")
