@@ -98,10 +98,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     >>> import numpy as np
     >>> from skdptune.preprocessing import DPPCA
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(5000, 1)) * [3.0, -3.0, 0.0] + rng.normal(size=(5000, 3))
+    >>> X = rng.normal(size=(5000, 1)) * [4.0, 2.0, 1.0] + rng.normal(size=(5000, 3))
     >>> pca = DPPCA(n_components=1, epsilon=1.0, bounds=(-10, 10), random_state=0).fit(X)
     >>> pca.components_.round(1)
-    array([[ 0.7, -0.7,  0. ]])
+    array([[0.9, 0.5, 0.2]])
     >>> pca.transform(X).shape
     (5000, 1)
     """
