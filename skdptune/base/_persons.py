@@ -22,14 +22,9 @@ from scipy import sparse
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
 from skdptune.base._parameters import nested_estimators
-from skdptune.base._reading import Mask, Table, is_of_words
+from skdptune.base._reading import LARGEST_INTEGER, Mask, Table, is_of_words, unmasked
 from skdptune.ledger._shared import BY_PERSON
 from skdptune.mechanisms._shared import UNIT, WHOLE
-
-# Larger floats are not exact: another row may have turned a column of integers into floats.
-_LARGEST = 2.0**53
-# Longer integers are improper ids; Python does not write very long ones as text.
-_MOST_DIGITS = 16
 
 # Assumptions stated in reports, from Assumption P0.
 PUBLIC_SIZE = "the number of records is public"
@@ -202,7 +197,7 @@ def _read(groups: Any) -> Persons:
     kept: Mask | None
     if ids.dtype.kind in "iuf":
         # Also of integers: another row's missing id turns a column of integers into floats.
-        proper = (ids > -_LARGEST) & (ids < _LARGEST)
+        proper = (ids > -LARGEST_INTEGER) & (ids < LARGEST_INTEGER)
         ids, kept = (ids, None) if proper.all() else (ids[proper], proper)
     else:
         keys = ids.tolist()
@@ -259,9 +254,8 @@ def _column_of(groups: Any) -> NDArray[Any]:
             f"{domain}, as text or whole numbers; got {dtype}. Numbers must have at least 64 bits."
         )
     if isinstance(groups, np.ma.MaskedArray):
-        found = np.array(groups.data, dtype=object)
-        found[np.ma.getmaskarray(groups)] = None
-        return found
+        groups = unmasked(groups)
+        kind = groups.dtype.kind
     if isinstance(dtype, np.dtype) and kind in "iufU":
         return np.asarray(groups)
     if is_of_words(dtype):
@@ -288,15 +282,15 @@ def _canonical(entry: Any) -> str | None:
         return None
     if isinstance(entry, int | np.integer):
         number = int.__int__(entry) if isinstance(entry, int) else int(entry)
-        return str(number) if -_LARGEST < number < _LARGEST else None
+        return str(number) if -LARGEST_INTEGER < number < LARGEST_INTEGER else None
     if isinstance(entry, float):
         value = float.__float__(entry)
-        if not math.fabs(value) < _LARGEST:
+        if not math.fabs(value) < LARGEST_INTEGER:
             return None
         return str(int(value)) if value == int(value) else str(value)
     if type(entry) is Decimal:
-        is_whole = entry.is_finite() and entry.adjusted() < _MOST_DIGITS and entry == int(entry)
-        return str(int(entry)) if is_whole and abs(entry) < _LARGEST else None
+        is_proper = entry.is_finite() and abs(entry) < LARGEST_INTEGER and entry == int(entry)
+        return str(int(entry)) if is_proper else None
     return str(entry) if type(entry) is uuid.UUID else None
 
 

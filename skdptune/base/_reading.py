@@ -25,6 +25,8 @@ from skdptune.base._parameters import model_inside
 
 Table = Any
 Mask = NDArray[np.bool_]
+# Larger integers are not exact as floats, and one entry may turn integers into floats.
+LARGEST_INTEGER = 2.0**53
 NUMBERS = "fiub"
 # Types for which NumPy's conversion to floats agrees with Python's, at ten times the speed.
 _PLAIN = frozenset({bool, int, float, str, Decimal, type(None), np.float32, np.float64, np.int64})

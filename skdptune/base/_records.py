@@ -25,6 +25,7 @@ from sklearn.utils.validation import validate_data
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_real
 from skdptune.base._reading import (
+    LARGEST_INTEGER,
     NUMBERS,
     Mask,
     Table,
@@ -37,9 +38,6 @@ from skdptune.base._reading import (
     unmasked,
     zeroed,
 )
-
-# Larger integers are not exact as floats.
-_LARGEST = 2.0**53
 
 
 class Records(NamedTuple):
@@ -231,7 +229,7 @@ def _check_label_type(y: Any, labels: Sequence[Any]) -> None:
         got, possible = "categories, none of which is a label", _object_column(categories)
     elif kind in NUMBERS:
         numbers = [number for number in map(_number_of, labels) if number is not None]
-        if any(not abs(number) < _LARGEST for number in numbers):
+        if any(not abs(number) < LARGEST_INTEGER for number in numbers):
             return
         # Values of the labels in a numeric type of this kind, and one number that may not be a
         # label.

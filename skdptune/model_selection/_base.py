@@ -417,10 +417,9 @@ class BasePrivateSearch(
         -------
         self
         """
-        self._check_parameters()
+        ledger = self._ledger_in_use()
         if names_persons(params) or hold_persons(self._estimators()):
             raise TypeError(refused_groups(f"{type(self).__name__}.fit", _NO_PERSONS))
-        ledger = self._ledger_in_use()
         announced = announce_search(self, X, warns=ledger is None)
         with self._progress() as progress:
             plan, data, public = self._opened(X, y, X_val, y_val, params)
