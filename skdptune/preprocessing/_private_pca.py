@@ -16,7 +16,7 @@ from skdptune.base._shared import PUBLIC_SIZE, Persons, rows_with_gaps
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import as_generator, gaussian_release, noise_for_budget, unit_sum
 from skdptune.mechanisms._shared import check_seed
-from skdptune.preprocessing._private_scalers import PrivateTransformer
+from skdptune.preprocessing._private_scalers import PrivateTransformer, in_units, unit_map
 from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
 
 # The weight of a row beside that of its products: the mean then has four times their noise, and
@@ -199,7 +199,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         """
         check_is_fitted(self)
         rows = rows_with_gaps(self, X)
-        found = (self._mapped(rows) - self.mean_) @ self.components_.T
+        found = (in_units(rows, *self._low_high) - self.mean_) @ self.components_.T
         if self.whiten:
             found /= self._deviations()
         return found.astype(rows.dtype, copy=False)
@@ -219,7 +219,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         found = np.asarray(X, dtype=np.float64)
         if self.whiten:
             found = found * self._deviations()
-        middle, half = self._middle_and_half()
+        middle, half = unit_map(*self._low_high)
         return middle + half * (found @ self.components_ + self.mean_)
 
     @property
@@ -246,17 +246,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
                 hint="Shares of the variance are not supported, since they follow from the data.",
             )
 
-    def _middle_and_half(self) -> tuple[np.ndarray, np.ndarray]:
-        low, high = self._low_high
-        half = np.maximum(high / 2.0 - low / 2.0, np.finfo(np.float64).tiny)
-        return low / 2.0 + high / 2.0, half
-
-    def _mapped(self, rows: np.ndarray) -> np.ndarray:
-        """Return features in [-1, 1], in double precision."""
-        middle, half = self._middle_and_half()
-        clipped = np.clip(rows.astype(np.float64, copy=False), *self._low_high)
-        return np.clip((clipped - middle) / half, -1.0, 1.0)
-
     def _deviations(self) -> np.ndarray:
         # Below the noise, a variance is not known.
         return np.sqrt(np.maximum(self.explained_variance_, max(self.noise_scale_, 1e-12)))
@@ -268,7 +257,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         width = rows.shape[1]
         # All noise comes from one release, in which a record has at most this length.
         sensitivity = math.sqrt(1.0 + _MEAN_WEIGHT**2) * _SLACK
-        units = self._mapped(rows) / math.sqrt(width)
+        units = in_units(rows, *self._low_high) / math.sqrt(width)
         sums = [
             unit_sum(values if persons is None else persons.means(values))
             for values in _contributions(units)

@@ -16,6 +16,7 @@ from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     PUBLIC_SIZE,
     Persons,
+    middle_and_half,
     persons_of,
     rows_with_gaps,
     validate_rows,
@@ -42,6 +43,19 @@ from skdptune.preprocessing._stateless import (
 _CENTRE = {"gaussian": 1.0, "laplace": 0.875}
 _LEAST_VARIANCE = 1e-12
 _TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
+
+
+def unit_map(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middle of bounds and half of their distance, which is above 0."""
+    middle, half = middle_and_half(low, high)
+    # For adjacent floats as bounds, half of their distance may be 0.
+    return middle, np.maximum(half, _TINY)
+
+
+def in_units(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return features that are clipped to bounds, which are mapped to [-1, 1]."""
+    middle, half = unit_map(low, high)
+    return np.asarray(np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0))
 
 
 class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
@@ -304,10 +318,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         self.mean_ = self.var_ = self.scale_ = None
         if not (self.with_mean or self.with_std):
             return
-        # For adjacent floats as bounds, half of their distance may be 0.
-        half = np.maximum(high / 2.0 - low / 2.0, _TINY)
-        middle = low / 2.0 + high / 2.0
-        units = np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0)
+        middle, half = unit_map(low, high)
+        units = in_units(rows, low, high)
         of_persons = {} if persons is None else {"persons": persons}
         first, second = self._noisy_moments(units, **of_persons)
         self.mean_ = middle + half * first
