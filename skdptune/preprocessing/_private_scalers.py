@@ -320,8 +320,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
             return
         middle, half = unit_map(low, high)
         units = in_units(rows, low, high)
-        of_persons = {} if persons is None else {"persons": persons}
-        first, second = self._noisy_moments(units, **of_persons)
+        first, second = self._noisy_moments(units, persons)
         self.mean_ = middle + half * first
         if self.with_std:
             doubt = math.sqrt(2.0) * self.noise_scale_ / self.n_samples_seen_

@@ -258,7 +258,7 @@ def test_any_record(bounds, monkeypatch) -> None:
     def rows_at(scaler, X):
         found = []
 
-        def moments(self, units):
+        def moments(self, units, persons):
             found.append(units)
             return np.zeros(3), np.zeros(3)
 
