@@ -271,6 +271,7 @@ def test_other_ways_to_search_spend_what_they_were_asked_for(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:delta=0.1 is at least")
 @pytest.mark.parametrize("delta", [1e-5, 0.1])
 @pytest.mark.parametrize("limit", ["auto", 100.0], ids=str)
 def test_very_large_totals_are_planned(limit: Any, delta: float) -> None:
