@@ -17,6 +17,8 @@ import pytest
 # pytest-xdist runs one process per core, and joblib starts more: threads would only contend. Read
 # when NumPy is first imported, which is later than this.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A failing test shows where an error about an argument was raised.
+os.environ.setdefault("SKDPTUNE_TRACEBACKS", "full")
 
 _NEEDED = ("torch", "skorch", "opacus")
 _MISSING = [name for name in _NEEDED if importlib.util.find_spec(name) is None]

@@ -8,11 +8,14 @@ by their type.
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
+import os
 from collections.abc import Callable, Collection
+from pathlib import Path
 from types import UnionType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +26,41 @@ FloatArray = NDArray[np.floating[Any]]
 
 # Larger integers are not meaningful counts, and few functions accept them.
 LARGEST_INTEGER = 2**63 - 1
+
+_HERE = str(Path(__file__).parent)
+_Owner = TypeVar("_Owner")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def refuses_in_one_frame(
+    method: Callable[Concatenate[_Owner, _P], _R],
+) -> Callable[Concatenate[_Owner, _P], _R]:
+    """Wrap a method whose errors about arguments are shown without the frames of their checks.
+
+    A traceback then shows the caller's line and one frame of the package. With
+    ``SKDPTUNE_TRACEBACKS=full`` in the environment it shows all frames.
+    """
+
+    @functools.wraps(method)
+    def fit(self: _Owner, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(self, *args, **kwargs)
+        except (TypeError, ValueError) as error:
+            drop_frames(error)
+            raise
+
+    return fit
+
+
+def drop_frames(error: Exception) -> None:
+    """Drop all frames of an error but the first, if a check of this package raised it."""
+    first = last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    is_ours = last is not None and last.tb_frame.f_code.co_filename.startswith(_HERE)
+    if first is not None and is_ours and os.environ.get("SKDPTUNE_TRACEBACKS") != "full":
+        first.tb_next = None
 
 
 def check_real(

@@ -10,10 +10,12 @@ import ast
 import contextlib
 import inspect
 import io
+import json
 import logging
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -376,3 +378,53 @@ def test_no_message_shows_a_table_that_lands_in_a_method(
         for place, (way, call) in enumerate(calls.items()):
             if kind in tables_in_turn(NAMES.index(name) + place, share):
                 assert leaks(call) == [], (way, kind)
+
+
+# Tracebacks ------------------------------------------------------------------------------------
+
+
+class _OwnRegression(skdptune.DPRidge):
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Any:
+        """Fail in code that is not the package's."""
+        json.loads("no json")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("estimator", "text", "n_frames"),
+    [
+        (skdptune.DPLogisticRegression(epsilon="1", delta=1e-5), "epsilon must be", 1),
+        (skdptune.DPRidge(epsilon=1.0, delta=1e-5), "target_bound must be", 1),
+        (skdptune.DPStandardScaler(epsilon=1.0, delta=2.0, bounds=(0, 1)), "delta must be", 1),
+        (
+            skdptune.DPRandomSearchCV(skdptune.DPLogisticRegression(), epsilon=1.0, delta=True),
+            "delta must be",
+            1,
+        ),
+        (
+            skdptune.DPGridSearchCV(
+                skdptune.DPLogisticRegression(), {"Q": [1]}, epsilon=1.0, delta=1e-5
+            ),
+            "must name parameters",
+            1,
+        ),
+        # Where a check is not what failed, all frames are needed.
+        (_OwnRegression(), "Expecting value", 2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_about_an_argument_shows_one_frame(
+    estimator: Any, text: str, n_frames: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.random.default_rng(0).normal(size=(SIZE, 3))
+
+    def frames_of_ours() -> int:
+        with pytest.raises((TypeError, ValueError), match=text) as caught:
+            estimator.fit(X, (X[:, 0] > 0).astype(int))
+        here = Path(skdptune.__file__).parent
+        return sum(here in frame.path.parents for frame in caught.traceback)  # type: ignore[union-attr]
+
+    monkeypatch.delenv("SKDPTUNE_TRACEBACKS", raising=False)
+    assert frames_of_ours() == n_frames
+    monkeypatch.setenv("SKDPTUNE_TRACEBACKS", "full")
+    assert frames_of_ours() >= 2

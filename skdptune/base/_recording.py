@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown, shown_delta, shown_number
+from skdptune._validation import drop_frames
 from skdptune.accounting import PrivacyReport
 from skdptune.base._charges import (
     Charge,
@@ -334,7 +335,11 @@ def recorded(method: Callable[..., Any], *, warns: bool) -> Callable[..., Any]:
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
         # Keep this short: it is pickled with classes defined in a notebook when they go to
         # workers.
-        return _recorded_call(method, signature, warns, self, args, kwargs)
+        try:
+            return _recorded_call(method, signature, warns, self, args, kwargs)
+        except (TypeError, ValueError) as error:
+            drop_frames(error)
+            raise
 
     setattr(fit, _MARK, True)
     return fit

@@ -32,7 +32,7 @@ from skdptune._compat import (
 )
 from skdptune._formatting import shown, shown_names
 from skdptune._progress import Progress, check_verbose, current_progress
-from skdptune._validation import check_integer, check_n_jobs, check_real
+from skdptune._validation import check_integer, check_n_jobs, check_real, refuses_in_one_frame
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
     PUBLIC_LABELS,
@@ -396,6 +396,7 @@ class BasePrivateSearch(
 
     # Fitting --------------------------------------------------------------------------------
 
+    @refuses_in_one_frame
     def fit(
         self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
     ) -> Self:
