@@ -267,7 +267,7 @@ def sampled(a: Mechanism, b: Mechanism, rng: np.random.Generator) -> Mechanism:
 def mixed(a: Mechanism, b: Mechanism, rng: np.random.Generator) -> Mechanism:
     share = fraction(rng)
     one, other = one_of(a, rng), one_of(b, rng)
-    shares = EXACT.mpf(share), EXACT.mpf(1.0 - share)
+    shares = EXACT.mpf(share), 1 - EXACT.mpf(share)
     # Which of the two it was may be seen.
     pair = Pair(
         *(

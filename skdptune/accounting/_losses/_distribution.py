@@ -58,7 +58,8 @@ class LossDistribution:
         """Treat invalid distributions as infinite losses: they must not look like a small cost.
 
         If a mass (including that at infinity) or the step is infinite or NaN, all mass is moved to
-        infinity. Negative masses, which only come from rounding, become 0, which costs more.
+        infinity; so is the mass of positive losses if the step exceeds `LARGEST_LOSS`. Negative
+        masses, which only come from rounding, become 0, which costs more.
         """
         is_number = math.isfinite(float(self.masses.sum())) and not math.isnan(self.infinity)
         if not is_number or not 0.0 < self.step < math.inf:
@@ -67,6 +68,12 @@ class LossDistribution:
             object.__setattr__(self, "infinity", 1.0)
         elif self.masses.size and self.masses.min() < 0.0:
             object.__setattr__(self, "masses", np.maximum(self.masses, 0.0))
+        if self.step > LARGEST_LOSS and self.highest > 0:
+            # No positive loss has an exponential among doubles.
+            kept = max(1 - self.lowest, 0)
+            object.__setattr__(self, "infinity", self.infinity + float(self.masses[kept:].sum()))
+            object.__setattr__(self, "masses", self.masses[:kept] if kept else np.zeros(1))
+            object.__setattr__(self, "lowest", min(self.lowest, 0))
         object.__setattr__(self, "infinity", min(max(self.infinity, 0.0), 1.0))
 
     @property
@@ -101,7 +108,7 @@ class LossDistribution:
         exp((k - i) step)`` satisfies ``c(k) = exp(-step) (c(k+1) + mass(k+1))``. These are sums of
         positive terms from the top down, without cancellation even for small tails.
         """
-        drops = self.weighted_tails * math.expm1(self.step)
+        drops = self.weighted_tails * self._growth
         tail = np.concatenate([[self.infinity], drops[::-1]])
         return np.minimum(np.cumsum(tail)[::-1], 1.0)
 
@@ -120,12 +127,17 @@ class LossDistribution:
         into = np.subtract(position, cell * self.step, out=position)
         np.maximum(into, 0.0, out=into)
         share = np.expm1(into, out=into)
-        share /= math.expm1(self.step)
+        share /= self._growth
         np.minimum(share, 1.0, out=share)
         share *= self._falls.take(cell)
         result: FloatArray = self.curve.take(cell)
         result -= share
         return result
+
+    @property
+    def _growth(self) -> float:
+        """``exp(step) - 1``; with a larger step there are no positive losses."""
+        return math.expm1(min(self.step, LARGEST_LOSS))
 
     @cached_property
     def _falls(self) -> FloatArray:
@@ -144,7 +156,7 @@ class LossDistribution:
             return 0.0
         high, low = self.curve[right - 1], self.curve[right]
         share = min((high - delta) / (high - low), 1.0)
-        found = (right - 1) * self.step + math.log1p(share * math.expm1(self.step))
+        found = (right - 1) * self.step + math.log1p(share * self._growth)
         # Rounded up, but not beyond the grid point, where a pure guarantee ends.
         return min(found * (1.0 + 2.0**-50), right * self.step)
 

@@ -507,11 +507,16 @@ def _with_one_total_variation(step: float, remove: Knots, add: Knots) -> tuple[K
 
 
 def _raised(step: float, knots: Knots, gap: float) -> Knots:
-    """Return knots with a curve higher by ``gap`` at 0, and unchanged from the first one on."""
+    """Return knots with a curve higher by ``gap`` at 0, and unchanged from the first one on.
+
+    It is raised up to a later one if the mass that is added at the first one exceeded 1.
+    """
     places, masses = knots.places, knots.masses.copy()
-    if not places.size:
-        places, masses = np.array([1]), np.zeros(1)
-    masses[0] -= gap / math.expm1(-step * float(places[0]))
+    least = max(1, math.ceil(-math.log1p(-min(gap, 0.9999)) / step))
+    at = int(np.searchsorted(places, least))
+    if at == places.size:
+        places, masses = np.append(places, least), np.append(masses, 0.0)
+    masses[at] -= gap / math.expm1(-step * float(places[at]))
     return Knots(places, masses, knots.infinity)
 
 

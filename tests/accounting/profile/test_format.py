@@ -44,6 +44,8 @@ LONG = {
     "trained without much noise": trained(1e-3, 0.6, 1000),
     "mass at infinity": gaussian(0.4) + PrivacyProfile.approximate(0.5, 1e-7),
     "may fail": with_failure(gaussian(0.4), 1e-9),
+    # A gap of 1e-6 that a mass of at most 1 at the first loss could not close.
+    "one side without losses": gaussian(1e-12) | PrivacyProfile.approximate(1e-6, 0.999999),
     "many": 1000 * pure(0.3),
     "many approximate": 200 * PrivacyProfile.approximate(0.1, 1e-8),
     "laplace": PrivacyProfile.from_event(dp_event.LaplaceDpEvent(2.0)),

@@ -5,6 +5,7 @@ import itertools
 import math
 import pickle
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import Geometric, PrivacyProfile
+from skdptune.accounting import Geometric, Poisson, PrivacyProfile
 from tests.accounting.cases import few, steps
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
@@ -1156,3 +1157,21 @@ def test_several_records_shift_a_gaussian_by_so_many_shifts(count: int, mu: floa
         assert several.delta(count * epsilon) >= shifted * (1.0 - SLACK)
         weights = sum(math.exp(place * epsilon) for place in range(count))
         assert shifted <= weights * gaussian(mu).delta(epsilon) * (1.0 + SLACK)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda it: it,
+        lambda it: it + PrivacyProfile.gaussian(0.5),
+        lambda it: it.selected(Poisson(30.0)),
+    ],
+    ids=["alone", "composed", "selected"],
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-17])
+def test_losses_on_a_grid_beyond_doubles_count_as_infinite(
+    change: Callable[[PrivacyProfile], PrivacyProfile], delta: float
+) -> None:
+    profile = change(10**6 * PrivacyProfile.approximate(600.0, delta))
+    assert profile.delta([0.0, 1.0, 700.0]) == pytest.approx([1.0, 1.0, 1.0])
+    assert math.isinf(profile.epsilon(1e-5))
