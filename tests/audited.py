@@ -729,6 +729,7 @@ def searches() -> dict[str, Case]:
                 {"cut": [10.0]},
                 n_iter_distribution=one_run,
                 tuning_fraction=None,
+                try_own_values=False,
                 **common,
             ),
             lambda search: search.best_estimator_.sum_,
