@@ -40,7 +40,10 @@ ON_BOTH_LEGS = (
     *("tests/base/recording/test_hooks.py", "tests/base/test_scikit_learn.py"),
     *("tests/model_selection/test_contract.py", "tests/model_selection/test_every_estimator.py"),
     *("tests/model_selection/test_records.py", "tests/model_selection/test_release.py"),
-    *("tests/model_selection/test_scikit_learn_search.py", "tests/preprocessing/test_stateless.py"),
+    *(
+        "tests/model_selection/test_scikit_learn_search.py",
+        "tests/preprocessing/test_stateless.py",
+    ),
     *("tests/test_door.py", "tests/test_groups.py", "tests/test_recording.py"),
     "tests/testing/test_check_private_estimator.py",
 )
