@@ -6,6 +6,9 @@ set -euo pipefail
 export OMP_NUM_THREADS=1
 # Compiling every module anew in every process takes longer than many a test.
 unset PYTHONDONTWRITEBYTECODE
+# pip would compile every module of every package, most of which nobody imports here: a minute and
+# a half of a core for each environment. (pip reads "no" as: do not compile.)
+export PIP_NO_COMPILE=no
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)

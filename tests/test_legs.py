@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.structure import PACKAGE, ROOT_NAME, is_within, module_of, our_modules, read_package
@@ -23,11 +22,30 @@ TESTS = {
     name.replace(ROOT_NAME, "tests", 1): module
     for name, module in read_package(ROOT / "tests").items()
 }
-# The contract suites, which run on both legs, test what the first three do for our models. The
-# others are data, and what our results are compared with.
+# Suites that run on both legs test what these do for our models, and what models and searches do
+# with steps and splitters.
+FOUNDATIONS = ("sklearn.base", "sklearn.exceptions", "sklearn.frozen", "sklearn.utils.multiclass")
+STEPS = ("sklearn.compose", "sklearn.impute", "sklearn.pipeline", "sklearn.preprocessing")
+SPLITTERS = tuple(
+    f"sklearn.model_selection.{name}"
+    for name in ("KFold", "ShuffleSplit", "StratifiedKFold", "TimeSeriesSplit")
+)
 HARMLESS = (
-    *("sklearn.base", "sklearn.exceptions", "sklearn.frozen"),
+    *(*FOUNDATIONS, "sklearn.utils.validation", *STEPS, *SPLITTERS),
+    # Data, and what our results are compared with.
     *("sklearn.datasets", "sklearn.linear_model", "sklearn.metrics", "sklearn.svm"),
+    "sklearn.dummy",
+)
+ON_BOTH_LEGS = (
+    *("tests/base/recording/test_hooks.py", "tests/base/test_scikit_learn.py"),
+    *("tests/model_selection/test_contract.py", "tests/model_selection/test_every_estimator.py"),
+    *("tests/model_selection/test_records.py", "tests/model_selection/test_release.py"),
+    *(
+        "tests/model_selection/test_scikit_learn_search.py",
+        "tests/preprocessing/test_stateless.py",
+    ),
+    *("tests/test_door.py", "tests/test_groups.py", "tests/test_recording.py"),
+    "tests/testing/test_check_private_estimator.py",
 )
 
 
@@ -43,23 +61,28 @@ def with_helpers(name: str, seen: set[str] | None = None) -> set[str]:
     return seen
 
 
-def modules_left(path: str) -> Iterator[str]:
-    """Return the modules of tests at or below a path of the list."""
-    for name, module in TESTS.items():
-        file = Path("tests", module.file)
-        if Path(path) in (file, *file.parents):
-            yield name
+def is_left(name: str) -> bool:
+    """Return whether a module of tests is left to the first leg."""
+    file = Path("tests", TESTS[name].file)
+    return any(path.as_posix() in LEFT for path in (file, *file.parents))
 
 
 def test_what_only_the_first_leg_runs_cannot_depend_on_scikit_learn() -> None:
-    for path in (path for path in LEFT if path.startswith("tests/")):
-        names = list(modules_left(path))
-        assert names, path
-        for name in set().union(*map(with_helpers, names)):
-            for imported in TESTS[name].imports:
-                if is_within(imported.name, "sklearn"):
-                    is_harmless = any(is_within(imported.name, each) for each in HARMLESS)
-                    assert is_harmless, (path, name, imported.name)
+    assert all((ROOT / path).exists() for path in LEFT if path.startswith("tests/"))
+    seen: set[str] = set()
+    for name in filter(is_left, TESTS):
+        with_helpers(name, seen)
+    assert len(seen) > 50
+    for name in seen:
+        for imported in TESTS[name].imports:
+            if is_within(imported.name, "sklearn"):
+                is_harmless = any(is_within(imported.name, each) for each in HARMLESS)
+                assert is_harmless, (name, imported.name)
+
+
+def test_suites_that_look_for_changes_in_scikit_learn_run_on_both_legs() -> None:
+    names = {Path("tests", module.file).as_posix(): name for name, module in TESTS.items()}
+    assert not any(is_left(names[file]) for file in ON_BOTH_LEGS)
 
 
 def test_doctests_that_only_the_first_leg_runs_see_no_scikit_learn() -> None:

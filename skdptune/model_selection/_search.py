@@ -20,6 +20,7 @@ from skdptune.base._shared import (
     Budget,
     announce_search,
     beside_refusals,
+    own_seeds,
     set_budget,
     suggested_space,
     suggests_a_space,
@@ -446,6 +447,17 @@ class TuningSearch(BasePrivateSearch[Plan]):
         )
 
     # The plan ---------------------------------------------------------------------------------
+
+    def _make_plan(self, n_samples: int, n_features: int | None, **given: Any) -> Plan:
+        # Theorem F0: no cost depends on the seeds of the estimator, which each fit sets anew.
+        is_estimator = hasattr(self.estimator, "fit") and not isinstance(self.estimator, type)
+        found = own_seeds(self.estimator) if is_estimator else {}
+        seeds = {name: seed for name, seed in found.items() if seed is not None}
+        if not seeds:
+            return super()._make_plan(n_samples, n_features, **given)
+        nothing = {f"estimator__{name}": None for name in seeds}
+        unseeded = clone(self).set_params(**nothing)
+        return unseeded._make_plan(n_samples, n_features, **given).with_seeds(seeds)
 
     def _solve(
         self, n_samples: int, n_features: int | None, classes: Any, is_public: bool

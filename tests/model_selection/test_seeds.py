@@ -17,7 +17,7 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import DPStandardScaler
 from tests.flat import flat
-from tests.model_selection.ways import HAS_OPTUNA, WAYS
+from tests.model_selection.ways import HAS_OPTUNA, USUAL, WAYS
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, size=(400, 3))
@@ -230,3 +230,17 @@ def test_nets_hold_no_generator(
     assert_cannot_be_replayed(published, drawn)
     for _, value in published.optimizer_.state_dict()["state"].items():
         assert not any(isinstance(one, torch.Generator) for one in value.values())
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_a_plan_is_that_of_any_seed_and_models_keep_their_own(name: str) -> None:
+    # Theorem F0: a plan that was made for one seed serves estimators with another.
+    shown = set()
+    for seed in (5, None, 6):
+        model, space = estimator("pipeline", seed)
+        search = WAYS[name].make(model, space, epsilon=4.0, delta=1e-5)
+        search.fit(X, Y)
+        steps = search.best_estimator_.named_steps.values()
+        assert [step.random_state for step in steps] == [seed, seed]
+        shown.add((search.privacy_.epsilon, tuple(search.predict(X))))
+    assert len(shown) == 1

@@ -144,10 +144,7 @@ class Browser:
         self.call("Page.addScriptToEvaluateOnNewDocument", session, source=MEASURE)
         tab.set_width(width, height)
         tab.set_scheme(is_dark)
-        self.events.clear()
-        self.call("Page.navigate", session, url=url)
-        self.wait_for("Page.loadEventFired", session)
-        tab.evaluate("document.fonts.ready.then(() => true)")
+        tab.go(url)
         return tab
 
 
@@ -158,6 +155,13 @@ class Tab:
     browser: Browser
     target: str
     session: str
+
+    def go(self, url: str) -> None:
+        """Load a page; of what happened before, nothing is kept."""
+        self.browser.events.clear()
+        self.browser.call("Page.navigate", self.session, url=url)
+        self.browser.wait_for("Page.loadEventFired", self.session)
+        self.evaluate("document.fonts.ready.then(() => true)")
 
     def evaluate(self, expression: str) -> Any:
         """Return what a JavaScript expression is, once it is there."""

@@ -20,18 +20,28 @@ globalThis.siteMeasures = (() => {
     return [r, g, b].map((each, i) => each * alpha + under[i] * (1 - alpha));
   }
 
-  // What is behind an element's text: its own and its ancestors' backgrounds; null for pictures.
-  function behind(element) {
-    const layers = [];
-    for (let each = element; each; each = each.parentElement) {
-      const style = getComputedStyle(each);
-      if (style.backgroundImage !== "none") return null;
-      const colour = parse(style.backgroundColor);
-      if (colour[3] > 0) layers.push(colour);
-      if (colour[3] === 1) break;
-    }
-    return layers.reverse().reduce((under, colour) => over(colour, under), [255, 255, 255]);
+  // A function of an element that asks its parent as well: each element once in a measurement.
+  function remembered(make) {
+    const known = new Map();
+    const of = (element) => {
+      if (!known.has(element)) known.set(element, make(element, of));
+      return known.get(element);
+    };
+    return of;
   }
+
+  // What is behind an element's text: its own and its ancestors' backgrounds; null for pictures.
+  const backgrounds = () => remembered((element, of) => {
+    if (element === null) return [255, 255, 255];
+    const style = getComputedStyle(element);
+    if (style.backgroundImage !== "none") return null;
+    const colour = parse(style.backgroundColor);
+    const under = colour[3] === 1 ? [255, 255, 255] : of(element.parentElement);
+    return under === null || colour[3] === 0 ? under : over(colour, under);
+  });
+
+  const opacities = () => remembered((element, of) => element === null
+    ? 1 : Number(getComputedStyle(element).opacity) * of(element.parentElement));
 
   function luminance(colour) {
     const [r, g, b] = colour.map((each) => {
@@ -46,14 +56,6 @@ globalThis.siteMeasures = (() => {
     return (light + 0.05) / (dark + 0.05);
   }
 
-  function opacity(element) {
-    let product = 1;
-    for (let each = element; each; each = each.parentElement) {
-      product *= Number(getComputedStyle(each).opacity);
-    }
-    return product;
-  }
-
   function describe(element) {
     const classes = [...element.classList].map((each) => `.${each}`).join("");
     const parent = element.parentElement;
@@ -62,7 +64,7 @@ globalThis.siteMeasures = (() => {
 
   // Text below the contrast that WCAG 2 asks for at level AA: once for each kind of element.
   function lowContrast() {
-    const found = new Map();
+    const found = new Map(), behind = backgrounds(), opacity = opacities();
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     let checked = 0;
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {

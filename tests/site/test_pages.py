@@ -14,9 +14,19 @@ from tests.site.conftest import serve
 WIDTHS = (400, 1280)
 
 
-def _look(browser: Browser, origin: str, page: str, *, is_main: bool = True) -> list[str]:
-    """Return what is wrong with a page, in words."""
-    tab = browser.open(f"{origin}{page}", width=WIDTHS[0])
+def _looks(browser: Browser, origin: str, pages: list[str], *, is_main: bool = True) -> list[str]:
+    """Return what is wrong with pages, in words. A tab for each page takes longer."""
+    tab = browser.open(f"{origin}{pages[0]}", width=WIDTHS[0])
+    found = [what for page in pages for what in _look(tab, origin, page, is_main)]
+    tab.close()
+    return found
+
+
+def _look(tab: Tab, origin: str, page: str, is_main: bool) -> list[str]:
+    """Return what is wrong with a page."""
+    tab.set_width(WIDTHS[0])
+    tab.set_scheme(False)
+    tab.go(f"{origin}{page}")
     found = [
         f"{page} at {WIDTHS[0]} px: {each}" for each in tab.evaluate("siteMeasures.overflow()")
     ]
@@ -30,9 +40,7 @@ def _look(browser: Browser, origin: str, page: str, *, is_main: bool = True) -> 
         tab.set_width(WIDTHS[1])
         wide = tab.evaluate("siteMeasures.overflow()")
         found += [f"{page} at {WIDTHS[1]} px: {each}" for each in wide]
-    found += [f"{page}: {each}" for each in tab.complaints(origin)]
-    tab.close()
-    return found
+    return found + [f"{page}: {each}" for each in tab.complaints(origin)]
 
 
 def _theme(is_dark: bool) -> str:
@@ -42,7 +50,7 @@ def _theme(is_dark: bool) -> str:
 def test_pages_are_sound(site: Path, browser: Browser, origin: str) -> None:
     pages = sorted(file.relative_to(site).as_posix() for file in site.glob("*.html"))
     assert {"index.html", "start.html", "theorems.html"} <= set(pages)
-    found = [what for page in pages for what in _look(browser, origin, page)]
+    found = _looks(browser, origin, pages)
     assert not found, "\n".join(found)
 
 
@@ -58,8 +66,7 @@ def test_reference_and_gallery_are_sound(
         for file in site.glob(f"{name}/*.html")
     )
     assert len(pages) > 50
-    looks = (_look(browser, origin, page, is_main=False) for page in pages[part::4])
-    found = [what for look in looks for what in look]
+    found = _looks(browser, origin, pages[part::4], is_main=False)
     assert not found, "\n".join(found)
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_kind, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
-from skdptune.base._shared import RESERVED_PARAMETERS, is_set_by_budget
+from skdptune.base._shared import RESERVED_PARAMETERS, change_parameters, is_set_by_budget
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._choosing import TableOutlook
 from skdptune.model_selection._cost import (
@@ -201,6 +201,17 @@ class Plan:
         """Return the same plan with estimators that have the label set."""
         fit_costs = replace(self.model.fit_costs, classes=classes)
         return replace(self, model=replace(self.model, fit_costs=fit_costs))
+
+    def with_seeds(self, seeds: Mapping[str, Any]) -> Plan:
+        """Return the same plan with estimators that have these seeds."""
+
+        def seeded(estimator: Any) -> Any:
+            return change_parameters(clone(estimator), seeds)
+
+        costs = self.model.fit_costs
+        model = replace(self.model, fit_costs=replace(costs, estimator=seeded(costs.estimator)))
+        request = replace(self.request, estimator=seeded(self.request.estimator))
+        return replace(self, request=request, model=model)
 
     @property
     def n_score(self) -> int:
