@@ -40,7 +40,9 @@ from skdptune.base._shared import (
     PUBLIC_SIZE,
     SEEDED,
     Budget,
+    Persons,
     Refusal,
+    about_persons,
     as_table,
     assumptions_of,
     budget_owners,
@@ -52,6 +54,8 @@ from skdptune.base._shared import (
     neighbouring_of,
     no_profile,
     once,
+    persons_of,
+    persons_refusal,
     reads_numbers,
     report_of,
     set_budget,
@@ -266,7 +270,11 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 
     # Fitting ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+    def _persons_refusal(self) -> str | None:
+        # A frozen model reads nothing, and its own report says whom it protects.
+        return None if self._is_frozen() else persons_refusal(self.estimator)
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **params: Any) -> Self:
         """Fit the estimator privately, then release what this class adds.
 
         Parameters
@@ -276,6 +284,11 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
             predict, or whose target is improper, is not counted.
         y : array-like of shape (n_samples,)
             Targets.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row, if the estimator fits by persons. The guarantee is
+            then about adding or removing one person with all of their rows (Theorem P14), and all
+            numbers of records are numbers of persons. Each row is counted by one over the number
+            of its person's rows. A row without a proper id is left out.
         **params
             Passed to the estimator's ``fit``, by metadata routing if it is enabled.
 
@@ -289,39 +302,53 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         # An interrupted fit leaves no release, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         check_given(y, self)
-        plan = self._plan(self._public_size(number_of_samples(X)), number_of_features(X))
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
+        n_samples = number_of_samples(X) if persons is None else persons.size
+        plan = self._plan(self._public_size(n_samples), number_of_features(X))
         self._check_targets(y)
         generator = fit_generator(self.random_state)
         if self.random_state is not None:
             inner, own = np.random.SeedSequence(self.random_state).spawn(2)
             set_seeds(plan.estimator, inner)
             generator = np.random.default_rng(own)
+        if persons is not None:
+            params["groups"] = persons
         self.estimator_ = plan.estimator.fit(X, y, **params)
-        self._release(X, y, plan.scale, generator)
-        self.privacy_ = self._report(plan)
+        self._release(X, y, plan.scale, generator, persons)
+        self.privacy_ = self._report(plan, persons)
         return self
 
     def _check_targets(self, y: Any) -> None:
         """Refuse targets that the release cannot use, whatever their values are."""
 
-    def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
-        """Release the counts of the records."""
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        scale: float,
+        generator: np.random.Generator,
+        persons: Persons | None,
+    ) -> None:
+        """Release the counts of the records, or of the persons if there are any."""
         raise NotImplementedError
 
-    def _report(self, plan: ReleasePlan) -> PrivacyReport:
+    def _report(self, plan: ReleasePlan, persons: Persons | None) -> PrivacyReport:
         epsilon, delta = self._checked_budget()
+        relation, own = self.neighbouring, self._own_assumptions()
+        if persons is not None:
+            relation, own = about_persons(relation, own)
         part = PrivacyReport(
             plan.release,
             delta,
             name=self._release_name,
             note=self._note(plan),
-            neighbouring=self.neighbouring,
+            neighbouring=relation,
         )
         inner = report_of(self.estimator_, None)
         # Theorem F11: the assumptions of a part are stated with the part.
         stated = () if self._is_frozen() else inner.assumptions
         seeded = (SEEDED,) if self.random_state is not None else ()
-        assumed = once((*inner.assumptions, *self._own_assumptions(), *seeded))
+        assumed = once((*inner.assumptions, *own, *seeded))
         return PrivacyReport(
             plan.profile,
             delta,
@@ -329,7 +356,7 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
             name=type(self).__name__,
             parts=(part,) if self._is_frozen() else (inner, part),
             assumptions=tuple(one for one in assumed if one not in stated),
-            neighbouring=self.neighbouring,
+            neighbouring=relation,
         )
 
     def _note(self, plan: ReleasePlan) -> str:
@@ -340,7 +367,8 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the metadata routing: metadata are passed to the fit of the estimator."""
-        return MetadataRouter(owner=type(self).__name__).add(
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(
             estimator=self.estimator,
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),
         )
