@@ -70,7 +70,6 @@ from skdptune.base._shared import (
     own_seeds,
     paid_for,
     persons_of,
-    persons_refusal,
     read_targets,
     reads_numbers,
     report_of,
@@ -81,6 +80,7 @@ from skdptune.base._shared import (
     validate_rows,
     zeroed,
 )
+from skdptune.calibration._release import private_steps, refusal_by_persons
 from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed
 
@@ -126,7 +126,8 @@ feature_names_in_ : ndarray of shape (n_features,)
 Theorem I1, Theorem I2.
 
 Neighbours differ by adding or removing one record, or with ``groups`` one person with all of their
-rows. A record is either used for the fit or held out. Each part may therefore use the whole epsilon, and the fit slightly more than the whole delta.
+rows. A record is either used for the fit or held out. Each part may therefore use the whole
+epsilon, and the fit slightly more than the whole delta.
 
 Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
 with those of the fit. It is not a statement about groups of records, nor about one fit. Only the
@@ -362,11 +363,8 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     # Fitting ----------------------------------------------------------------------------------
 
     def _persons_refusal(self) -> str | None:
-        if not isinstance(self.estimator, Pipeline):
-            return persons_refusal(self.estimator)
-        # Steps that are no private ones learn nothing, see `_foreign_step`.
-        parts = (*_private_steps(self.estimator).values(), self.estimator.steps[-1][1])
-        return next((words for words in map(persons_refusal, parts) if words is not None), None)
+        # Other steps learn nothing, see `_foreign_step`.
+        return refusal_by_persons(self.estimator, self._checked_budget)
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Fit the model to most records, and release a quantile of the others' scores.
@@ -611,11 +609,6 @@ def _generator(stream: Stream) -> np.random.Generator:
     return secure_generator() if stream is None else np.random.default_rng(stream)
 
 
-def _private_steps(estimator: Pipeline) -> dict[str, Any]:
-    steps = estimator.steps
-    return {name: step for name, step in steps if hasattr(step, "_persons_refusal")}
-
-
 def _unit(persons: Persons | None) -> str:
     return "records" if persons is None else "persons"
 
@@ -654,7 +647,7 @@ def _fit_by_persons(model: Any, X: Any, y: Any, persons: Persons | None) -> None
         model.fit(X, y)
     elif isinstance(model, Pipeline):
         # All private steps count the same rows. Without routing, their arguments have this form.
-        named = {f"{name}__groups": persons for name in _private_steps(model)}
+        named = {f"{name}__groups": persons for name in private_steps(model)}
         with config_context(enable_metadata_routing=False):
             Pipeline.fit(model, X, y, **named)
     else:

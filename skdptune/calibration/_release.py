@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import validate_data
@@ -76,6 +77,12 @@ _NOT_LAST = Refusal(
     "...)), and the search around the pipeline. Wrap a fitted model in a FrozenEstimator.",
     demand="estimator must be a single model",
 )
+_OTHER_COST = (
+    "Its fits by persons have another cost, which is not added up here. Use solver='output', or "
+    "delta > 0."
+)
+# Public sizes at which costs are compared.
+_ANY = 1000, 10
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
 # Predictions with and without other records differ by rounding, which is less than this.
@@ -272,7 +279,9 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 
     def _persons_refusal(self) -> str | None:
         # A frozen model reads nothing, and its own report says whom it protects.
-        return None if self._is_frozen() else persons_refusal(self.estimator)
+        if self._is_frozen():
+            return None
+        return refusal_by_persons(self.estimator, self._checked_budget)
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **params: Any) -> Self:
         """Fit the estimator privately, then release what this class adds.
@@ -383,6 +392,44 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         ):
             setattr(tags, name, deepcopy(getattr(inner, name)))
         return tags
+
+
+# Fits by persons ---------------------------------------------------------------------------
+
+
+def private_steps(estimator: Pipeline) -> dict[str, Any]:
+    """Return the steps of a pipeline that get the persons of a fit."""
+    steps = estimator.steps
+    return {name: step for name, step in steps if hasattr(step, "_persons_refusal")}
+
+
+def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]) -> str | None:
+    """Return None if an estimator fits by persons at the cost of single records, or what to say.
+
+    The cost is that with the budget which the estimator is given: a delta of 0 may choose another
+    solver. An estimator whose fits by persons have another cost is refused (Theorem M8).
+    """
+    inner = clone(estimator)
+    parts = [inner]
+    if isinstance(inner, Pipeline):
+        parts = [*private_steps(inner).values(), inner.steps[-1][1]]
+
+    def refused() -> str | None:
+        return next((words for words in map(persons_refusal, parts) if words is not None), None)
+
+    words = refused()
+    if words is not None:
+        return words
+    given = Budget(*budget())
+    if math.isfinite(given.epsilon):
+        set_budget(inner, given)
+    return _OTHER_COST if any(map(_costs_otherwise, parts)) else refused()
+
+
+def _costs_otherwise(part: Any) -> bool:
+    """Return whether fits by persons have another cost, at any public sizes."""
+    by_persons = getattr(part, "_by_persons", None)
+    return callable(by_persons) and cost_of(by_persons(), *_ANY) != cost_of(part, *_ANY)
 
 
 # The path of one record to its cell --------------------------------------------------------

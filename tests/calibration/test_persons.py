@@ -379,6 +379,30 @@ def test_what_cannot_protect_persons_refuses() -> None:
     assert not list(ledger.history())
 
 
+class DearerByPersons(DPLogisticRegression):
+    """A classifier whose fits by persons have another cost."""
+
+    def _by_persons(self) -> Any:
+        return clone(self).set_params(epsilon=2.0 * self.epsilon)
+
+
+def test_another_cost_by_persons_is_refused_and_never_understated() -> None:
+    # Theorem M8: the cost of both parts is computed from that of single records.
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=9.0, delta=1e-3)
+    pure = PrivateConformalClassifier(DPLogisticRegression(delta=1e-5), delta=0.0, coverage=0.5)
+    models = [
+        PrivateScoreCurves(DearerByPersons(classes=[0, 1]), insist=True),
+        PrivateConformalClassifier(DearerByPersons(classes=[0, 1]), coverage=0.5),
+        # A delta of 0 chooses objective perturbation.
+        pure,
+    ]
+    with ledger:
+        for model in models:
+            with pytest.raises(TypeError, match=r"groups must be None .*Use solver='output'"):
+                model.fit(X, LABELS, groups=PEOPLE)
+    assert not list(ledger.history())
+
+
 # From a schema ---------------------------------------------------------------------------------
 
 TABLE = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
