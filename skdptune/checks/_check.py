@@ -395,7 +395,7 @@ def _of_schema(subject: Subject) -> Iterator[Finding]:
 
 # Names of columns that hold ids of persons, such as patient, user_id, CustomerNo and id_client.
 _PERSON = "client|customer|household|participant|patient|person|respondent|student|subject|user"
-# These alone may be a property, such as whether somebody is insured.
+# Without a word for an id, these may be a property, such as whether somebody is insured.
 _OTHERS = (
     f"{_PERSON}|account|beneficiary|borrower|card|citizen|donor|driver|employee|family|insured|"
     "member|owner|passenger|policyholder|pupil|resident|subscriber|taxpayer|visitor|voter|worker"
