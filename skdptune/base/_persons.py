@@ -336,7 +336,8 @@ def _names_persons_itself(estimators: Iterable[Any]) -> Any:
 def persons_refusal(estimator: Any) -> str | None:
     """Return None if ``groups`` of a fit name persons, or else what to say; may be empty."""
     refusal = getattr(estimator, "_persons_refusal", None)
-    return refusal() if callable(refusal) else ""
+    words: str | None = refusal() if callable(refusal) else ""
+    return words
 
 
 def persons_for(
