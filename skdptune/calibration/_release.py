@@ -281,6 +281,8 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         # A frozen model reads nothing, and its own report says whom it protects.
         if self._is_frozen():
             return None
+        if isinstance(self.estimator, HOLDERS):
+            return _NOT_LAST.remedy
         return refusal_by_persons(self.estimator, self._checked_budget)
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **params: Any) -> Self:
