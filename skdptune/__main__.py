@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check.add_argument(f"--{option}", default="", metavar="CODES", help=f"{words}: SKP001,…")
     plan = commands.add_parser("plan", help="show what a fit will do and cost, before any data")
     plan.add_argument("model", help=_MODEL)
-    plan.add_argument("n_samples", type=int, help="number of records; public")
+    plan.add_argument("n_samples", type=int, help="number of records or persons; public")
     plan.add_argument("n_features", type=int, nargs="?", help="number of columns")
     plan.add_argument("--epsilon", type=float, help="total epsilon, for a schema")
     plan.add_argument("--delta", type=float, help="total delta, for a schema")

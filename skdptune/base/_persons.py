@@ -121,6 +121,11 @@ class Persons:
         counts = self.counts.astype(np.uint16) if largest < 2**16 else self.counts
         return np.argsort(counts[self.codes], kind="stable")
 
+    def part(self, persons: NDArray[np.integer[Any]]) -> Persons:
+        """Return some persons, for their rows as `rows_of` orders them."""
+        counts = self.counts[persons]
+        return Persons(np.repeat(np.arange(counts.size), counts), counts)
+
     def take(self, order: NDArray[np.intp]) -> Persons:
         """Return the persons of rows in another order."""
         return Persons(self.codes[order], self.counts)
@@ -296,11 +301,11 @@ def _canonical(entry: Any) -> str | None:
 
 # Fits by persons ------------------------------------------------------------------------------
 
-# What can be fitted by persons, for messages.
-BY_PERSONS = (
-    "Fits by persons: DPLogisticRegression and DPLinearSVC (any solver but 'objective'), DPRidge, "
-    "AdaSSPLinearRegression, OutputPerturbationLinearRegression, DPStandardScaler, "
-    "DPMinMaxScaler, DPPCA."
+# For messages; each estimator says itself whether it fits by persons, see `persons_refusal`.
+_ADVICE = (
+    "DPLogisticRegression, DPRidge and others protect persons: "
+    "https://skdptune.readthedocs.io/en/latest/persons.html#what-takes-groups lists them, and "
+    "says what to do elsewhere."
 )
 
 
@@ -314,12 +319,25 @@ def names_persons(arguments: Mapping[str, Any]) -> bool:
 
 def hold_persons(estimators: Iterable[Any]) -> bool:
     """Return whether a pipeline among estimators, or inside of them, names persons itself."""
-    return any(
-        getattr(part, "_person_column", None) is not None
+    return _names_persons_itself(estimators) is not None
+
+
+def _names_persons_itself(estimators: Iterable[Any]) -> Any:
+    """Return the first pipeline that names persons, among estimators or inside of them."""
+    parts = (
+        part
         for estimator in estimators
         if hasattr(estimator, "get_params")
         for _, part in nested_estimators(estimator)
     )
+    return next((part for part in parts if getattr(part, "_person_column", None)), None)
+
+
+def persons_refusal(estimator: Any) -> str | None:
+    """Return None if ``groups`` of a fit name persons, or else what to say; may be empty."""
+    refusal = getattr(estimator, "_persons_refusal", None)
+    words: str | None = refusal() if callable(refusal) else ""
+    return words
 
 
 def persons_for(
@@ -352,9 +370,10 @@ def persons_for(
     TypeError
         If the estimator has no guarantee for persons: groups are never ignored.
     """
-    groups = arguments.get("groups")
-    refusal = getattr(estimator, "_persons_refusal", None)
-    words = refusal() if callable(refusal) else ""
+    groups, words = arguments.get("groups"), persons_refusal(estimator)
+    inside = _names_persons_itself([getattr(estimator, "estimator", None)])
+    if "groups" in accepted and not words and inside is not None:
+        groups = inside.ids_of(X, arguments)
     if groups is None or "groups" not in accepted or words:
         raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
     if words is not None:
@@ -394,5 +413,5 @@ def refused_groups(name: str, words: str | None = None) -> str:
     """Return the message of a method that cannot protect persons."""
     return (
         f"groups must be None for {name}, which protects single records; got ids of persons. "
-        f"{words or BY_PERSONS}"
+        f"{words or _ADVICE}"
     )

@@ -42,9 +42,11 @@ from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
     PUBLIC_SIZE,
     Persons,
+    about_persons,
     hold_persons,
     names_persons,
     persons_of,
+    persons_refusal,
     refused_groups,
 )
 from skdptune.base._reading import (

@@ -157,10 +157,12 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
         residuals = np.abs(np.clip(targets, low, high) - np.clip(predicted, low, high))
         return np.clip(1.0 + np.log2(residuals / (high - low)) / _OCTAVES, 0.0, 1.0)
 
-    def _publish(self, model: Any, plan: ConformalPlan, quantile: float, labels: Any) -> None:
+    def _publish(
+        self, model: Any, plan: ConformalPlan, quantile: float, *others: Any, **named: Any
+    ) -> None:
         low, high = self._target_range()
         self.half_width_ = (high - low) * 2.0 ** (_OCTAVES * (quantile - 1.0))
-        super()._publish(model, plan, quantile, labels)
+        super()._publish(model, plan, quantile, *others, **named)
 
 
 def _transforms_targets(estimator: Any) -> bool:
@@ -345,6 +347,8 @@ class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
         is_label = targets[:, None] == np.asarray(model.classes_)[None, :]
         return np.asarray(np.where(is_label, 1.0 - probabilities, np.inf).min(axis=1)).clip(0, 1)
 
-    def _publish(self, model: Any, plan: ConformalPlan, quantile: float, labels: Any) -> None:
+    def _publish(
+        self, model: Any, plan: ConformalPlan, quantile: float, *others: Any, **named: Any
+    ) -> None:
         self.classes_ = np.asarray(model.classes_)
-        super()._publish(model, plan, quantile, labels)
+        super()._publish(model, plan, quantile, *others, **named)

@@ -19,6 +19,7 @@ from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.base._shared import (
+    Persons,
     arguments_of,
     check_length,
     declared_labels,
@@ -34,6 +35,7 @@ from skdptune.calibration._release import (
 )
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import gaussian_release
+from skdptune.mechanisms._shared import UNIT
 
 # Noisy counts of scores by label, and everything computed from them: curves, areas, bands -------
 # Everything here is computed from the released counts and public numbers, at no further cost.
@@ -304,9 +306,12 @@ Theorem Q1, Theorem Q2.
 
 Neighbours differ by adding or removing one record, unless the estimator uses another relation. A
 record is in one cell of the histogram (bin of its score, label), so that it changes one count by
-1. Two Gaussian releases are made of the scores: a coarse one that finds the range of the bins,
-with a tenth of the squared shift, and the histogram. Curves, areas, thresholds and bands follow
-from these counts, at no further cost.
+1. With ``groups`` the rows of a person share this 1, and all numbers of records here and in
+`histogram_` are numbers of persons.
+
+Two Gaussian releases are made of the scores: a coarse one that finds the range of the bins, with a
+tenth of the squared shift, and the histogram. Curves, areas, thresholds and bands follow from
+these counts, at no further cost.
 
 The counts are those of the training records. Scores of records to which a model was fitted are
 somewhat too good. Under differential privacy this is bounded: in expectation, a rate exceeds that
@@ -459,20 +464,28 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
 
     # The release ----------------------------------------------------------------------------
 
-    def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        scale: float,
+        generator: np.random.Generator,
+        persons: Persons | None,
+    ) -> None:
         self._check_labels(self.estimator_.classes_)
         targets, improper = read_targets(y, "labels", self.estimator_.classes_)
         labels = np.where(targets == self._positive, 1, 0)
         labels[improper] = -1
         scores, alone = values_of_records(self.estimator_, X, self._scores)
         check_length(labels.size, scores.size)
+        shares = None if persons is None else _shares_of_rows(persons)
         # Theorem Q1: two Gaussian releases of squared shifts in this proportion.
         coarse = scale * _RANGE_SHARE**-0.5
         fine = scale * (1.0 - _RANGE_SHARE) ** -0.5
-        counts = _counts(cells_of(scores, alone, COARSE), labels, COARSE.size + 1)
+        counts = _counts(cells_of(scores, alone, COARSE), labels, COARSE.size + 1, shares)
         counts = gaussian_release(counts, 1.0, coarse, generator)
         edges = edges_for(counts, coarse, self.n_bins)
-        counts = _counts(cells_of(scores, alone, edges[1:-1]), labels, edges.size - 1)
+        counts = _counts(cells_of(scores, alone, edges[1:-1]), labels, edges.size - 1, shares)
         counts = gaussian_release(counts, 1.0, fine, generator)
         self.histogram_ = ScoreHistogram(edges, counts, fine)
 
@@ -644,8 +657,25 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         return tags
 
 
-def _counts(cells: NDArray[np.intp], labels: NDArray[np.intp], n_cells: int) -> Any:
+def _shares_of_rows(persons: Persons) -> Floats:
+    """Return by how much each row counts: those of a person sum to at most 1.
+
+    Notes
+    -----
+    Theorem Q1, Theorem P14. Shares are cut to multiples of 2^-26, so that sums over up to 2^27
+    persons are exact in any order. A row without a proper id has the share 0.
+    """
+    shares = np.zeros(persons.n_rows)
+    shares[slice(None) if persons.kept is None else persons.kept] = np.floor(persons.shares / UNIT)
+    return shares * UNIT
+
+
+def _counts(
+    cells: NDArray[np.intp], labels: NDArray[np.intp], n_cells: int, shares: Floats | None
+) -> Any:
     """Return the number of records of each label in each cell, without those in cell -1."""
     is_counted = (cells >= 0) & (labels >= 0)
     places = labels[is_counted] * n_cells + cells[is_counted]
-    return np.bincount(places, minlength=2 * n_cells).reshape(2, n_cells).astype(np.float64)
+    weights = None if shares is None else shares[is_counted]
+    counts = np.bincount(places, weights, minlength=2 * n_cells)
+    return counts.reshape(2, n_cells).astype(np.float64)

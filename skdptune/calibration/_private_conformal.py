@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
     clone,
@@ -50,6 +51,7 @@ from skdptune.base._shared import (
     PUBLIC_SIZE,
     REPLACE,
     Budget,
+    Persons,
     as_table,
     assumptions_of,
     budget_owners,
@@ -67,6 +69,7 @@ from skdptune.base._shared import (
     once,
     own_seeds,
     paid_for,
+    persons_of,
     read_targets,
     reads_numbers,
     report_of,
@@ -77,6 +80,7 @@ from skdptune.base._shared import (
     validate_rows,
     zeroed,
 )
+from skdptune.calibration._release import private_steps, refusal_by_persons
 from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed
 
@@ -121,8 +125,9 @@ feature_names_in_ : ndarray of shape (n_features,)
     "notes": """\
 Theorem I1, Theorem I2.
 
-Neighbours differ by adding or removing one record. A record is either used for the fit or held
-out. Each part may therefore use the whole epsilon, and the fit slightly more than the whole delta.
+Neighbours differ by adding or removing one record, or with ``groups`` one person with all of their
+rows. A record is either used for the fit or held out. Each part may therefore use the whole
+epsilon, and the fit slightly more than the whole delta.
 
 Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
 with those of the fit. It is not a statement about groups of records, nor about one fit. Only the
@@ -357,7 +362,11 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
     # Fitting ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def _persons_refusal(self) -> str | None:
+        # Other steps learn nothing, see `_foreign_step`.
+        return refusal_by_persons(self.estimator, self._checked_budget)
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Fit the model to most records, and release a quantile of the others' scores.
 
         Parameters
@@ -367,6 +376,12 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
             counts as one with the worst score if it is held out: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
             Targets or labels.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row, if the estimator fits by persons. The guarantee is
+            then about adding or removing one person with all of their rows (Theorem P14), and all
+            numbers of records are numbers of persons, who are held out with all of their rows.
+            Coverage is that of a random row of a new person. A row without a proper id is left
+            out.
 
         Returns
         -------
@@ -374,22 +389,28 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         """
         self._check_parameters()
         self.__dict__.pop("privacy_", None)
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         rows, targets, improper, labels = self._read(X, y)
-        n_samples = targets.shape[0]
+        if persons is not None and persons.kept is not None:
+            rows = safe_indexing(rows, np.flatnonzero(persons.kept))
+            targets, improper = persons.select(targets), persons.select(improper)
+        n_samples = targets.shape[0] if persons is None else persons.size
         # A random part of the data may be empty.
         plan = self._plan(max(n_samples, 1), number_of_features(X), labels)
         self._warn_of_large_delta(self._public_size(n_samples))
         if plan.level is None:
-            self._warn_of_few_records(self._public_size(n_samples))
+            self._warn_of_few_records(self._public_size(n_samples), _unit(persons))
         coins, fits, noise = _streams(self.random_state)
         # Theorem I1: each record's part depends only on its own random draw.
         is_held = _generator(coins).random(n_samples) < plan.fraction
-        model = _fitted(plan.estimator, rows, targets, np.flatnonzero(~is_held), fits)
-        held = np.flatnonzero(is_held)
+        held, of_held = _part(is_held, persons)
+        fitted, of_fit = _part(~is_held, persons)
+        model = _fitted(plan.estimator, rows, targets, fitted, of_fit, fits)
         scores = self._scores(model, rows, targets, held)
         # Theorem R5: an improper record has the worst score, and changes no other one.
         scores = np.where(improper[held] | np.isnan(scores), 1.0, scores)
-        self._publish(model, plan, self._released(scores, plan, noise), labels)
+        weights = None if of_held is None else of_held.weights
+        self._publish(model, plan, self._released(scores, weights, plan, noise), labels, persons)
         return self
 
     def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[np.bool_], Any]:
@@ -447,16 +468,31 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     def _score(self, model: Any, rows: Any, targets: Any) -> NDArray[Any]:
         raise NotImplementedError
 
-    def _released(self, scores: NDArray[Any], plan: ConformalPlan, noise: Stream) -> float:
+    def _released(
+        self,
+        scores: NDArray[Any],
+        weights: NDArray[np.int64] | None,
+        plan: ConformalPlan,
+        noise: Stream,
+    ) -> float:
         """Return the noisy quantile of scores, rounded up, in [0, 1]."""
         if plan.level is None:
             return 1.0
         epsilon, random = self._checked_budget()[0], _generator(noise)
-        found = private_quantile(scores, plan.level, 0.0, 1.0, epsilon, random, steps=plan.steps)
+        found = private_quantile(
+            scores, plan.level, 0.0, 1.0, epsilon, random, steps=plan.steps, weights=weights
+        )
         # Theorem I2: scores were rounded to the nearest point.
         return min(found + (0.5 + _SLACK) / plan.steps, 1.0)
 
-    def _publish(self, model: Any, plan: ConformalPlan, quantile: float, labels: Any) -> None:
+    def _publish(
+        self,
+        model: Any,
+        plan: ConformalPlan,
+        quantile: float,
+        labels: Any,
+        persons: Persons | None,
+    ) -> None:
         self.estimator_ = model
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -464,11 +500,14 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(model, name))
         self.quantile_ = quantile
         self.coverage_ = self.coverage if plan.level is not None else 1.0
-        note = f"coverage {self.coverage_:g}, {plan.fraction:.3g} of the records"
+        report = self._make_report(plan.total, self._assumptions(), persons)
         quantile_part = PrivacyReport(
-            plan.quantile, 0.0, name=f"quantile of {self._scored}", note=note
+            plan.quantile,
+            0.0,
+            name=f"quantile of {self._scored}",
+            note=f"coverage {self.coverage_:g}, {plan.fraction:.3g} of the {_unit(persons)}",
+            neighbouring=report.neighbouring,
         )
-        report = self._make_report(plan.total, self._assumptions())
         self.privacy_ = PrivacyReport(
             report.profile,
             report.delta,
@@ -480,12 +519,12 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
             bound="mixture",
         )
 
-    def _warn_of_few_records(self, size: int) -> None:
+    def _warn_of_few_records(self, size: int, unit: str) -> None:
         enough = records_needed(self.coverage, self._checked_budget()[0], self._fraction(size))
         warnings.warn(
-            f"coverage={self.coverage:g} cannot be stated for {size} records at "
+            f"coverage={self.coverage:g} cannot be stated for {size} {unit} at "
             f"epsilon={self.epsilon:g}, so every answer is the whole range. Use at least about "
-            f"{enough} records, a larger epsilon or less coverage.",
+            f"{enough} {unit}, a larger epsilon or less coverage.",
             UserWarning,
             stacklevel=5,
         )
@@ -570,16 +609,49 @@ def _generator(stream: Stream) -> np.random.Generator:
     return secure_generator() if stream is None else np.random.default_rng(stream)
 
 
-def _fitted(model: Any, rows: Any, targets: Any, records: NDArray[Any], seeds: Stream) -> Any:
+def _unit(persons: Persons | None) -> str:
+    return "records" if persons is None else "persons"
+
+
+def _part(
+    is_in: NDArray[np.bool_], persons: Persons | None
+) -> tuple[NDArray[np.intp], Persons | None]:
+    """Return the places of records, or of persons' rows and these persons."""
+    places = np.flatnonzero(is_in)
+    if persons is None:
+        return places, None
+    return np.asarray(persons.rows_of(places)), persons.part(places)
+
+
+def _fitted(
+    model: Any,
+    rows: Any,
+    targets: Any,
+    records: NDArray[Any],
+    persons: Persons | None,
+    seeds: Stream,
+) -> Any:
     """Return the model, fitted in place to the given records."""
     own = own_seeds(model)
     if seeds is not None:
         set_seeds(model, seeds)
     # Theorem H4: the ledger records the whole fit.
     with paid_for(model):
-        model.fit(safe_indexing(rows, records), targets[records])
+        _fit_by_persons(model, safe_indexing(rows, records), targets[records], persons)
     # Theorem F9: models forget the seeds of their fits.
     return model if seeds is None else forget_seeds(model, own)
+
+
+def _fit_by_persons(model: Any, X: Any, y: Any, persons: Persons | None) -> None:
+    if persons is None:
+        model.fit(X, y)
+    elif isinstance(model, Pipeline):
+        # All private steps count the same rows. Without routing, their arguments have this form.
+        named = {f"{name}__groups": persons for name in private_steps(model)}
+        with config_context(enable_metadata_routing=False):
+            Pipeline.fit(model, X, y, **named)
+    else:
+        model.fit(X, y, groups=persons)
 
 
 # The level at which a private quantile of held-out scores gives a stated coverage ---------------

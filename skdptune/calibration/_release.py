@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import validate_data
@@ -40,7 +41,9 @@ from skdptune.base._shared import (
     PUBLIC_SIZE,
     SEEDED,
     Budget,
+    Persons,
     Refusal,
+    about_persons,
     as_table,
     assumptions_of,
     budget_owners,
@@ -52,6 +55,8 @@ from skdptune.base._shared import (
     neighbouring_of,
     no_profile,
     once,
+    persons_of,
+    persons_refusal,
     reads_numbers,
     report_of,
     set_budget,
@@ -72,6 +77,12 @@ _NOT_LAST = Refusal(
     "...)), and the search around the pipeline. Wrap a fitted model in a FrozenEstimator.",
     demand="estimator must be a single model",
 )
+_OTHER_COST = (
+    "Its fits by persons have another cost, which is not added up here. Use solver='output', or "
+    "delta > 0."
+)
+# Public sizes at which costs are compared.
+_ANY = 1000, 10
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
 # Predictions with and without other records differ by rounding, which is less than this.
@@ -266,7 +277,15 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 
     # Fitting ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+    def _persons_refusal(self) -> str | None:
+        # A frozen model reads nothing, and its own report says whom it protects.
+        if self._is_frozen():
+            return None
+        if isinstance(self.estimator, HOLDERS):
+            return _NOT_LAST.remedy
+        return refusal_by_persons(self.estimator, self._checked_budget)
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **params: Any) -> Self:
         """Fit the estimator privately, then release what this class adds.
 
         Parameters
@@ -276,6 +295,11 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
             predict, or whose target is improper, is not counted.
         y : array-like of shape (n_samples,)
             Targets.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row, if the estimator fits by persons. The guarantee is
+            then about adding or removing one person with all of their rows (Theorem P14), and all
+            numbers of records are numbers of persons. Each row is counted by one over the number
+            of its person's rows. A row without a proper id is left out.
         **params
             Passed to the estimator's ``fit``, by metadata routing if it is enabled.
 
@@ -289,39 +313,53 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         # An interrupted fit leaves no release, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         check_given(y, self)
-        plan = self._plan(self._public_size(number_of_samples(X)), number_of_features(X))
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
+        n_samples = number_of_samples(X) if persons is None else persons.size
+        plan = self._plan(self._public_size(n_samples), number_of_features(X))
         self._check_targets(y)
         generator = fit_generator(self.random_state)
         if self.random_state is not None:
             inner, own = np.random.SeedSequence(self.random_state).spawn(2)
             set_seeds(plan.estimator, inner)
             generator = np.random.default_rng(own)
+        if persons is not None:
+            params["groups"] = persons
         self.estimator_ = plan.estimator.fit(X, y, **params)
-        self._release(X, y, plan.scale, generator)
-        self.privacy_ = self._report(plan)
+        self._release(X, y, plan.scale, generator, persons)
+        self.privacy_ = self._report(plan, persons)
         return self
 
     def _check_targets(self, y: Any) -> None:
         """Refuse targets that the release cannot use, whatever their values are."""
 
-    def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
-        """Release the counts of the records."""
+    def _release(
+        self,
+        X: Any,
+        y: Any,
+        scale: float,
+        generator: np.random.Generator,
+        persons: Persons | None,
+    ) -> None:
+        """Release the counts of the records, or of the persons if there are any."""
         raise NotImplementedError
 
-    def _report(self, plan: ReleasePlan) -> PrivacyReport:
+    def _report(self, plan: ReleasePlan, persons: Persons | None) -> PrivacyReport:
         epsilon, delta = self._checked_budget()
+        relation, own = self.neighbouring, self._own_assumptions()
+        if persons is not None:
+            relation, own = about_persons(relation, own)
         part = PrivacyReport(
             plan.release,
             delta,
             name=self._release_name,
             note=self._note(plan),
-            neighbouring=self.neighbouring,
+            neighbouring=relation,
         )
         inner = report_of(self.estimator_, None)
         # Theorem F11: the assumptions of a part are stated with the part.
         stated = () if self._is_frozen() else inner.assumptions
         seeded = (SEEDED,) if self.random_state is not None else ()
-        assumed = once((*inner.assumptions, *self._own_assumptions(), *seeded))
+        assumed = once((*inner.assumptions, *own, *seeded))
         return PrivacyReport(
             plan.profile,
             delta,
@@ -329,7 +367,7 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
             name=type(self).__name__,
             parts=(part,) if self._is_frozen() else (inner, part),
             assumptions=tuple(one for one in assumed if one not in stated),
-            neighbouring=self.neighbouring,
+            neighbouring=relation,
         )
 
     def _note(self, plan: ReleasePlan) -> str:
@@ -340,7 +378,8 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the metadata routing: metadata are passed to the fit of the estimator."""
-        return MetadataRouter(owner=type(self).__name__).add(
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(
             estimator=self.estimator,
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),
         )
@@ -355,6 +394,44 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         ):
             setattr(tags, name, deepcopy(getattr(inner, name)))
         return tags
+
+
+# Fits by persons ---------------------------------------------------------------------------
+
+
+def private_steps(estimator: Pipeline) -> dict[str, Any]:
+    """Return the steps of a pipeline that get the persons of a fit."""
+    steps = estimator.steps
+    return {name: step for name, step in steps if hasattr(step, "_persons_refusal")}
+
+
+def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]) -> str | None:
+    """Return None if an estimator fits by persons at the cost of single records, or what to say.
+
+    The cost is that with the budget which the estimator is given: a delta of 0 may choose another
+    solver. An estimator whose fits by persons have another cost is refused (Theorem M8).
+    """
+    inner = clone(estimator)
+    parts = [inner]
+    if isinstance(inner, Pipeline):
+        parts = [*private_steps(inner).values(), inner.steps[-1][1]]
+
+    def refused() -> str | None:
+        return next((words for words in map(persons_refusal, parts) if words is not None), None)
+
+    words = refused()
+    if words is not None:
+        return words
+    given = Budget(*budget())
+    if math.isfinite(given.epsilon):
+        set_budget(inner, given)
+    return _OTHER_COST if any(map(_costs_otherwise, parts)) else refused()
+
+
+def _costs_otherwise(part: Any) -> bool:
+    """Return whether fits by persons have another cost, at any public sizes."""
+    by_persons = getattr(part, "_by_persons", None)
+    return callable(by_persons) and cost_of(by_persons(), *_ANY) != cost_of(part, *_ANY)
 
 
 # The path of one record to its cell --------------------------------------------------------

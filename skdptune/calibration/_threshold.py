@@ -124,8 +124,8 @@ class PrivateThreshold(PrivateScoreCurves):
         for cost in self.costs:
             check_real(cost, name="each of costs", lower=0.0, upper=1e100)
 
-    def _release(self, X: Any, y: Any, scale: float, generator: np.random.Generator) -> None:
-        super()._release(X, y, scale, generator)
+    def _release(self, *arguments: Any, **named: Any) -> None:
+        super()._release(*arguments, **named)
         choose = {"recall": self._for_recall, "precision": self._for_precision}
         found = choose.get(self.metric, self._for_cost)()
         score, self.best_score_, self.best_score_std_ = found

@@ -264,6 +264,7 @@ def findings_of_steps(subject: Subject) -> Iterator[Finding]:
         yield from _of_repetition(part)
         yield from _of_neighbours(part)
     yield from _of_schema(subject)
+    yield from _of_persons(subject)
 
 
 def _of_function(part: Part, n_features: int | None) -> Iterator[Finding]:
@@ -390,6 +391,52 @@ def _of_schema(subject: Subject) -> Iterator[Finding]:
         if not is_same:
             found = "its schema differs from the one that is given here"
             yield tip("SKP009", part.at("schema"), found, "TableEncoder(schema)")
+
+
+# Names of columns that hold ids of persons, such as patient, user_id, CustomerNo and id_client.
+_PERSON = "client|customer|household|participant|patient|person|respondent|student|subject|user"
+# Without a word for an id, these may be a property, such as whether somebody is insured.
+_OTHERS = (
+    f"{_PERSON}|account|beneficiary|borrower|card|citizen|donor|driver|employee|family|insured|"
+    "member|owner|passenger|policyholder|pupil|resident|subscriber|taxpayer|visitor|voter|worker"
+)
+_ID = "ids?|no|nr|num|number|key|code|uuid|guid|hash|ref"
+_LOOKS_LIKE_A_PERSON = re.compile(
+    rf"(?:{_PERSON})s?|(?:{_OTHERS})[ _.-]*(?:{_ID})|(?:{_ID})[ _.-]*(?:of[ _.-]*)?(?:{_OTHERS})|"
+    r"ssn|mrn|(?:social[ _.-]*security|medical[ _.-]*record)(?:[ _.-]*(?:no|number))?"
+)
+PERSONS_UNNAMED = (
+    "looks like the id of a person, and no person is named: the guarantee is then about single "
+    "rows"
+)
+
+
+def looks_like_a_person(column: Any) -> bool:
+    """Return whether the name of a column reads as the id of a person; no data are needed."""
+    return isinstance(column, str) and bool(_LOOKS_LIKE_A_PERSON.fullmatch(column.lower()))
+
+
+def _of_persons(subject: Subject) -> Iterator[Finding]:
+    """SKP012: a column of ids, used or ignored, in a schema that names no person."""
+    schemas = {subject.name: subject.schema} if subject.schema is not None else {}
+    if any(part.own.get("person") is not None for part in subject.parts):
+        return
+    for part in subject.parts:
+        try:
+            schemas |= {part.at("schema"): as_schema(part.own["schema"])}
+        except (KeyError, TypeError, ValueError):
+            # Without a schema, or with one that another rule reports.
+            continue
+    columns = {
+        name: place
+        for place, schema in schemas.items()
+        if schema.person is None
+        for name in schema.names
+        if looks_like_a_person(name)
+    }
+    for name, place in columns.items():
+        found = f"the column {shown(name)} {PERSONS_UNNAMED}"
+        yield tip("SKP012", place, found, f"Schema(..., person={shown(name)}), if persons recur")
 
 
 # Parameters that people tune. Others state public knowledge, budgets or the task.

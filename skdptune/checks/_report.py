@@ -82,7 +82,8 @@ exception shows values of the data.
 
 SKP012 theoretical: Guarantees about other neighbours
 An epsilon for replacing a record, or for emptying its place, is not an epsilon for adding or
-removing one. They must be neither added nor compared.
+removing one. They must be neither added nor compared. Without a named person the guarantee is
+about one row, and says little to a person with fifty.
 
 SKP013 negligible: Few records for the budget
 Noise has to hide one record among all. With few records, or a small epsilon, it also hides what

@@ -21,7 +21,14 @@ from typing import Any
 
 from skdptune._formatting import shown
 from skdptune.base._shared import Refusal, distrusted_name, refusal_of_name
-from skdptune.checks._check import LARGE_DELTA, LARGE_EPSILON, code_of_refusal, is_of_scores
+from skdptune.checks._check import (
+    LARGE_DELTA,
+    LARGE_EPSILON,
+    PERSONS_UNNAMED,
+    code_of_refusal,
+    is_of_scores,
+    looks_like_a_person,
+)
 
 _PRIVATE = re.compile(r"(DP\w+|Private\w+|\w+LinearRegression|\w+SearchCV|make_private_pipeline)$")
 _NOT_MODELS = ("skdptune.accounting", "skdptune.audit", "skdptune.inspection", "skdptune.testing")
@@ -377,12 +384,23 @@ class _Reader(ast.NodeVisitor):
         self.open |= marks
         for keyword, value in given.items():
             self._check_number(value, keyword, name)
+        if name == "Schema" and "person" not in given:
+            self._check_persons(given.get("columns", next(iter(node.args), node)))
         fault = distrusted_name(root, name)
         plain = {key: self._constant(value) for key, value in given.items()}
         if fault is not None and not (fault.holds is not None and fault.holds(_DEFAULTS | plain)):
             self.report(node, "SKP020", f"{name}: {fault.reason}", fault.instead)
         kinds = frozenset({"private"} if is_model else ())
         return arguments | _Value(kinds, frozenset(marks))
+
+    def _check_persons(self, columns: ast.expr) -> None:
+        """Report columns of a schema that hold ids, where no person is named."""
+        found = self._resolved(columns)
+        for key in found.keys if isinstance(found, ast.Dict) else ():
+            name = None if key is None else self._constant(key)
+            if key is not None and looks_like_a_person(name):
+                fix = f"If persons recur, write Schema(..., person={shown(name)})."
+                self.report(key, "SKP012", f"the column {shown(name)} {PERSONS_UNNAMED}", fix)
 
     def _check_number(self, node: ast.expr, name: str, owner: str) -> None:
         """Report settings that break or weaken the guarantee."""

@@ -216,7 +216,7 @@ class LedgerReport:
             top=Row(name, "", "", figure, tuple(rows)),
             delta=shown_delta(terms.delta),
             spent=shown_number(spent),
-            neighbouring=one_line(terms.unit),
+            neighbouring=_unit(terms, records),
             assumptions=tuple(dict.fromkeys(_assumptions(records))),
             left=left,
         )
@@ -380,6 +380,15 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
         ),
         tree=str(report),
         is_continual=True,
+    )
+
+
+def _unit(terms: Terms, records: Sequence[LedgerRecord]) -> str:
+    """Return what the releases protect: the registered unit, unless they say it more exactly."""
+    by_persons = any("one person" in (record.neighbouring or "") for record in records)
+    is_default = terms.unit == "one record"
+    return (
+        "one person with all of their rows" if by_persons and is_default else one_line(terms.unit)
     )
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import PUBLIC_SIZE, Persons, rows_with_gaps
+from skdptune.base._shared import PUBLIC_SIZE, Persons, arguments_of, rows_with_gaps
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import as_generator, gaussian_release, noise_for_budget, unit_sum
 from skdptune.mechanisms._shared import check_seed
-from skdptune.preprocessing._private_scalers import PrivateTransformer, in_units, unit_map
+from skdptune.preprocessing._private_scalers import TEXT, PrivateTransformer, in_units, unit_map
 from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
 
 # The weight of a row beside that of its products: the mean then has four times their noise, and
@@ -26,6 +27,7 @@ _MEAN_WEIGHT = 0.25
 _SLACK = 1.0 + 2.0**-20
 
 
+@with_shared_text(TEXT)
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     """Principal components, from one noisy release of the mean and the second moments.
 
@@ -46,16 +48,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         be known without looking at the data.
     whiten : bool, default=False
         Whether to divide each component by its standard deviation.
-    random_state : int or None, default=None
-        None uses the operating system's entropy. A seed makes research runs reproducible, but
-        gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
-        two folds, share their noise.
-    n_public : int, optional
-        Public constant used in place of the number of records; by default, the actual number. A
-        search sets it when it fits on a random part of the data, whose size must stay secret.
-    ledger : PrivacyLedger, optional
-        Ledger in which a fit reserves its cost before it reads the data. None means the active
-        ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
+    {randomness_and_size}
 
     Attributes
     ----------
@@ -74,12 +67,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         number.
     n_samples_seen_ : int
         Number of records, or `n_public`.
-    privacy_ : PrivacyReport
-        The privacy cost of the fit.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, if they have names.
+    {shared_attributes}
 
     See Also
     --------
@@ -106,6 +94,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     (5000, 1)
     """
 
+    n_components: int | None
+    bounds: Any
+    whiten: bool
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -118,14 +110,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.whiten = whiten
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the privacy cost of a fit, which depends only on the parameters.

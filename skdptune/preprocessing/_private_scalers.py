@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
@@ -16,6 +17,7 @@ from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     PUBLIC_SIZE,
     Persons,
+    arguments_of,
     middle_and_half,
     persons_of,
     rows_with_gaps,
@@ -58,6 +60,28 @@ def in_units(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0))
 
 
+TEXT = {
+    "randomness_and_size": """\
+random_state : int or None, default=None
+    None uses the operating system's entropy. A seed makes research runs reproducible, but
+    gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
+    two folds, share their noise.
+n_public : int, optional
+    Public constant used in place of the number of records; by default, the actual number. A
+    search sets it when it fits on a random part of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Ledger in which a fit reserves its cost before it reads the data. None means the active
+    ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.""",
+    "shared_attributes": """\
+privacy_ : PrivacyReport
+    The privacy cost of the fit.
+n_features_in_ : int
+    Number of features seen during ``fit``.
+feature_names_in_ : ndarray of str
+    Names of the features, if they have names.""",
+}
+
+
 class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base class of transformers that learn from the records, with noise."""
 
@@ -83,6 +107,7 @@ class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator)
         return tags
 
 
+@with_shared_text(TEXT)
 class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     """Standardise features by private means and standard deviations.
 
@@ -107,16 +132,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         Whether to subtract the mean.
     with_std : bool, default=True
         Whether to divide by the standard deviation.
-    random_state : int or None, default=None
-        None uses the operating system's entropy. A seed makes research runs reproducible, but
-        gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
-        two folds, share their noise.
-    n_public : int, optional
-        Public constant used in place of the number of records; by default, the actual number. A
-        search sets it when it fits on a random part of the data, whose size must stay secret.
-    ledger : PrivacyLedger, optional
-        Ledger in which a fit reserves its cost before it reads the data. None means the active
-        ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
+    {randomness_and_size}
 
     Attributes
     ----------
@@ -129,12 +145,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         features mapped to [-1, 1]. A public number.
     n_samples_seen_ : int
         Number of records, or `n_public`.
-    privacy_ : PrivacyReport
-        The privacy cost of the fit.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, if they have names.
+    {shared_attributes}
 
     See Also
     --------
@@ -172,6 +183,10 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     1.0
     """
 
+    bounds: Any
+    with_mean: bool
+    with_std: bool
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -184,14 +199,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the privacy cost of a fit, which depends only on the parameters.
@@ -354,6 +362,7 @@ _LEAST_SHARE = 2.0**-16
 _WIDEST = np.finfo(np.float64).max / 4.0
 
 
+@with_shared_text(TEXT)
 class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     """Scale each feature so that a private range of quantiles is mapped to a given range.
 
@@ -375,16 +384,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     feature_range : tuple (low, high), default=(0, 1)
     clip : bool, default=False
         Whether to clip values outside of the quantiles to `feature_range`.
-    random_state : int or None, default=None
-        None uses the operating system's entropy. A seed makes research runs reproducible, but
-        gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
-        two folds, share their noise.
-    n_public : int, optional
-        Public constant used in place of the number of records; by default, the actual number. A
-        search sets it when it fits on a random part of the data, whose size must stay secret.
-    ledger : PrivacyLedger, optional
-        Ledger in which a fit reserves its cost before it reads the data. None means the active
-        ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
+    {randomness_and_size}
 
     Attributes
     ----------
@@ -394,12 +394,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
         The transformation is ``X * scale_ + min_``.
     n_samples_seen_ : int
         Number of records, or `n_public`.
-    privacy_ : PrivacyReport
-        The privacy cost of the fit.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of str
-        Names of the features, if they have names.
+    {shared_attributes}
 
     See Also
     --------
@@ -424,6 +419,10 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     (array([20.]), array([30.]))
     """
 
+    bounds: Any
+    quantile_range: tuple[float, float]
+    feature_range: tuple[float, float]
+    clip: bool
     # Quantiles are released by pure mechanisms, and the report says so.
     delta = 0.0
 
@@ -439,14 +438,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.quantile_range = quantile_range
-        self.feature_range = feature_range
-        self.clip = clip
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the privacy cost of a fit, which depends only on the parameters.

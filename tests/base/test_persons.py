@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,9 +16,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skdptune.base._shared import Persons, persons_of
+from skdptune.base._shared import Persons, persons_of, persons_refusal, refused_groups
 from skdptune.mechanisms import unit_sum
 from skdptune.mechanisms._shared import UNIT, WHOLE
+from tests.testing.public_estimators import ESTIMATORS, nets
 
 KEY = uuid.UUID(int=7)
 # Ids of one person each, in every form that means the same.
@@ -209,3 +212,30 @@ def test_nothing_of_ids_is_shown():
     with pytest.raises(TypeError) as error:
         persons_of(["Ann"], iter([1]))
     assert "Ann" not in str(error.value) and "in memory" in str(error.value)
+
+
+def test_the_page_names_what_takes_groups_and_what_does_not():
+    # The messages of refused fits point to this table.
+    page = (Path(__file__).parents[2] / "docs" / "persons.md").read_text(encoding="utf-8")
+    table = page.partition("## What takes groups")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| ")]
+    left, right = (
+        set(re.findall(r"`(\w+)`", " ".join(cells))) for cells in zip(*rows, strict=True)
+    )
+    takes: dict[str, bool] = {}
+    for estimator in (*ESTIMATORS, *nets()):
+        if hasattr(estimator, "_persons_refusal"):
+            name = type(estimator).__name__
+            takes[name] = takes.get(name, False) or persons_refusal(estimator) is None
+    assert {name for name, is_taken in takes.items() if is_taken} <= left
+    # Boosting and nets are named by their kinds where they refuse.
+    assert not left & {name for name, is_taken in takes.items() if not is_taken}
+    refusing = {name for name, is_taken in takes.items() if not is_taken}
+    assert {name for name in refusing if "Net" not in name and "Boosting" not in name} <= right
+
+
+def test_a_refusal_is_a_link_that_exists():
+    page = (Path(__file__).parents[2] / "docs" / "persons.md").read_text(encoding="utf-8")
+    anchor = re.search(r"persons\.html#([\w-]+)", refused_groups("x")).group(1)
+    heads = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    assert anchor in {head.lower().replace(" ", "-") for head in heads}

@@ -219,3 +219,38 @@ def test_values_that_are_public_knowledge_are_not_tuned() -> None:
     (finding,) = check(model(C=0.5, solver="sgd", epochs=3))
     assert (finding.code, finding.kind) == ("SKP010", "tip")
     assert finding.found == "C and epochs and solver are not at the default"
+
+
+OF_PERSONS = ["patient_id", "PatientId", "user", "customer no", "household", "id_client", "ssn"]
+NOT_OF_PERSONS = [
+    "age",
+    "user_age",
+    "id",
+    "patients_seen",
+    "customer_segment",
+    "insured",
+    "member",
+]
+
+
+@pytest.mark.parametrize("name", OF_PERSONS)
+def test_a_column_that_looks_like_persons_asks_for_them(name):
+    schema = Schema({name: "drop", "age": (0, 100)}, target=["no", "yes"])
+    settings = {"n_samples": 10_000, "mute": ["SKP010"]}
+    pipeline = make_private_pipeline(DPLogisticRegression(), schema)
+    found = check(pipeline, **settings)
+    (one,) = [each for each in found.tips if each.code == "SKP012"]
+    assert name in one.found and "person=" in one.fix
+    assert "SKP012" in check(DPLogisticRegression(), schema, **settings).codes
+    # The column is a feature, or the person is named: once as a feature, once not at all.
+    used = Schema({name: ["a", "b"], "age": (0, 100)}, target=["no", "yes"])
+    assert "SKP012" in check(make_private_pipeline(DPLogisticRegression(), used), **settings).codes
+    named = Schema({"age": (0, 100)}, target=["no", "yes"], person=name)
+    persons = make_private_pipeline(DPLogisticRegression(), named)
+    assert "SKP012" not in check(persons, **settings).codes
+    assert "SKP012" not in check(DPLogisticRegression(), named, **settings).codes
+
+
+def test_other_columns_ask_for_nothing():
+    schema = Schema(dict.fromkeys(NOT_OF_PERSONS, (0, 100)), target=["no", "yes"])
+    assert "SKP012" not in check(make_private_pipeline(DPLogisticRegression(), schema)).codes

@@ -29,6 +29,8 @@ from skdptune.preprocessing import *
 # What leaks, by its code; the last line that starts with ">" is where it is found.
 LEAKS = [
     ("SKP001", "model = make_pipeline(StandardScaler(), DPLogisticRegression())"),
+    ("SKP012", "Schema({'age': (0, 120), 'patient_id': 'drop'})"),
+    ("SKP012", "columns = {'user': ['a', 'b']}\nschema = Schema(columns, target=[0, 1, 2])"),
     ("SKP001", "scaler = StandardScaler()\nX = scaler.fit_transform(X)\nDPRidge().fit(X, y)"),
     ("SKP001", "scaler = StandardScaler().fit(X)\nDPRidge().fit(scaler.transform(X), y)"),
     ("SKP001", "X = (X - X.mean(axis=0)) / 3\nDPRandomSearchCV(DPRidge()).fit(X, y)"),
@@ -83,6 +85,8 @@ LEAKS = [
 ]
 # What costs nothing, or has no private model to leak into.
 FINE = [
+    "Schema({'age': (0, 120)}, person='patient_id')",
+    "Schema({'user_age': (0, 120), 'id': 'drop'})",
     "make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)",
     "GridSearchCV(LogisticRegression(), {'C': [1, 2]}).fit(X, y).score(X, y)",
     "make_pipeline(OneHotEncoder(categories=[['a', 'b']]), DPLogisticRegression())",

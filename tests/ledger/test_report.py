@@ -14,6 +14,7 @@ import yaml
 from skdptune.accounting import PrivacyProfile
 from skdptune.inspection import LedgerDisplay
 from skdptune.ledger import PrivacyLedger
+from skdptune.ledger._shared import PERSON
 from tests.accounting.statement.registry import SCHEMA
 
 PURE = PrivacyProfile.pure(0.5)
@@ -98,6 +99,20 @@ def test_ledger_states_its_budget_and_all_that_was_spent() -> None:
     assert statement.tuning.startswith("Yes, in full by DPGridS")
     assert statement.answer("unit") == "one visit"
     assert ": 2. All releases" in statement.facts.other_releases
+
+
+@pytest.mark.parametrize(
+    ("unit", "shown"), [(None, "one person with all of their rows"), ("one visit", "one visit")]
+)
+def test_a_ledger_of_persons_says_so(unit: str | None, shown: str) -> None:
+    # Theorem P14.
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=3.0, delta=1e-5, unit=unit)
+    assert f"({unit or 'one record'})" in str(ledger.report())
+    with ledger.reserve(PrivacyProfile.pure(0.5), name="mean age", neighbouring=PERSON):
+        pass
+    report = ledger.report()
+    assert f"({shown})" in str(report) and shown in report._repr_html_()
+    assert "record" not in str(report)
 
 
 def test_record_follows_the_schema() -> None:
