@@ -357,7 +357,7 @@ def _recorded_call(
         # generator.
         check_seed(getattr(estimator, "random_state", None))
     # Theorem R10: rows in parts are refused here, or read through one class.
-    args, kwargs = with_parts(estimator, method.__name__, args, kwargs)
+    args, kwargs = with_parts(estimator, args, kwargs)
     X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
     if names_persons(kwargs) or hold_persons([getattr(estimator, "estimator", None)]):
         y = args[1] if len(args) > 1 else kwargs.get("y")
@@ -469,7 +469,7 @@ def _recorded_together(
     X, y = bound.arguments.get(of_records), bound.arguments.get("y")
     for model in models:
         # Theorem R10, as for a single fit.
-        (X, y), _ = with_parts(model, function.__name__, (X, y), {})
+        (X, y), _ = with_parts(model, (X, y), {})
     bound.arguments |= {of_records: X, "y": y}
     around = [payment_for(model, function) for model in models]
     own = [

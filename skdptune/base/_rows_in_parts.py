@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import check_integer
 from skdptune.base._reading import NUMBERS, as_table, table_shape
-from skdptune.base._records import Records, target_array, validate_records, validate_rows
+from skdptune.base._records import target_array, validate_rows
 
 # Rows, and targets or None.
 Chunk = tuple[Any, Any]
@@ -432,7 +431,7 @@ class PrivateRows:
         ----------
         X : dask.array.Array or dask.dataframe.DataFrame
             Each block of rows, or partition, is a part. Persist it if it fits into the memory of
-            the workers: a classifier reads it once for each step.
+            the workers: `DPRidge` reads it six times.
         y : dask.array.Array, dask.dataframe.Series, str or array-like, optional
             Targets, or the name of their column. The blocks of a dask object match those of `X`.
 
@@ -440,7 +439,7 @@ class PrivateRows:
         -------
         PrivateRows
         """
-        if not is_dask(X) or not hasattr(X, "to_delayed") or not hasattr(X, "ndim"):
+        if not is_dask(X) or not isinstance(getattr(X, "ndim", None), int):
             raise TypeError(f"X must be a dask array or DataFrame; got {type(X).__name__}.")
         if X.ndim != 2:
             raise ValueError(f"X must be two-dimensional; got {X.ndim} dimensions.")
@@ -535,6 +534,11 @@ class PrivateRows:
         Theorem R10.
         """
         carrier = self._carrier
+        if carrier.is_read_once and carrier.sizes:
+            raise ValueError(
+                "X must be readable again, since this fit makes several passes; got an iterator. "
+                "Use PrivateRows.from_chunks with a function that makes it."
+            )
         task = Task(function, carrier.form, tuple(step.transform for step in self._steps))
         found = carrier.total(task)
         if found.failure is not None:
@@ -635,9 +639,14 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
     sizes: dict[int, int] = {}
     for file in paths.get_fragments():
         _check_schema(schema, file.physical_schema, file.path)
-        groups = file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]
-        for group in groups:
-            sizes[len(parts)] = group.count_rows()
+        is_parquet = hasattr(file, "split_by_row_group")
+        for group in file.split_by_row_group() if is_parquet else [file]:
+            # `count_rows` of a row group is that of its file.
+            sizes[len(parts)] = (
+                sum(each.num_rows for each in group.row_groups)
+                if is_parquet
+                else group.count_rows()
+            )
             parts.append(ArrowPart(group, schema, target, _stamp(file.path)))
     if not parts:
         raise ValueError("paths must name at least one file; got none.")
@@ -746,22 +755,19 @@ def _column(column: Any) -> Any:
 # Which fits take them ----------------------------------------------------------------------------
 
 _IN_PARTS = (
-    "Fits in parts: the linear regressions, DPLogisticRegression and DPLinearSVC with `classes` "
-    "and the default solver, DPStandardScaler, DPPCA, TableEncoder, and pipelines of these."
+    "Fits in parts: the linear regressions, DPStandardScaler, DPPCA, and pipelines of "
+    "TableEncoder or DPStandardScaler with one of these."
 )
 
 
 def parts_refusal(estimator: Any) -> str | None:
     """Return None if an estimator fits rows in parts, or else what to use instead."""
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        return next((words for words in map(parts_refusal, steps) if words is not None), None)
     own = getattr(estimator, "_parts_refusal", None)
     return own() if callable(own) else ""
 
 
 def with_parts(
-    estimator: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    estimator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a fit, in which rows that lie in parts are `PrivateRows`.
 
@@ -777,10 +783,10 @@ def with_parts(
     has_groups = any(
         value is not None and key.rpartition("__")[2] == "groups" for key, value in kwargs.items()
     )
-    refusal = parts_refusal(estimator)
+    check_in_memory(estimator, X)
     if isinstance(X, PrivateRows):
-        _check_taken(f"{type(estimator).__name__}.{name}", refusal, y, has_groups)
-    elif refusal is not None or has_groups:
+        _check_alone(y, has_groups)
+    elif parts_refusal(estimator) is not None or has_groups:
         # Dask arrays are then read into memory.
         return args, kwargs
     rows = rows_in_parts(X, y)
@@ -803,11 +809,18 @@ def rows_in_parts(X: Any, y: Any) -> Any:
     return PrivateRows.from_arrays(X, y) if isinstance(X, np.memmap) else X
 
 
-def _check_taken(name: str, refusal: str | None, y: Any, has_groups: bool) -> None:
-    if refusal is not None:
+def check_in_memory(estimator: Any, X: Any) -> None:
+    """Raise if rows lie in parts, and an estimator takes only a table in memory."""
+    refusal = parts_refusal(estimator)
+    if isinstance(X, PrivateRows) and refusal is not None:
         raise TypeError(
-            f"X must be a table in memory for {name}; got PrivateRows. {refusal or _IN_PARTS}"
+            f"X must be a table in memory for {type(estimator).__name__}; got PrivateRows. "
+            f"{refusal or _IN_PARTS}"
         )
+
+
+def _check_alone(y: Any, has_groups: bool) -> None:
+    """Raise if arguments of a fit were given beside `PrivateRows` that these have no use for."""
     if y is not None:
         raise ValueError("y must be None with PrivateRows, which bring their targets.")
     if has_groups:
@@ -825,11 +838,6 @@ def _check_targets(estimator: Any, rows: PrivateRows) -> None:
             f"y must be given with rows in parts for {type(estimator).__name__}, which requires y "
             "to be passed; got None."
         )
-
-
-def read_records(rows: Any, targets: Any, **settings: Any) -> Records:
-    """Return the records of a chunk as `validate_records` does; names were compared before."""
-    return validate_records(BaseEstimator(), rows, targets, min_samples=0, **settings)
 
 
 def read_rows(rows: Any) -> Any:
