@@ -19,6 +19,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def on_dask(folder: Path) -> None:
             wait(frame)
             rows = PrivateRows.from_dask(frame, "y")
             rows.counted()
-            seconds.append(timed(lambda: model().fit(rows)))
+            seconds.append(timed(partial(model().fit, rows)))
         print(f"dask, {n_workers} worker(s): {seconds[-1]:.2f} s")
     print(f"two workers: {seconds[0] / seconds[1]:.2f} times one")
 

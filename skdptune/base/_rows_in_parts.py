@@ -48,7 +48,7 @@ class Tally(NamedTuple):
     sizes : dict
         Number of rows of each of these parts, by the number of the part.
     failure : Exception or None
-        Why there is no sum, in words.
+        Why there is no sum.
     """
 
     value: Any
@@ -117,7 +117,7 @@ class _UnreadError(Exception):
 
 
 class ChangedError(ValueError):
-    """A part is not as it was, in words."""
+    """The content of a part has changed."""
 
 
 def _in_words(number: int, error: Exception) -> Exception:
@@ -129,7 +129,7 @@ def _in_words(number: int, error: Exception) -> Exception:
     cause = error.__cause__ if isinstance(error, _UnreadError) else error
     return RuntimeError(
         f"part {number} of X must be readable; got {type(cause).__name__}. Nothing was published. "
-        "Read this part alone to see the error."
+        "Read only this part to see the error."
     )
 
 
@@ -179,7 +179,7 @@ def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
         raise ValueError("each chunk must have targets, or none of them; got both.")
     if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
         raise ValueError(
-            "each chunk must have as many targets of each row as the first one; got others."
+            "each chunk must have targets of the shape of the first ones; got others."
         )
 
 
@@ -523,7 +523,7 @@ class PrivateRows:
         ----------
         function : callable
             From a chunk of rows and its targets to its sum, an object with an exact ``+``. It
-            holds the public state that it needs, and must treat each row by itself.
+            holds the public state that it needs, and must treat each row separately.
 
         Returns
         -------
@@ -820,7 +820,7 @@ def check_in_memory(estimator: Any, X: Any) -> None:
 
 
 def _check_alone(y: Any, has_groups: bool) -> None:
-    """Raise if arguments of a fit were given beside `PrivateRows` that these have no use for."""
+    """Raise if a fit got targets or groups in addition to `PrivateRows`."""
     if y is not None:
         raise ValueError("y must be None with PrivateRows, which bring their targets.")
     if has_groups:

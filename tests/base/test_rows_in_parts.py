@@ -1,4 +1,4 @@
-"""Rows in parts: the same sums for any parts, each part once, errors in words (Theorem R10)."""
+"""Rows in parts: any parts give the same sums, and errors show no value (Theorem R10)."""
 
 from __future__ import annotations
 
@@ -405,7 +405,7 @@ def pair(rows, targets=TARGETS):
         (pair(ROWS[0]), ValueError, "two dimensions; got 1. This is part 1 of X"),
         (pair(ROWS.astype(np.float32)), TypeError, "types of the first one.* part 1 of X"),
         (pair(ROWS.astype(complex)), TypeError, "types of the first one.* part 1 of X"),
-        (lambda: [(ROWS, TARGETS[:-1])], ValueError, "targets of each row.* part 1 of X"),
+        (lambda: [(ROWS, TARGETS[:-1])], ValueError, "targets of the shape.* part 1 of X"),
         (lambda: [(ROWS, None)], ValueError, "targets, or none of them.* part 1 of X"),
         (lambda: [ROWS], TypeError, "must give pairs.* part 1 of X"),
         (lambda: None, RuntimeError, "part 1 of X must be readable; got TypeError"),
