@@ -40,6 +40,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivateConformalClassifier",
     "PrivateConformalRegressor",
+    "PrivateRows",
     "PrivateScoreCurves",
     "PrivateThreshold",
     "RandomRuns",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
+    from skdptune.base import PrivateRows
     from skdptune.calibration import (
         PrivateConformalClassifier,
         PrivateConformalRegressor,
@@ -126,7 +128,7 @@ else:
     _NAMES = {
         "accounting": (),
         "audit": (),
-        "base": (),
+        "base": ("PrivateRows",),
         "calibration": (
             "PrivateConformalClassifier",
             "PrivateConformalRegressor",

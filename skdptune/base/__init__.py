@@ -11,12 +11,14 @@ from skdptune.base._costs import privacy_of, profile_of, register_profile
 from skdptune.base._mixin import PrivateEstimatorMixin
 from skdptune.base._recording import PrivacyWarning
 from skdptune.base._refusals import NoProfileError
+from skdptune.base._rows_in_parts import PrivateRows
 from skdptune.base._scikit_learn import HOLDERS as _HOLDERS  # noqa: F401  registers its objects
 
 __all__ = [
     "NoProfileError",
     "PrivacyWarning",
     "PrivateEstimatorMixin",
+    "PrivateRows",
     "privacy_of",
     "profile_of",
     "register_profile",

@@ -16,6 +16,7 @@ from skdptune.base._costs import SEEDED, assumptions_of, cost_of, neighbouring_o
 from skdptune.base._persons import Persons, about_persons
 from skdptune.base._reading import as_table
 from skdptune.base._records import check_rows_form, labels_in, read_targets
+from skdptune.base._rows_in_parts import PrivateRows
 from skdptune.ledger import PrivacyLedger, Reservation
 
 # Arguments of a call to a method that reads data ---------------------------------------------
@@ -185,7 +186,7 @@ def _rows_of(arguments: Mapping[str, Any]) -> Any:
 def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | None]:
     """Return the public number of records, and the number of columns or None if it is unknown."""
     X, statistics = _rows_of(arguments), arguments.get("statistics")
-    n_features = number_of_features(X)
+    n_features = X.n_features if isinstance(X, PrivateRows) else number_of_features(X)
     if statistics is not None:
         n_features = getattr(statistics, "n_features_in_", None)
     public, persons = getattr(estimator, "n_public", None), arguments.get("groups")
@@ -195,6 +196,8 @@ def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | Non
         return persons.size, n_features
     if statistics is not None:
         return int(statistics.n_samples), n_features
+    if isinstance(X, PrivateRows) and X.n_samples is not None:
+        return X.n_samples, n_features
     try:
         return number_of_samples(X), n_features
     except (TypeError, ValueError):

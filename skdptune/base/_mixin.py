@@ -138,6 +138,14 @@ class PrivateEstimatorMixin:
         """
         return ""
 
+    def _parts_refusal(self) -> str | None:
+        """Return None if `fit` takes `PrivateRows`, or else what to use instead.
+
+        An empty text means the general advice. Theorem R10 must hold for a subclass that returns
+        None: it reads rows only through exact sums.
+        """
+        return ""
+
     def _make_report(
         self,
         profile: PrivacyProfile,

@@ -45,6 +45,7 @@ from skdptune.base._persons import (
     persons_for,
     refused_groups,
 )
+from skdptune.base._rows_in_parts import PrivateRows, with_parts
 from skdptune.ledger import LedgerError, PrivacyLedger, Reservation
 from skdptune.ledger._shared import checked_ledger, settings_in_force, settings_meant, when_used
 from skdptune.mechanisms._shared import check_seed
@@ -221,6 +222,8 @@ def _size_and_form(estimator: Any, X: Any) -> tuple[int | None, Form]:
     columns: Any
     if isinstance(shape, tuple) and shape:
         size, columns = shape[0], shape[1:]
+    elif isinstance(X, PrivateRows):
+        size, columns = X.n_samples, (X.n_features,)
     else:
         size, columns = getattr(X, "n_samples", None), getattr(X, "n_features_in_", None)
         if size is None:
@@ -358,6 +361,8 @@ def _recorded_call(
         # Theorem F9. Checked before any charge. Other libraries' models may draw from any
         # generator.
         check_seed(getattr(estimator, "random_state", None))
+    # Theorem R10: rows in parts are refused here, or read through one class.
+    args, kwargs = with_parts(estimator, args, kwargs)
     X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
     if names_persons(kwargs) or hold_persons([getattr(estimator, "estimator", None)]):
         y = args[1] if len(args) > 1 else kwargs.get("y")
@@ -466,7 +471,11 @@ def _recorded_together(
     for model in models:
         if hasattr(type(model), _MARK):
             check_seed(getattr(model, "random_state", None))
-    X = bound.arguments.get(of_records)
+    X, y = bound.arguments.get(of_records), bound.arguments.get("y")
+    for model in models:
+        # Theorem R10, as for a single fit.
+        (X, y), _ = with_parts(model, (X, y), {})
+    bound.arguments |= {of_records: X, "y": y}
     around = [payment_for(model, function) for model in models]
     own = [
         place

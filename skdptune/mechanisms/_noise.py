@@ -282,6 +282,21 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     >>> float(unit_sum(np.array([1.0, 0.25, -2.0])))
     0.25
     """
+    return of_unit_total(unit_total(units))
+
+
+def of_unit_total(total: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the result of `unit_sum`, from the total of all records."""
+    return np.asarray(np.clip(total, -_LARGEST, _LARGEST) * UNIT, dtype=np.float64)
+
+
+def unit_total(units: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """Return the sum of `unit_sum` as integers, in units of 2^-26: totals of parts add up to it.
+
+    Notes
+    -----
+    Theorem R1, Theorem R10.
+    """
     if not isinstance(units, np.ndarray) or units.dtype.kind not in "iuf" or units.ndim == 0:
         raise TypeError("units must be an array of numbers, one row per record; got another.")
     total = np.zeros(units.shape[1:], dtype=np.int64)
@@ -289,4 +304,4 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         block = np.asarray(units[start : start + _ROWS], dtype=np.float64)
         block = np.clip(np.where(np.isnan(block), -1.0, block), -1.0, 1.0)
         total += np.trunc(block / UNIT).astype(np.int64).sum(axis=0)
-    return np.asarray(np.clip(total, -_LARGEST, _LARGEST) * UNIT, dtype=np.float64)
+    return total

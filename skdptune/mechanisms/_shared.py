@@ -9,7 +9,14 @@ from skdptune.mechanisms._exact_noise import (
     grid_of,
     spherical_spread,
 )
-from skdptune.mechanisms._noise import UNIT, WHOLE, nonprivate_profile, pure_profile
+from skdptune.mechanisms._noise import (
+    UNIT,
+    WHOLE,
+    nonprivate_profile,
+    of_unit_total,
+    pure_profile,
+    unit_total,
+)
 from skdptune.mechanisms._noisy_gradient_plan import (
     MAX_EPOCHS,
     SAMPLINGS,

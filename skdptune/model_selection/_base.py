@@ -47,6 +47,7 @@ from skdptune.base._shared import (
     beside_refusals,
     carry_settings,
     check_fit_parameters,
+    check_in_memory,
     count_fit,
     declared_labels,
     hold_persons,
@@ -421,6 +422,7 @@ class BasePrivateSearch(
         ledger = self._ledger_in_use()
         if names_persons(params) or hold_persons(self._estimators()):
             raise TypeError(refused_groups(f"{type(self).__name__}.fit", _NO_PERSONS))
+        check_in_memory(self, X)
         announced = announce_search(self, X, warns=ledger is None)
         with self._progress() as progress:
             plan, data, public = self._opened(X, y, X_val, y_val, params)

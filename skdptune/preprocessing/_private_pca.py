@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any, Self
@@ -15,9 +16,15 @@ from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._shared import PUBLIC_SIZE, Persons, arguments_of, rows_with_gaps
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import as_generator, gaussian_release, noise_for_budget, unit_sum
+from skdptune.mechanisms import as_generator, gaussian_release, noise_for_budget
 from skdptune.mechanisms._shared import check_seed
-from skdptune.preprocessing._private_scalers import TEXT, PrivateTransformer, in_units, unit_map
+from skdptune.preprocessing._private_scalers import (
+    TEXT,
+    PrivateTransformer,
+    in_units,
+    unit_map,
+    unit_sums,
+)
 from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
 
 # The weight of a row beside that of its products: the mean then has four times their noise, and
@@ -126,6 +133,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         self._check_parameters()
         return noise_for_budget(*self._checked_budget())[1]
 
+    def _parts_refusal(self) -> str | None:
+        return None
+
     @property
     def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
@@ -136,7 +146,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number is treated as a row of zeros.
         y : None
             Ignored.
@@ -154,7 +164,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         self.__dict__.pop("privacy_", None)
         ratio, profile = noise_for_budget(*self._checked_budget())
         rows, persons = self._validated(X, groups)
-        width = rows.shape[1]
+        width = self.n_features_in_
         self._low_high = bounds_per_feature(self.bounds, width)
         self.n_components_ = width if self.n_components is None else self.n_components
         if self.n_components_ > width:
@@ -162,7 +172,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
                 f"n_components must be at most the number of features, {width}; got "
                 f"{self.n_components_}."
             )
-        n_samples = self._public_size(rows.shape[0] if persons is None else persons.size)
+        n_samples = self._n_records(rows, persons)
         self._warn_of_large_delta(n_samples)
         self.n_samples_seen_ = n_samples
         mean, second = self._noisy_moments(rows, persons, ratio)
@@ -236,21 +246,17 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         return np.sqrt(np.maximum(self.explained_variance_, max(self.noise_scale_, 1e-12)))
 
     def _noisy_moments(
-        self, rows: np.ndarray, persons: Persons | None, ratio: float
+        self, rows: Any, persons: Persons | None, ratio: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and the second moments of mapped features, both with noise."""
-        width = rows.shape[1]
+        width = self.n_features_in_
         # All noise comes from one release, in which a record has at most this length.
         sensitivity = math.sqrt(1.0 + _MEAN_WEIGHT**2) * _SLACK
-        units = in_units(rows, *self._low_high) / math.sqrt(width)
-        sums = [
-            unit_sum(values if persons is None else persons.means(values))
-            for values in _contributions(units)
-        ]
+        sums = unit_sums(rows, functools.partial(_contributions, self._low_high), persons)
         generator = as_generator(check_seed(self.random_state))
-        noisy = gaussian_release(
-            np.concatenate(sums), sensitivity, sensitivity * ratio, generator
-        ) / (self.n_samples_seen_ / width)
+        noisy = gaussian_release(sums, sensitivity, sensitivity * ratio, generator) / (
+            self.n_samples_seen_ / width
+        )
         self.noise_scale_ = sensitivity * ratio / self.n_samples_seen_ * width
         mean = noisy[:width] / (_MEAN_WEIGHT * math.sqrt(width))
         second = np.zeros((width, width))
@@ -272,12 +278,15 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         self.explained_variance_ratio_ = self.explained_variance_ / max(total, 1e-300)
 
 
-def _contributions(units: np.ndarray) -> Iterator[np.ndarray]:
+def _contributions(
+    low_high: tuple[np.ndarray, np.ndarray], rows: np.ndarray
+) -> Iterator[np.ndarray]:
     """Iterate over the numbers of each row in the release: the row, then products.
 
     Rows of length at most 1 have products of length at most 1, if those of two different
     features, which occur once, are multiplied by the root of 2.
     """
+    units = in_units(rows, *low_high) / math.sqrt(rows.shape[1])
     yield _MEAN_WEIGHT * units
     for place in range(units.shape[1]):
         products = units[:, place:] * units[:, place : place + 1]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdptune._compat import validated_rows
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer
@@ -17,9 +20,12 @@ from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     PUBLIC_SIZE,
     Persons,
+    PrivateRows,
     arguments_of,
+    check_rows_form,
     middle_and_half,
     persons_of,
+    read_rows,
     rows_with_gaps,
     validate_rows,
 )
@@ -32,7 +38,7 @@ from skdptune.mechanisms import (
     private_quantile,
     unit_sum,
 )
-from skdptune.mechanisms._shared import check_seed, pure_profile
+from skdptune.mechanisms._shared import check_seed, of_unit_total, pure_profile, unit_total
 from skdptune.preprocessing._stateless import (
     FLOATS,
     bounds_per_feature,
@@ -80,6 +86,36 @@ n_features_in_ : int
 feature_names_in_ : ndarray of str
     Names of the features, if they have names.""",
 }
+Contributions = Callable[[np.ndarray], Iterable[np.ndarray]]
+
+
+def unit_sums(rows: Any, contributions: Contributions, persons: Persons | None) -> np.ndarray:
+    """Return exact sums over records of their contributions, which are numbers in [-1, 1].
+
+    Parameters
+    ----------
+    rows : ndarray or PrivateRows
+    contributions : callable
+        From rows to arrays with numbers of each row, which depend on this row only.
+    persons : Persons or None
+        Whose rows these are. A person's contribution is the mean of those of the rows.
+
+    Notes
+    -----
+    Theorem R1, Theorem P14, Theorem R10.
+    """
+    if isinstance(rows, PrivateRows):
+        return of_unit_total(rows.total(functools.partial(_unit_totals, contributions)))
+    return np.concatenate(
+        [
+            unit_sum(values if persons is None else persons.means(values))
+            for values in contributions(rows)
+        ]
+    )
+
+
+def _unit_totals(contributions: Contributions, X: Any, y: Any) -> np.ndarray:
+    return np.concatenate([unit_total(values) for values in contributions(read_rows(X))])
 
 
 class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
@@ -88,12 +124,28 @@ class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator)
     def _persons_refusal(self) -> str | None:
         return None
 
-    def _validated(self, X: Any, groups: Any) -> tuple[np.ndarray, Persons | None]:
+    def _validated(self, X: Any, groups: Any) -> tuple[Any, Persons | None]:
         """Return the rows that a fit reads, and the persons of these if there are any."""
         is_open = self.n_public is not None
+        if isinstance(X, PrivateRows):
+            form = X.form[0]
+            check_rows_form(form, accept_sparse=False, allow_nd=False)
+            validated_rows(self, form, skip_check_array=True)
+            return X, None
         persons = persons_of(groups, X, may_be_empty=is_open)
         rows, _ = validate_rows(self, X, min_samples=0 if is_open else 1)
         return (rows, None) if persons is None else (persons.select(rows), persons)
+
+    def _n_records(self, rows: Any, persons: Persons | None) -> int:
+        """Return the public number of records."""
+        if self.n_public is not None:
+            return self._public_size(1)
+        if isinstance(rows, PrivateRows):
+            size = rows.counted()
+            if not size:
+                raise ValueError("X must have records; got 0 sample(s) in all parts.")
+            return size
+        return rows.shape[0] if persons is None else persons.size
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether `fit` has finished without an error."""
@@ -201,6 +253,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
 
+    def _parts_refusal(self) -> str | None:
+        return None
+
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the privacy cost of a fit, which depends only on the parameters.
 
@@ -225,7 +280,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number is treated as a row of zeros.
         y : None
             Ignored.
@@ -243,9 +298,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         self.__dict__.pop("privacy_", None)
         ratio, profile = self._costed()
         rows, persons = self._validated(X, groups)
-        n_features = rows.shape[1]
-        n_samples = self._public_size(rows.shape[0] if persons is None else persons.size)
+        n_features = self.n_features_in_
         low, high = bounds_per_feature(self.bounds, n_features)
+        n_samples = self._n_records(rows, persons)
         self._warn_of_large_delta(n_samples)
         self.n_samples_seen_ = n_samples
         self.noise_scale_ = self._sensitivity(n_features) * ratio
@@ -253,19 +308,21 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Return the features minus their means, divided by their standard deviations.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features), or PrivateRows
         """
         check_is_fitted(self)
+        if isinstance(X, PrivateRows):
+            return X.transformed(self, self.n_features_in_)
         rows = rows_with_gaps(self, X)
         # In double precision, since a small deviation may be 0 in single precision.
         result = rows.astype(np.float64)
@@ -321,14 +378,18 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return n_features * (1.125 if self.with_std else 1.0)
 
     def _release(
-        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, persons: Persons | None
+        self, rows: Any, low: np.ndarray, high: np.ndarray, persons: Persons | None
     ) -> None:
         self.mean_ = self.var_ = self.scale_ = None
         if not (self.with_mean or self.with_std):
             return
         middle, half = unit_map(low, high)
-        units = in_units(rows, low, high)
-        first, second = self._noisy_moments(units, persons)
+        centre = _CENTRE[self._noise]
+        contributions = functools.partial(
+            _moments, low=low, high=high, centre=centre if self.with_std else None
+        )
+        # Theorem P14: the mean of bounded pairs is within the same bounds.
+        first, second = self._noisy_moments(unit_sums(rows, contributions, persons), centre)
         self.mean_ = middle + half * first
         if self.with_std:
             doubt = math.sqrt(2.0) * self.noise_scale_ / self.n_samples_seen_
@@ -338,23 +399,24 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
             with np.errstate(over="ignore"):
                 self.var_ = np.minimum(self.scale_**2, _LARGEST)
 
-    def _noisy_moments(
-        self, units: np.ndarray, persons: Persons | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return private first and second moments of features in [-1, 1]."""
-        centre = _CENTRE[self._noise]
-        columns = [units, units**2 - centre] if self.with_std else [units]
-        values = np.hstack(columns)
-        # Theorem P14: the mean of bounded pairs is within the same bounds.
-        sums = unit_sum(values if persons is None else persons.means(values))
+    def _noisy_moments(self, sums: np.ndarray, centre: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return private first and second moments of features in [-1, 1], from exact sums."""
         release = gaussian_release if self._noise == "gaussian" else laplace_release
-        sensitivity = self._sensitivity(units.shape[1])
+        width = self.n_features_in_
         seed = check_seed(self.random_state)
-        noisy = release(sums, sensitivity, self.noise_scale_, seed)
+        noisy = release(sums, self._sensitivity(width), self.noise_scale_, seed)
         moments = noisy / self.n_samples_seen_
-        first = np.clip(moments[: units.shape[1]], -1.0, 1.0)
-        second = np.clip(moments[units.shape[1] :] + centre, 0.0, 1.0)
+        first = np.clip(moments[:width], -1.0, 1.0)
+        second = np.clip(moments[width:] + centre, 0.0, 1.0)
         return first, second
+
+
+def _moments(
+    rows: np.ndarray, low: np.ndarray, high: np.ndarray, centre: float | None
+) -> Iterator[np.ndarray]:
+    """Return each row's features in [-1, 1] and, with a constant, their squares minus it."""
+    units = in_units(rows, low, high)
+    yield units if centre is None else np.hstack([units, units**2 - centre])
 
 
 # Quantiles closer together than this share of the bounds' distance are treated as equal.

@@ -11,7 +11,7 @@ import numpy as np
 from skdptune._compat import number_of_samples, validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._shared import as_table
+from skdptune.base._shared import PrivateRows, as_table
 from skdptune.preprocessing._schema import Schema, as_schema
 from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA
 from skdptune.preprocessing._stateless import FreeTransformer
@@ -184,7 +184,7 @@ class TableEncoder(FreeTransformer):
 
         Parameters
         ----------
-        X : DataFrame, ndarray or list of rows
+        X : DataFrame, ndarray, list of rows or PrivateRows
             A table with the columns of the schema, in any order if they have names. It is rejected
             if a column's type rules out that any of its cells fits, such as durations instead of
             numbers.
@@ -195,10 +195,11 @@ class TableEncoder(FreeTransformer):
         -------
         self
         """
+        n_samples = 1 if isinstance(X, PrivateRows) else number_of_samples(X)
+        X = X.form[0] if isinstance(X, PrivateRows) else X
         check_types(X, self._check_form(X).columns)
         # The length of a list's first row depends on one record.
         validated_rows(self, as_table(X), skip_check_array=True)
-        n_samples = number_of_samples(X)
         self.privacy_ = PrivacyReport(
             self.privacy_profile(max(n_samples, 1)),
             0.0,
@@ -207,22 +208,25 @@ class TableEncoder(FreeTransformer):
         )
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Return the features of a table; each record is encoded separately.
 
         Parameters
         ----------
-        X : DataFrame, ndarray or list of rows
+        X : DataFrame, ndarray, list of rows or PrivateRows
             A table with the columns of the schema, in any order if they have names.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_out)
+        ndarray of shape (n_samples, n_features_out), or PrivateRows
 
         Notes
         -----
         Theorem R7.
         """
+        if isinstance(X, PrivateRows):
+            # Theorem R10: a row is encoded by itself, where it is.
+            return X.transformed(self, self.n_features_out)
         schema = self._check_form(X)
         blocks = [
             column.encoded(cells, self.n_knots)

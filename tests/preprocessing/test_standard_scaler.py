@@ -11,7 +11,7 @@ from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import unit_sum
-from skdptune.preprocessing import DPStandardScaler
+from skdptune.preprocessing import DPStandardScaler, _private_scalers
 from tests.auditing import watched_releases
 from tests.preprocessing import conventions
 
@@ -258,12 +258,12 @@ def test_any_record(bounds, monkeypatch) -> None:
     def rows_at(scaler, X):
         found = []
 
-        def moments(self, units, persons):
-            found.append(units)
-            return np.zeros(3), np.zeros(3)
+        def sums(rows, contributions, persons):
+            found.extend(values[:, :3] for values in contributions(rows))
+            return np.zeros(6)
 
         with monkeypatch.context() as patched:
-            patched.setattr(DPStandardScaler, "_noisy_moments", moments)
+            patched.setattr(_private_scalers, "unit_sums", sums)
             scaler.fit(X)
         assert np.abs(found[0]).max() <= 1.0
         return found[0]

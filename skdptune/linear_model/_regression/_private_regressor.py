@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,9 @@ from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     PUBLIC_SIZE,
     Persons,
+    PrivateRows,
     Records,
+    check_rows_form,
     persons_of,
     table_shape,
     target_range,
@@ -28,11 +30,10 @@ from skdptune.base._shared import (
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,
+    BlocksInParts,
     RidgeProblem,
     SufficientStatistics,
     check_bound,
-    chunks_of,
-    is_streamed,
     squared_radius,
     weights_of_blocks,
 )
@@ -286,13 +287,14 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or iterator
-            Rows longer than ``data_norm`` are shortened to it. Memory-mapped and dask arrays are
-            read piece by piece; an iterator gives chunks, as pairs ``(X_chunk, y_chunk)``. A
-            record with entries that are not finite numbers counts as a row of zeros with the
-            target 0: it cannot make the fit fail.
+        X : array-like of shape (n_samples, n_features), PrivateRows or iterator
+            Rows longer than ``data_norm`` are shortened to it. Rows may lie in parts: see
+            `PrivateRows`. Memory-mapped and dask arrays are read part by part; an iterator gives
+            chunks, as pairs ``(X_chunk, y_chunk)``. A record with entries that are not finite
+            numbers counts as a row of zeros with the target 0: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
-            Targets; those beyond ``target_bound`` are clipped to it. None with an iterator.
+            Targets; those beyond ``target_bound`` are clipped to it. None with an iterator or
+            `PrivateRows`.
             `DPRidge` accepts several, of shape (n_samples, n_targets).
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
@@ -322,6 +324,9 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         persons = persons.take(order)
         statistics = SufficientStatistics(*self._bounds(records.X.shape[1]))
         return statistics.add_persons(*records, persons), persons.size, records, persons
+
+    def _parts_refusal(self) -> str | None:
+        return None
 
     def _persons_refusal(self) -> str | None:
         if self._holds_for_persons:
@@ -406,7 +411,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         self,
         statistics: SufficientStatistics,
         n_samples: int,
-        records: Records | None = None,
+        records: Records | PrivateRows | None = None,
         persons: Persons | None = None,
     ) -> Any:
         """Fit to sums and, if these can be read again, to the records."""
@@ -424,7 +429,9 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
         blocks: Any = None
-        if persons is not None and records is not None:
+        if isinstance(records, PrivateRows):
+            blocks = BlocksInParts(records, self._bounds(features))
+        elif persons is not None and records is not None:
             blocks = functools.partial(statistics.blocks_of_persons, *records, persons)
         elif records is not None:
             blocks = functools.partial(statistics.blocks, *records)
@@ -451,10 +458,10 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         found = target_ranges if self._takes_several_targets else target_range
         return found(self.target_bound)
 
-    def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, Records | None]:
-        """Return the sums over the data, the number of records, and the records if in memory."""
-        if is_streamed(X):
-            return self._statistics_of_chunks(X, y)
+    def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, Any]:
+        """Return the sums over the data, the number of records, and what can be read again."""
+        if isinstance(X, PrivateRows):
+            return self._statistics_of_parts(X)
         records = self._validated(X, y)
         size, n_features = records.X.shape
         return SufficientStatistics(*self._bounds(n_features)).update(*records), size, records
@@ -469,19 +476,18 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             min_samples=1 if self.n_public is None else 0,
         )
 
-    def _statistics_of_chunks(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, None]:
-        statistics = None
-        for rows, targets in chunks_of(X, y):
-            if statistics is None:
-                shape = table_shape(rows)
-                if len(shape) != 2:
-                    raise ValueError(f"each chunk must have two dimensions; got {len(shape)}.")
-                statistics = SufficientStatistics(*self._bounds(shape[1]))
-            statistics.update(rows, targets)
-        if statistics is None:
-            raise ValueError("X must hold at least one chunk; got none.")
-        self.n_features_in_ = statistics.n_features_in_
-        return statistics, statistics.n_samples, None
+    def _statistics_of_parts(self, rows: PrivateRows) -> tuple[SufficientStatistics, int, Any]:
+        # Theorem R10: the sums of parts are merged, so that they are those of one pass.
+        form, targets = rows.form
+        if targets is None:
+            raise ValueError("y must be given with rows in parts; got parts without targets.")
+        check_rows_form(form, accept_sparse=False, allow_nd=False)
+        validated_rows(self, form, skip_check_array=True)
+        bounds = self._bounds(form.shape[1])
+        statistics = rows.total(functools.partial(_sums_of, bounds))
+        if statistics.n_samples == 0 and self.n_public is None:
+            raise ValueError("X must have records; got 0 sample(s) in all parts.")
+        return statistics, statistics.n_samples, None if rows.is_read_once else rows
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
         # Noise that overflowed gives a bad model, not an error: errors would leak the data.
@@ -556,6 +562,10 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         return tags
 
 
+def _sums_of(bounds: tuple[float, Any, bool], X: Any, y: Any) -> SufficientStatistics:
+    return SufficientStatistics(*bounds).update(X, y)
+
+
 def _fit_in_one_pass(
     models: list[PrivateLinearRegressor], X: Any, y: Any, return_exceptions: bool
 ) -> list[Any]:
@@ -570,13 +580,13 @@ def _fit_in_one_pass(
     return_exceptions : bool
         Whether the exception of a failing fit is put in the result instead of raised.
     """
-    is_read_once = isinstance(X, Iterator)
+    is_read_once = isinstance(X, PrivateRows) and X.is_read_once
     if is_read_once and len({_bounds_of(model) for model in models}) > 1:
         raise ValueError(
             "estimators must agree on data_norm, target_bound and fit_intercept if X is an "
             "iterator, which can be read only once; got several."
         )
-    shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Records | None]] = {}
+    shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Any]] = {}
     known: dict[bool, tuple[Any, tuple[Any, Any]]] = {}
     outcomes: list[Any] = []
     has_columns = y is not None and len(table_shape(y)) > 1
@@ -590,7 +600,9 @@ def _fit_in_one_pass(
                 # the bounds.
                 first, data = known.get(is_strict, (model, (X, y)))
                 shared[key] = (first, *model._statistics_of(*data))
-                known[is_strict] = (first, data if has_columns else shared[key][-1] or data)
+                read = shared[key][-1]
+                keeps = has_columns or not isinstance(read, Records)
+                known[is_strict] = (first, data if keeps else read)
             first, statistics, n_samples, records = shared[key]
             _copy_features(first, model)
             outcomes.append(model._fit_checked(statistics, n_samples, records))

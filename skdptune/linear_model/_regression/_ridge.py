@@ -22,6 +22,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     LARGEST_EPSILON,
     LEAST_RIDGE,
     UNIT,
+    BlocksInParts,
     RidgeProblem,
 )
 from skdptune.mechanisms import gaussian_release, noise_for_budget
@@ -157,7 +158,7 @@ def largest_residual(shift: float, n_samples: int, width: int) -> float:
 
 def refined_weights(
     problem: RidgeProblem,
-    blocks: Callable[[], Iterator[np.ndarray]],
+    blocks: Callable[[], Iterator[np.ndarray]] | BlocksInParts,
     shift: float,
     limit: float,
     rng: np.random.Generator,
@@ -170,7 +171,7 @@ def refined_weights(
     Parameters
     ----------
     problem : RidgeProblem
-    blocks : callable
+    blocks : callable or BlocksInParts
         Reads the records, as `SufficientStatistics.blocks` does.
     shift : float
         Shift of the one Gaussian release that all releases cost together.
@@ -192,7 +193,12 @@ def refined_weights(
     raised = np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)
     weights = np.zeros(problem.moment.shape)
     for _ in range(N_STEPS):
-        moment = residual_moment(blocks(), weights, limit, problem.block_weights)
+        if isinstance(blocks, BlocksInParts):
+            # Theorem R10: whole numbers, whose sum over parts is that over all rows.
+            of_part = functools.partial(exact_moment, weights=weights, limit=limit)
+            moment = blocks.total(of_part).astype(np.float64) / UNIT**2
+        else:
+            moment = residual_moment(blocks(), weights, limit, problem.block_weights)
         noisy = gaussian_release(moment, sensitivity, scale, rng)
         step = vectors @ ((vectors.T @ noisy).T / raised).T
         weights = whole_weights(weights / UNIT + step)
@@ -309,9 +315,9 @@ class DPRidge(PrivateLinearRegressor):
     are the residuals, clipped to a third of the targets' bound, or to more if there is little
     noise. The ridge that noise requires biases one solution, further steps remove that bias, and
     short residuals need less noise. ``docs/defaults.md`` has the evidence. Steps read the records
-    again. Steps are not taken with data that are read piece by piece (iterators, memory-mapped and
-    dask arrays), without noise, and in `fit_statistics`: half of the squared shift then pays for
-    ``X'X`` and half for ``X'y``.
+    again, part by part if they lie in parts. Steps are not taken with an iterator, which can be
+    read only once, without noise, and in `fit_statistics`: half of the squared shift then pays
+    for ``X'X`` and half for ``X'y``.
 
     Several targets are fitted at once, with one release of ``X'X``: `y` has a column for each, and
     `target_bound` is one range for all or a list of ranges. With k targets, noise on ``X'y`` is

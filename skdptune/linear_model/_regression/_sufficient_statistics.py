@@ -2,108 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from skdptune._validation import check_flag, check_real
+from skdptune._validation import check_flag, check_kind, check_real
 from skdptune.base._shared import (
     Persons,
+    PrivateRows,
     finite_rows,
     middle_and_half,
     table_shape,
-    target_array,
     target_ranges,
 )
 from skdptune.mechanisms._shared import WHOLE
-
-# Rows of one piece of a memory-mapped array, which are in memory at the same time.
-_ROWS = 2**16
-
-
-def is_streamed(X: Any) -> bool:
-    """Return whether data should be read piece by piece.
-
-    Parameters
-    ----------
-    X : object
-        A memory-mapped array, a dask array, or an iterator (such as a generator).
-    """
-    return isinstance(X, np.memmap) or _is_dask(X) or isinstance(X, Iterator)
-
-
-def chunks_of(X: Any, y: Any) -> Iterator[tuple[Any, np.ndarray]]:
-    """Iterate over pieces of rows and their targets.
-
-    Parameters
-    ----------
-    X : numpy.memmap, dask.array.Array or iterator of pairs (X_chunk, y_chunk)
-    y : array-like or dask.array.Array; None with an iterator of pairs
-
-    Yields
-    ------
-    rows, targets : array-like, ndarray
-    """
-    if isinstance(X, Iterator):
-        yield from _pairs(X, y)
-        return
-    if y is None:
-        raise ValueError("y must be given with rows that are an array; got None.")
-    if _is_dask(X):
-        yield from _dask_chunks(X, y)
-        return
-    targets = target_array(y)
-    if X.ndim != 2 or targets.shape != X.shape[:1]:
-        raise ValueError(
-            "X and y must be of shapes (n_samples, n_features) and (n_samples,); got "
-            f"{X.shape} and {targets.shape}."
-        )
-    for start in range(0, X.shape[0], _ROWS):
-        yield X[start : start + _ROWS], targets[start : start + _ROWS]
-
-
-def _pairs(X: Iterator[Any], y: Any) -> Iterator[tuple[Any, np.ndarray]]:
-    if y is not None:
-        raise ValueError("y must be None with an iterator of chunks, which brings its targets.")
-    for pair in X:
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(
-                "an iterator of chunks must give pairs (X_chunk, y_chunk); got "
-                f"{type(pair).__name__}."
-            )
-        yield pair[0], target_array(pair[1])
-
-
-def _is_dask(X: Any) -> bool:
-    # A user who passes a dask array has imported dask.
-    arrays = sys.modules.get("dask.array")
-    return arrays is not None and isinstance(X, arrays.Array)
-
-
-def _dask_chunks(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Compute a dask array's blocks of rows one after the other."""
-    if X.ndim != 2:
-        raise ValueError(f"X must be two-dimensional; got {X.ndim} dimensions.")
-    X = X.rechunk({1: -1})
-    if not _is_dask(y):
-        y = target_array(y)
-    is_known = not any(np.isnan(size) for size in X.chunks[0])
-    if is_known and np.shape(y) != X.shape[:1]:
-        raise ValueError(f"y must be of shape {X.shape[:1]}; got {np.shape(y)}.")
-    start = 0
-    for index in range(X.numblocks[0]):
-        rows = X.blocks[index].compute()
-        stop = start + rows.shape[0]
-        # Blocks of unknown length match those of the targets, or the chunk is refused.
-        part = y[start:stop] if is_known or not _is_dask(y) else y.blocks[index]
-        yield np.asarray(rows), np.asarray(part.compute() if _is_dask(y) else part)
-        start = stop
-
 
 # The constant feature of an intercept, in units of the longest row. A larger one would add more to
 # the norm of rows, and therefore to the noise; it is a power of 2, so that its sums are exact.
@@ -112,6 +29,9 @@ CONSTANT = 0.5
 # 2^-40, and 2^12 of them sum below 2^53, where doubles count exactly in any order.
 UNIT = 2.0**20
 BLOCK = 2**12
+# Attributes that two sums must share, and those that they must share once they have records.
+_BOUNDS = ("data_norm", "target_range", "fit_intercept")
+_FORM = ("n_features_in_", "_form", "_whole")
 # Number of blocks of at most 2^52 whose sum a 64-bit integer can hold.
 _MOST_BLOCKS = 2**10
 _ROUNDING = 1.0 + 1e-6
@@ -124,9 +44,9 @@ class SufficientStatistics:
 
     Each row is shortened to norm `data_norm` and each target clipped to `target_bound`, one at a
     time. With an intercept, targets are then measured from the middle of their range. Data that do
-    not fit in memory are added chunk by chunk; the sums are exact, so neither chunks nor their
-    order make a difference. **They are not private**: pass them to ``fit_statistics`` of a private
-    regression, whose result is.
+    not fit in memory are added chunk by chunk, or in parts whose sums are added up: ``a + b``. The
+    sums are exact, so neither chunks nor parts nor their order make a difference. **They are not
+    private**: pass them to ``fit_statistics`` of a private regression, whose result is.
 
     Parameters
     ----------
@@ -181,6 +101,7 @@ class SufficientStatistics:
         self.fit_intercept = bool(fit_intercept)
         self.n_samples = 0
         self._blocks = 0
+        self._has_persons = False
         # Weight of a record in the sums.
         self._whole = 1
 
@@ -222,6 +143,7 @@ class SufficientStatistics:
         it as integers.
         """
         X, y = self._checked_chunk(X, y)
+        self._has_persons = True
         for weight, places in persons.by_weight():
             self.add_weighted(X[places], y[places], weight)
         self.n_samples += persons.size
@@ -233,15 +155,65 @@ class SufficientStatistics:
         self._add_rows(X, y, weight)
         self._flush(weight)
 
-    def _add_rows(self, X: np.ndarray, y: np.ndarray, weight: int) -> None:
+    def merge(self, other: SufficientStatistics) -> SufficientStatistics:
+        """Add the sums over other records, such as those of another file or machine.
+
+        Parameters
+        ----------
+        other : SufficientStatistics
+            Made with the same `data_norm`, `target_bound` and `fit_intercept`. It does not change.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Theorem L9: all sums are integers, so the result has the same bits as that of one pass.
+        Each record must be in exactly one of the two.
+        """
+        check_kind(other, name="other", kind=SufficientStatistics, domain="SufficientStatistics")
+        have_records = hasattr(self, "n_features_in_") and hasattr(other, "n_features_in_")
+        for name in (*_BOUNDS, *(_FORM if have_records else ())):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    "other must have the data_norm, target_bound, fit_intercept and columns of "
+                    f"these sums; got another {name.strip('_')}."
+                )
+        if self._has_persons or other._has_persons:
+            raise ValueError(
+                "other must hold sums of records; got persons, whose rows must be in one chunk."
+            )
+        if hasattr(other, "n_features_in_"):
+            self._start(other.n_features_in_, other._form)
+            self._forget()
+            self._large += other._large + other._sums.astype(object)
+            self._whole = other._whole
+            self.n_samples += other.n_samples
+        return self
+
+    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
+        """Return the sums over the records of both, as new sums; see `merge`."""
+        if not isinstance(other, SufficientStatistics):
+            return NotImplemented
+        return copy.deepcopy(self).merge(other)
+
+    def _start(self, n_features: int, form: tuple[int, ...]) -> None:
+        """Prepare for the first records."""
         if not hasattr(self, "n_features_in_"):
-            self.n_features_in_, self._form = X.shape[1], y.shape[1:]
+            self.n_features_in_, self._form = n_features, form
             width = self.width + math.prod(self._form)
             self._sums = np.zeros((width, width), dtype=np.int64)
             self._large = np.zeros((width, width), dtype=object)
-            self._buffer = np.empty((BLOCK, width))
+
+    def _forget(self) -> None:
+        """Forget what was computed from earlier sums."""
         vars(self).pop("gram_and_moment", None)
         vars(self).pop("spectrum", None)
+
+    def _add_rows(self, X: np.ndarray, y: np.ndarray, weight: int) -> None:
+        self._start(X.shape[1], y.shape[1:])
+        self._forget()
         for block in self._blocks_of(X, y):
             self._add(block, weight)
 
@@ -259,7 +231,9 @@ class SufficientStatistics:
             Rows with their constant and, in the last columns, targets: integers, in units of
             ``2**-20`` of the bounds. Each block is overwritten by the next.
         """
-        return self._blocks_of(*self._checked_chunk(X, y))
+        X, y = self._checked_chunk(X, y)
+        self._start(X.shape[1], y.shape[1:])
+        return self._blocks_of(X, y)
 
     def blocks_of_persons(self, X: Any, y: Any, persons: Persons) -> Iterator[np.ndarray]:
         """Iterate over records as `blocks` does; each block has rows of one weight."""
@@ -304,6 +278,8 @@ class SufficientStatistics:
         """Return one block in units of 2^-20 of the bounds, in a buffer that all blocks share."""
         size, d = rows.shape
         scale = UNIT / self.data_norm
+        if not hasattr(self, "_buffer"):
+            self._buffer = np.empty((BLOCK, self.width + math.prod(self._form)))
         block = self._buffer[:size]
         units = block[:, :d]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -376,10 +352,36 @@ class SufficientStatistics:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the block's buffer out of copies."""
-        state = dict(vars(self))
-        if "_buffer" in state:
-            state["_buffer"] = np.empty_like(state["_buffer"])
-        return state
+        return {name: value for name, value in vars(self).items() if name != "_buffer"}
+
+
+@dataclass(frozen=True)
+class BlocksInParts:
+    """Records that lie in parts, of whose blocks a function is summed.
+
+    Attributes
+    ----------
+    rows : PrivateRows
+    bounds : tuple
+        Arguments of `SufficientStatistics`.
+    """
+
+    rows: PrivateRows
+    bounds: tuple[float, Any, bool]
+
+    def total(self, function: Callable[[Iterator[np.ndarray]], np.ndarray]) -> np.ndarray:
+        """Return the sum of a function of `SufficientStatistics.blocks` over all parts."""
+        total: np.ndarray = self.rows.total(partial(_of_blocks, self.bounds, function))
+        return total
+
+
+def _of_blocks(
+    bounds: tuple[float, Any, bool],
+    function: Callable[[Iterator[np.ndarray]], np.ndarray],
+    X: Any,
+    y: Any,
+) -> np.ndarray:
+    return function(SufficientStatistics(*bounds).blocks(X, y))
 
 
 def weights_of_blocks(persons: Persons | None) -> tuple[int, ...] | None:
@@ -462,9 +464,9 @@ class RidgeProblem:
         Ridge in these units.
     n_public : int
         A public number that bounds the number of records.
-    blocks : callable, optional
-        Reads the records again, as `SufficientStatistics.blocks` does; None where they are not in
-        memory.
+    blocks : callable or BlocksInParts, optional
+        Reads the records again, as `SufficientStatistics.blocks` does; None where they cannot be
+        read again.
     block_weights : tuple of int, optional
         Weight of the rows of each block, of which a record has `WHOLE`; None means the whole.
     """
@@ -476,7 +478,7 @@ class RidgeProblem:
     radius2: float
     alpha: float
     n_public: int
-    blocks: Callable[[], Iterator[np.ndarray]] | None = None
+    blocks: Callable[[], Iterator[np.ndarray]] | BlocksInParts | None = None
     block_weights: tuple[int, ...] | None = None
 
     @property

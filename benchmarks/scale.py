@@ -1,0 +1,130 @@
+"""Fits to parquet files that are larger than memory: time per pass, and memory.
+
+    python benchmarks/scale.py [--rows 1000000] [--columns 50] [--folder FOLDER] [--dask]
+
+The script writes files of float32 columns, and then measures
+
+* read: one pass over the files that only reads them, as a fit does;
+* DPRidge: the time of a fit over its six passes, each relative to "read";
+* SGDRegressor: scikit-learn's `partial_fit` of one pass over the same chunks, without privacy;
+* dask: with --dask, DPRidge on one worker process and on two, with the rows persisted in them.
+
+"memory" is the largest resident size of the process so far, in MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sklearn.linear_model import SGDRegressor
+
+from skdptune import DPRidge, PrivateRows
+
+_ROWS_PER_GROUP = 250_000
+_PASSES = 6
+
+
+def write(folder: Path, n_rows: int, n_columns: int) -> None:
+    """Write files of one row group each."""
+    for number, start in enumerate(range(0, n_rows, _ROWS_PER_GROUP)):
+        rng = np.random.default_rng(number)
+        size = min(_ROWS_PER_GROUP, n_rows - start)
+        rows = rng.normal(size=(size, n_columns)).astype(np.float32)
+        target = np.clip(rows[:, 0] - rows[:, 1] + rng.normal(size=size), -4, 4)
+        columns = {f"x{place}": rows[:, place] for place in range(n_columns)}
+        pq.write_table(
+            pa.table({**columns, "y": target.astype(np.float32)}),
+            folder / f"rows{number:05d}.parquet",
+        )
+
+
+def timed(task: Callable[[], Any]) -> float:
+    """Return the seconds that a call takes."""
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def nothing(rows: Any, targets: Any) -> int:
+    """Return the sum that needs no row."""
+    return 0
+
+
+def memory() -> str:
+    """Return the largest resident size so far."""
+    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
+
+
+def model() -> DPRidge:
+    """Return the regression that is measured."""
+    return DPRidge(1.0, 1e-9, target_bound=4.0, random_state=0)
+
+
+def in_one_process(folder: Path) -> None:
+    """Print the time of passes in this process."""
+    rows = PrivateRows.from_parquet(folder, target="y")
+    print(f"start: {memory()}")
+    read = timed(lambda: rows.total(nothing))
+    print(f"read: {read:.2f} s, {memory()}")
+    fit = timed(lambda: model().fit(rows))
+    print(f"DPRidge: {fit:.2f} s, {fit / _PASSES / read:.2f} of reading per pass, {memory()}")
+    peer = SGDRegressor(random_state=0)
+
+    def one_pass() -> None:
+        for part in rows._carrier.parts:
+            for chunk, targets in part():
+                peer.partial_fit(chunk, targets)
+
+    other = timed(one_pass)
+    print(f"SGDRegressor.partial_fit: {other:.2f} s, {other / read:.2f} of reading, {memory()}")
+
+
+def on_dask(folder: Path) -> None:
+    """Print the time of a fit on one and on two workers, with the rows in their memory."""
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster, wait
+
+    seconds = []
+    for n_workers in (1, 2):
+        with (
+            LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
+            Client(cluster),
+        ):
+            frame = dd.read_parquet(folder).persist()
+            wait(frame)
+            rows = PrivateRows.from_dask(frame, "y")
+            rows.counted()
+            seconds.append(timed(partial(model().fit, rows)))
+        print(f"dask, {n_workers} worker(s): {seconds[-1]:.2f} s")
+    print(f"two workers: {seconds[0] / seconds[1]:.2f} times one")
+
+
+def main() -> None:
+    """Write files, and print the measurements."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--dask", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.folder or Path(temporary)
+        if not list(folder.glob("*.parquet")):
+            write(folder, given.rows, given.columns)
+        (on_dask if given.dask else in_one_process)(folder)
+
+
+if __name__ == "__main__":
+    main()

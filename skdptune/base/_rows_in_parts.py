@@ -1,0 +1,845 @@
+"""Rows that lie in parts: in chunks, in files, or on the workers of a dask cluster.
+
+**Guarantee.** A sum over rows counts every part exactly once, whatever fails, is computed twice
+or ends first (Theorem R10). Estimators pass functions whose results are exact, so that the sum
+does not depend on the parts in which the rows lie, either.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import itertools
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+
+from skdptune._formatting import shown, shown_path
+from skdptune._validation import check_integer
+from skdptune.base._reading import NUMBERS, as_table, table_shape
+from skdptune.base._records import target_array, validate_rows
+
+# Rows, and targets or None.
+Chunk = tuple[Any, Any]
+Part = Callable[[], Iterable[Chunk]]
+
+# Rows of one chunk of an array or a file, which are in memory at the same time.
+_ROWS = 2**16
+# Number of results that one task of a cluster adds up.
+_BRANCHES = 8
+
+
+class Tally(NamedTuple):
+    """A sum over some parts.
+
+    Attributes
+    ----------
+    value : object
+        None without rows. Anything with an exact ``+``.
+    sizes : dict
+        Number of rows of each of these parts, by the number of the part.
+    failure : Exception or None
+        Why there is no sum.
+    """
+
+    value: Any
+    sizes: Mapping[int, int]
+    failure: Exception | None = None
+
+
+def merged(tallies: Iterable[Tally]) -> Tally:
+    """Return the sum of sums over different parts; a part that occurs twice is an error.
+
+    Notes
+    -----
+    Theorem R10.
+    """
+    value: Any = None
+    sizes: dict[int, int] = {}
+    for tally in tallies:
+        if tally.failure is not None:
+            return tally
+        if sizes.keys() & tally.sizes.keys():
+            return Tally(None, {}, RuntimeError("a part of X was counted twice."))
+        sizes |= tally.sizes
+        value = _sum(value, tally.value)
+    return Tally(value, sizes)
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else one + other
+
+
+@dataclass(frozen=True)
+class Task:
+    """The sum of a function over the rows of one part, with checks of their form.
+
+    Attributes
+    ----------
+    function : callable
+        From rows and targets to an exact number, or to another object with an exact ``+``.
+    form : tuple
+        Rows and targets as in the parts, but without any row.
+    steps : tuple of callables
+        Applied to rows one after the other, before the function.
+    """
+
+    function: Callable[[Any, Any], Any]
+    form: Chunk
+    steps: tuple[Callable[[Any], Any], ...] = ()
+
+    def __call__(self, number: int, part: Part) -> Tally:
+        """Return the sum over a part. A failure is returned: logs quote those that are raised."""
+        value, size = None, 0
+        try:
+            for rows, targets in _chunks(part):
+                _check_like(self.form, rows, targets)
+                if n_rows := int(rows.shape[0]):
+                    for step in self.steps:
+                        rows = step(rows)
+                    value, size = _sum(value, self.function(rows, targets)), size + n_rows
+        except Exception as error:
+            return Tally(None, {}, _in_words(number, error))
+        return Tally(value, {number: size})
+
+
+class _UnreadError(Exception):
+    """An error of the code that reads a part, which is the user's or another library's."""
+
+
+class ChangedError(ValueError):
+    """The content of a part has changed."""
+
+
+def _in_words(number: int, error: Exception) -> Exception:
+    """Return an error that names the part, and shows no value of its rows."""
+    if isinstance(error, TypeError | ValueError):
+        # Errors of this package show no values.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        return kind(f"{error} This is part {number} of X.")
+    cause = error.__cause__ if isinstance(error, _UnreadError) else error
+    return RuntimeError(
+        f"part {number} of X must be readable; got {type(cause).__name__}. Nothing was published. "
+        "Read only this part to see the error."
+    )
+
+
+def _foreign(part: Part) -> Iterator[Any]:
+    """Iterate over what a part gives; its own errors may quote a row."""
+    try:
+        yield from part()
+    except ChangedError:
+        raise
+    except Exception as error:
+        raise _UnreadError from error
+
+
+def _chunks(part: Part) -> Iterator[Chunk]:
+    """Iterate over the chunks of a part, as tables and arrays of targets."""
+    for chunk in _foreign(part):
+        if not isinstance(chunk, tuple) or len(chunk) != 2:
+            raise TypeError(
+                "an iterator of chunks must give pairs (X_chunk, y_chunk); got "
+                f"{type(chunk).__name__}."
+            )
+        rows = as_table(chunk[0])
+        shape = table_shape(rows)
+        if len(shape) != 2:
+            raise ValueError(f"each chunk must have two dimensions; got {len(shape)}.")
+        yield rows, _targets(chunk[1])
+
+
+def _targets(y: Any) -> Any:
+    """Return targets as an array, of one dimension if there is one target of each row."""
+    if y is None:
+        return None
+    targets = target_array(y, None)
+    return targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+
+
+def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
+    """Raise if types, names or shapes of a chunk are others than those of the first one."""
+    width = form[0].shape[1]
+    if rows.shape[1] != width:
+        raise ValueError(f"each chunk must have {width} columns; got {rows.shape[1]}.")
+    if _names(rows) != _names(form[0]):
+        raise ValueError("each chunk must have the columns of the first one; got other names.")
+    if _kind(rows) != _kind(form[0]):
+        raise TypeError("each chunk must have the types of the first one; got others.")
+    if (targets is None) != (form[1] is None):
+        raise ValueError("each chunk must have targets, or none of them; got both.")
+    if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
+        raise ValueError(
+            "each chunk must have targets of the shape of the first ones; got others."
+        )
+
+
+def _names(rows: Any) -> list[Any] | None:
+    return list(rows.columns) if hasattr(rows, "columns") else None
+
+
+def _kind(rows: Any) -> str:
+    """Return what must be the same in all chunks; no record may decide it."""
+    if hasattr(rows, "columns"):
+        return "table"
+    # Rows of single precision are computed with as such.
+    if rows.dtype == np.float32:
+        return "single"
+    return "numbers" if rows.dtype.kind in f"{NUMBERS}OUS" else str(rows.dtype.kind)
+
+
+# Where parts lie -------------------------------------------------------------------------------
+
+
+class InProcess:
+    """Parts that are read one after the other in this process.
+
+    Parameters
+    ----------
+    parts : sequence of callables
+        Each returns the chunks of a part, as often as it is called.
+    form : tuple, optional
+        Rows and targets as in the parts, but without any row. None takes those of the first chunk.
+    sizes : mapping, optional
+        Numbers of rows by the number of the part, as far as they are known.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        form: Chunk | None = None,
+        sizes: Mapping[int, int] | None = None,
+    ) -> None:
+        self.parts = parts
+        self.known_form = form
+        self.sizes = dict(sizes or {})
+
+    @property
+    def is_read_once(self) -> bool:
+        """Whether a second sum is impossible."""
+        return any(isinstance(part, _Once) for part in self.parts)
+
+    @cached_property
+    def form(self) -> Chunk:
+        """Rows and targets as in the parts, but without any row."""
+        if self.known_form is not None:
+            return self.known_form
+        for number, part in enumerate(self.parts):
+            try:
+                for rows, targets in _chunks(part):
+                    if isinstance(part, _Once):
+                        part.ahead = [(rows, targets)]
+                    return rows[:0], None if targets is None else targets[:0]
+            except Exception as error:
+                raise _in_words(number, error) from None
+        raise ValueError("X must hold at least one chunk; got none.")
+
+    def total(self, task: Task) -> Tally:
+        """Return the sum of a task's results over all parts."""
+        return merged(itertools.starmap(task, enumerate(self.parts)))
+
+
+class _Once:
+    """A part that is an iterator of chunks, of which the first may be looked at before."""
+
+    def __init__(self, chunks: Iterator[Any]) -> None:
+        self.ahead: list[Any] = []
+        self._chunks = chunks
+
+    def __call__(self) -> Iterator[Any]:
+        """Return the chunks that were not read yet."""
+        ahead, self.ahead = self.ahead, []
+        return itertools.chain(ahead, self._chunks)
+
+
+class OnDask:
+    """Parts that dask computes, and adds up where they are.
+
+    Parameters
+    ----------
+    blocks : sequence of tuples
+        Lazy rows and lazy targets, or None, of each part.
+    form : tuple
+        Rows and targets as in the parts, but without any row.
+    sizes : mapping
+        Numbers of rows by the number of the part, as far as they are known.
+    """
+
+    is_read_once = False
+
+    def __init__(self, blocks: Sequence[Chunk], form: Chunk, sizes: Mapping[int, int]) -> None:
+        self.parts = blocks
+        self.form = self.known_form = form
+        self.sizes = dict(sizes)
+
+    def total(self, task: Task) -> Tally:
+        """Return the sum of a task's results over all parts, added up as a tree."""
+        dask = importlib.import_module("dask")
+        of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, merged))
+        level = [of_block(task, number, *block) for number, block in enumerate(self.parts)]
+        while len(level) > 1:
+            starts = range(0, len(level), _BRANCHES)
+            level = [of_results(level[start : start + _BRANCHES]) for start in starts]
+        (found,) = dask.compute(*level)
+        return Tally(*found)
+
+
+def _of_block(task: Task, number: int, rows: Any, targets: Any) -> Tally:
+    return task(number, partial(iter, [(rows, targets)]))
+
+
+# The rows as estimators see them ---------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """A transformation of rows within each part.
+
+    Attributes
+    ----------
+    transform : callable
+        It must be able to travel to workers.
+    width : int
+        Number of columns of its results.
+    """
+
+    transform: Callable[[Any], Any]
+    width: int
+
+
+class PrivateRows:
+    """Rows and targets that lie in parts: in chunks, in files, or on the workers of dask.
+
+    Made by one of its class methods. It takes the place of `X` in ``fit``, and brings the targets.
+    Parts are read one after the other, or on the workers of dask, and only sums leave a part.
+    A fit with a seed gives the same model, to the last bit, for any division into parts.
+
+    Dask arrays, dask DataFrames and memory-mapped arrays can be passed to ``fit`` as they are.
+
+    Parameters
+    ----------
+    carrier : object
+        Where the parts lie; set by the class methods.
+    steps : tuple
+        Transformations within the parts; set by pipelines.
+
+    See Also
+    --------
+    skdptune.linear_model.SufficientStatistics : Sums of a regression, added up by hand.
+
+    Notes
+    -----
+    Theorem R10.
+
+    A sum counts each part exactly once. If a worker is lost, dask computes its parts again, and
+    the new result takes the place of the old one. The rows must be the same in every pass. The
+    number of rows is public, as in any fit, unless the estimator has `n_public`. Errors name a
+    part by its number, from 0, and show no value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune import DPRidge, PrivateRows
+    >>> def chunks():
+    ...     for seed in range(4):
+    ...         X = np.random.default_rng(seed).uniform(-1, 1, size=(5000, 2))
+    ...         yield X, X @ [0.5, -0.5]
+    >>> rows = PrivateRows.from_chunks(chunks)
+    >>> model = DPRidge(1.0, data_norm=1.5, target_bound=1.0, random_state=0)
+    >>> model.fit(rows).coef_.round(2)
+    array([ 0.5, -0.5])
+    """
+
+    def __init__(self, carrier: InProcess | OnDask, steps: tuple[Step, ...] = ()) -> None:
+        self._carrier = carrier
+        self._steps = steps
+
+    def __repr__(self) -> str:
+        """Return the name of the class only."""
+        return "PrivateRows(...)"
+
+    # Constructors ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_chunks(cls, chunks: Any) -> PrivateRows:
+        """Return the rows of chunks that a function makes, as often as they are needed.
+
+        Parameters
+        ----------
+        chunks : callable, or list of callables
+            Each returns an iterable of pairs ``(X_chunk, y_chunk)``; targets are None for
+            transformers. Each call must give the same chunks. A list has one callable for each
+            part. An iterator is accepted, too; it serves for one sum, as in a regression.
+
+        Returns
+        -------
+        PrivateRows
+        """
+        if isinstance(chunks, Iterator):
+            return cls(InProcess([_Once(chunks)]))
+        parts = [chunks] if callable(chunks) else chunks
+        if not isinstance(parts, list | tuple) or not all(callable(part) for part in parts):
+            raise TypeError(
+                "chunks must be a function that returns pairs (X_chunk, y_chunk), or a list of "
+                f"these; got {shown(chunks)}."
+            )
+        if not parts:
+            raise ValueError("chunks must hold at least one part; got none.")
+        return cls(InProcess(list(parts)))
+
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any = None, *, rows_per_part: int = _ROWS) -> PrivateRows:
+        """Return the rows of an array, such as a memory-mapped one, or of a DataFrame.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
+        rows_per_part : int, default=65536
+            Number of rows that are in memory at once.
+
+        Returns
+        -------
+        PrivateRows
+        """
+        check_integer(rows_per_part, name="rows_per_part", lower=1)
+        X, targets = as_table(X), _targets(y)
+        shape = table_shape(X)
+        if len(shape) != 2 or (targets is not None and targets.shape[:1] != shape[:1]):
+            raise ValueError(
+                "X and y must be of shapes (n_samples, n_features) and (n_samples,); got "
+                f"{shape} and {getattr(targets, 'shape', None)}."
+            )
+        slices = [slice(k, k + rows_per_part) for k in range(0, shape[0], rows_per_part)]
+        parts = [partial(_slice, X, targets, each) for each in slices]
+        sizes = {place: len(range(shape[0])[each]) for place, each in enumerate(slices)}
+        return cls(InProcess(parts, (X[:0], None if targets is None else targets[:0]), sizes))
+
+    @classmethod
+    def from_dask(cls, X: Any, y: Any = None) -> PrivateRows:
+        """Return the rows of a dask array or DataFrame, which dask reads and adds up.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame
+            Each block of rows, or partition, is a part. Persist it if it fits into the memory of
+            the workers: `DPRidge` reads it six times.
+        y : dask.array.Array, dask.dataframe.Series, str or array-like, optional
+            Targets, or the name of their column. The blocks of a dask object match those of `X`.
+
+        Returns
+        -------
+        PrivateRows
+        """
+        if not is_dask(X) or not isinstance(getattr(X, "ndim", None), int):
+            raise TypeError(f"X must be a dask array or DataFrame; got {type(X).__name__}.")
+        if X.ndim != 2:
+            raise ValueError(f"X must be two-dimensional; got {X.ndim} dimensions.")
+        if isinstance(y, str):
+            if y not in list(getattr(X, "columns", ())):
+                raise ValueError(f"y must be targets, or a column of X; got {shown(y)}.")
+            X, y = X.drop(columns=[y]), X[y]
+        if hasattr(X, "chunks"):
+            X = X.rechunk({1: -1})
+        lengths = _lengths(X)
+        blocks = _blocks(X)
+        targets, no_target = _dask_targets(y, lengths, len(blocks))
+        pairs = list(zip(blocks, targets, strict=True))
+        return cls(OnDask(pairs, (_empty(X), no_target), dict(enumerate(lengths or ()))))
+
+    @classmethod
+    def from_parquet(cls, paths: Any, target: str | None = None) -> PrivateRows:
+        """Return the rows of parquet files, each row group of which is a part.
+
+        Parameters
+        ----------
+        paths : str, Path, list of these, or pyarrow.dataset.Dataset
+            Files, or a folder of files, all with the same columns. An Arrow dataset may have
+            another format.
+        target : str, optional
+            Name of the column of targets. The other columns are features, in their order.
+
+        Returns
+        -------
+        PrivateRows
+
+        Notes
+        -----
+        Needs pyarrow. Numbers are read as float32 if all features are float32, and else as
+        float64. Tables with other columns become pandas DataFrames, for a `TableEncoder`. This
+        method reads only names, types and numbers of rows. A fit raises if a file changes before
+        its last pass.
+        """
+        return cls(InProcess(*arrow_parts(paths, target)))
+
+    # For estimators ----------------------------------------------------------------------------
+
+    @property
+    def n_samples(self) -> int | None:
+        """Number of rows, if it is known without reading them."""
+        sizes = self._carrier.sizes
+        return sum(sizes.values()) if len(sizes) == len(self._carrier.parts) else None
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of columns, if it is known without reading rows."""
+        if self._steps:
+            return self._steps[-1].width
+        known = self._carrier.known_form
+        return None if known is None else int(known[0].shape[1])
+
+    @property
+    def is_read_once(self) -> bool:
+        """Whether only one sum is possible."""
+        return self._carrier.is_read_once
+
+    @property
+    def form(self) -> Chunk:
+        """Rows and targets as in the parts, but without any row."""
+        form = self._carrier.form
+        return (np.zeros((0, self._steps[-1].width)), form[1]) if self._steps else form
+
+    def transformed(self, transformer: Any, width: int) -> PrivateRows:
+        """Return the rows as a fitted transformer transforms them, within the parts."""
+        # Neither a seed nor a ledger goes to the workers.
+        bare = copy.copy(transformer)
+        for name in {"random_state", "ledger", "privacy_"} & vars(bare).keys():
+            setattr(bare, name, None)
+        step = Step(partial(type(bare).transform, bare), width)
+        return PrivateRows(self._carrier, (*self._steps, step))
+
+    def total(self, function: Callable[[Any, Any], Any]) -> Any:
+        """Return the sum of a function over all rows, each of which counts exactly once.
+
+        Parameters
+        ----------
+        function : callable
+            From a chunk of rows and its targets to its sum, an object with an exact ``+``. It
+            holds the public state that it needs, and must treat each row separately.
+
+        Returns
+        -------
+        object
+
+        Notes
+        -----
+        Theorem R10.
+        """
+        carrier = self._carrier
+        if carrier.is_read_once and carrier.sizes:
+            raise ValueError(
+                "X must be readable again, since this fit makes several passes; got an iterator. "
+                "Use PrivateRows.from_chunks with a function that makes it."
+            )
+        task = Task(function, carrier.form, tuple(step.transform for step in self._steps))
+        found = carrier.total(task)
+        if found.failure is not None:
+            raise found.failure
+        if found.sizes.keys() != set(range(len(carrier.parts))):
+            raise RuntimeError("each part of X must be counted; got a sum without one of them.")
+        for number, size in carrier.sizes.items():
+            if found.sizes[number] != size:
+                raise ValueError(
+                    "X must be the same in every pass; got another number of rows. This is part "
+                    f"{number} of X."
+                )
+        carrier.sizes = dict(found.sizes)
+        return function(*self.form) if found.value is None else found.value
+
+    def counted(self) -> int:
+        """Return the number of rows; if it is unknown, a pass counts them."""
+        if self.n_samples is None:
+            self.total(_nothing)
+        return self.n_samples or 0
+
+
+def _nothing(rows: Any, targets: Any) -> int:
+    return 0
+
+
+def _slice(X: Any, y: Any, part: slice) -> list[Chunk]:
+    return [(X[part], None if y is None else y[part])]
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether an object is a lazy one of dask, which a user then has imported."""
+    return "dask" in sys.modules and hasattr(X, "__dask_graph__")
+
+
+def _lengths(X: Any) -> tuple[int, ...] | None:
+    """Return the lengths of the blocks of a dask array, or None if they are not known."""
+    sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,)
+    return None if any(math.isnan(size) for size in sizes) else tuple(map(int, sizes))
+
+
+def _blocks(X: Any) -> list[Any]:
+    """Return the blocks of rows of a dask object, each of which is lazy."""
+    return list(np.asarray(X.to_delayed(), dtype=object).reshape(-1))
+
+
+def _empty(X: Any) -> Any:
+    """Return an array or table without rows, of the type of a dask object."""
+    return np.empty((0, *X.shape[1:]), X.dtype) if hasattr(X, "chunks") else X._meta[:0]
+
+
+def _dask_targets(y: Any, lengths: tuple[int, ...] | None, n_blocks: int) -> tuple[list[Any], Any]:
+    """Return the targets of each block, and targets without any entry."""
+    if y is None:
+        return [None] * n_blocks, None
+    is_lazy = is_dask(y) and hasattr(y, "to_delayed")
+    y = y if is_lazy else _targets(y)
+    own = _lengths(y) if is_lazy else y.shape[:1]
+    if lengths is not None and own is not None and sum(own) != sum(lengths):
+        raise ValueError(f"y must be of shape {(sum(lengths),)}; got {np.shape(y)}.")
+    if not is_lazy:
+        if lengths is None:
+            raise TypeError(
+                "y must be a dask object, since the lengths of the blocks of X are not known; "
+                f"got {shown(y)}."
+            )
+        return np.split(y, np.cumsum(lengths)[:-1]), y[:0]
+    if lengths is not None and own is not None:
+        y = y.rechunk({0: lengths})
+    if hasattr(y, "chunks") and y.ndim == 2:
+        y = y.rechunk({1: -1})
+    found = _blocks(y)
+    if len(found) != n_blocks:
+        raise ValueError(f"y must have the {n_blocks} blocks of X; got {len(found)}.")
+    return found, _targets(_empty(y))
+
+
+# Parquet and other files of Arrow --------------------------------------------------------------
+
+
+def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict[int, int]]:
+    """Return the parts of files, tables without rows as they give them, and numbers of rows."""
+    try:
+        pyarrow = importlib.import_module("pyarrow")
+        datasets = importlib.import_module("pyarrow.dataset")
+    except ImportError as error:
+        raise ImportError(
+            "from_parquet needs pyarrow, which is not installed. Install it with the extra "
+            "'parquet': pip install 'skdptune[parquet]'."
+        ) from error
+    if not isinstance(paths, datasets.Dataset):
+        files = _files(paths)
+        paths = datasets.dataset([str(path) for path in files], format="parquet")
+    schema = paths.schema
+    if target is not None and target not in schema.names:
+        raise ValueError(f"target must be a column of the files; got {shown(target)}.")
+    parts: list[Part] = []
+    sizes: dict[int, int] = {}
+    for file in paths.get_fragments():
+        _check_schema(schema, file.physical_schema, file.path)
+        is_parquet = hasattr(file, "split_by_row_group")
+        for group in file.split_by_row_group() if is_parquet else [file]:
+            # `count_rows` of a row group is that of its file.
+            sizes[len(parts)] = (
+                sum(each.num_rows for each in group.row_groups)
+                if is_parquet
+                else group.count_rows()
+            )
+            parts.append(ArrowPart(group, schema, target, _stamp(file.path)))
+    if not parts:
+        raise ValueError("paths must name at least one file; got none.")
+    none = pyarrow.RecordBatch.from_pylist([], schema=schema)
+    return parts, parts[0].chunk(none), sizes  # type: ignore[attr-defined]
+
+
+def _files(paths: Any) -> list[Path]:
+    """Return the files of paths, of which a folder means those inside; or raise."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"paths must be names of files; got {shown(paths)}.")
+    if not given:
+        raise ValueError("paths must name at least one file; got none.")
+    found: list[Path] = []
+    for path in map(Path, given):
+        found += sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    for place, path in enumerate(found):
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"paths must name files; got {shown_path(path)} as file {place}, which is missing."
+            )
+    if not found:
+        raise ValueError("paths must name at least one file; got folders without *.parquet.")
+    return found
+
+
+def _check_schema(wanted: Any, found: Any, path: str) -> None:
+    types = {field.name: field.type for field in found}
+    if types != {field.name: field.type for field in wanted}:
+        raise ValueError(
+            "each file must have the columns and types of the first one; got others in "
+            f"{shown_path(path)}."
+        )
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """Return what shows that a file was changed; None if it is not on this machine."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+@dataclass(frozen=True)
+class ArrowPart:
+    """A row group of a parquet file, or another fragment of an Arrow dataset.
+
+    Attributes
+    ----------
+    fragment : pyarrow.dataset.Fragment
+    schema : pyarrow.Schema
+    target : str or None
+        Name of the column of targets.
+    stamp : tuple or None
+        From `_stamp`, when the file was first seen.
+    """
+
+    fragment: Any
+    schema: Any
+    target: str | None
+    stamp: tuple[int, int] | None
+
+    def __call__(self) -> Iterator[Chunk]:
+        """Iterate over chunks of rows; raise if the file was changed or removed."""
+        self._check_unchanged()
+        batches = self.fragment.to_batches(
+            schema=self.schema, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
+        )
+        yield from map(self.chunk, batches)
+        self._check_unchanged()
+
+    def chunk(self, batch: Any) -> Chunk:
+        """Return the rows and targets of a batch of Arrow, as an array or a DataFrame."""
+        targets = None
+        if self.target is not None:
+            targets = _targets(_column(batch.column(self.target)))
+            batch = batch.drop_columns([self.target])
+        kinds = {str(field.type) for field in batch.schema}
+        if not kinds <= _ARROW_NUMBERS:
+            return batch.to_pandas(), targets
+        dtype = np.float32 if kinds == {"float"} else np.float64
+        cells = np.empty((batch.num_columns, batch.num_rows), dtype=dtype)
+        for place, column in enumerate(batch.columns):
+            cells[place] = _column(column)
+        return cells.T, targets
+
+    def _check_unchanged(self) -> None:
+        if self.stamp is not None and _stamp(self.fragment.path) != self.stamp:
+            raise ChangedError("X must be the same in every pass; got a file that was changed.")
+
+
+_ARROW_NUMBERS = {"float", "double", "halffloat"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+def _column(column: Any) -> Any:
+    """Return a column of Arrow as an array; missing numbers become NaN."""
+    if str(column.type).startswith("dictionary"):
+        column = column.dictionary_decode()
+    return column.to_numpy(zero_copy_only=False)
+
+
+# Which fits take them ----------------------------------------------------------------------------
+
+_IN_PARTS = (
+    "Fits in parts: the linear regressions, DPStandardScaler, DPPCA, and pipelines of "
+    "TableEncoder or DPStandardScaler with one of these."
+)
+
+
+def parts_refusal(estimator: Any) -> str | None:
+    """Return None if an estimator fits rows in parts, or else what to use instead."""
+    own = getattr(estimator, "_parts_refusal", None)
+    return own() if callable(own) else ""
+
+
+def with_parts(
+    estimator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a fit, in which rows that lie in parts are `PrivateRows`.
+
+    Raises
+    ------
+    TypeError
+        If the estimator does not take them; before anything is read or spent.
+    """
+    X = args[0] if args else kwargs.get("X")
+    if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)):
+        return args, kwargs
+    y = args[1] if len(args) > 1 else kwargs.get("y")
+    has_groups = any(
+        value is not None and key.rpartition("__")[2] == "groups" for key, value in kwargs.items()
+    )
+    check_in_memory(estimator, X)
+    if isinstance(X, PrivateRows):
+        _check_alone(y, has_groups)
+    elif parts_refusal(estimator) is not None or has_groups:
+        # Dask arrays are then read into memory.
+        return args, kwargs
+    rows = rows_in_parts(X, y)
+    _check_targets(estimator, rows)
+    return (rows, *((None,) * len(args[1:2])), *args[2:]), {
+        key: value for key, value in kwargs.items() if key not in ("X", "y")
+    }
+
+
+def rows_in_parts(X: Any, y: Any) -> Any:
+    """Return rows that lie in parts as `PrivateRows`, and other rows as they are."""
+    if isinstance(X, Iterator):
+        if y is not None:
+            raise ValueError(
+                "y must be None with an iterator of chunks, which brings its targets."
+            )
+        return PrivateRows.from_chunks(X)
+    if is_dask(X):
+        return PrivateRows.from_dask(X, y)
+    return PrivateRows.from_arrays(X, y) if isinstance(X, np.memmap) else X
+
+
+def check_in_memory(estimator: Any, X: Any) -> None:
+    """Raise if rows lie in parts, and an estimator takes only a table in memory."""
+    refusal = parts_refusal(estimator)
+    if isinstance(X, PrivateRows) and refusal is not None:
+        raise TypeError(
+            f"X must be a table in memory for {type(estimator).__name__}; got PrivateRows. "
+            f"{refusal or _IN_PARTS}"
+        )
+
+
+def _check_alone(y: Any, has_groups: bool) -> None:
+    """Raise if a fit got targets or groups in addition to `PrivateRows`."""
+    if y is not None:
+        raise ValueError("y must be None with PrivateRows, which bring their targets.")
+    if has_groups:
+        raise TypeError(
+            "groups must be None with PrivateRows, since the rows of a person may be in different "
+            "parts; got ids."
+        )
+
+
+def _check_targets(estimator: Any, rows: PrivateRows) -> None:
+    """Raise if the form of the parts shows that targets are missing."""
+    known = rows._carrier.known_form
+    if known is not None and known[1] is None and get_tags(estimator).target_tags.required:
+        raise ValueError(
+            f"y must be given with rows in parts for {type(estimator).__name__}, which requires y "
+            "to be passed; got None."
+        )
+
+
+def read_rows(rows: Any) -> Any:
+    """Return the rows of a chunk as `validate_rows` does; names were compared before."""
+    return validate_rows(BaseEstimator(), rows, min_samples=0)[0]
