@@ -298,9 +298,9 @@ def _canonical(entry: Any) -> str | None:
 
 # What can be fitted by persons, for messages.
 BY_PERSONS = (
-    "Fits by persons: DPLogisticRegression and DPLinearSVC (any solver but 'objective'), DPRidge, "
-    "AdaSSPLinearRegression, OutputPerturbationLinearRegression, DPStandardScaler, "
-    "DPMinMaxScaler, DPPCA."
+    "Fits by persons: DPLogisticRegression and DPLinearSVC, DPRidge, AdaSSPLinearRegression, "
+    "OutputPerturbationLinearRegression, DPNeuralNet..., DPExplainableBoosting..., "
+    "DPStandardScaler, DPMinMaxScaler, DPPCA."
 )
 
 

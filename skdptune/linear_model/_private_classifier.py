@@ -168,7 +168,9 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         return active_solver(self).plan(self, n_samples, n_features, n_classes)
 
     def _by_persons(self) -> Self:
-        """Return a copy that states the cost of fits by persons."""
+        """Return what states the cost of fits by persons: a copy if the cost is another one."""
+        if solver_of(self) != "objective":
+            return self
         made = copy.copy(self)
         made._is_by_persons = True
         return made

@@ -151,7 +151,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         self.classes_inferred_ = labels
         return X, codes, labels.size
 
-    def _weights_of_classes(self, targets: np.ndarray) -> NDArray[np.float32] | None:
+    def _weights_of_classes(self, targets: np.ndarray) -> NDArray[Any] | None:
         weights = weights_of_classes(self.class_weight, self.classes_)
         return None if weights is None else weights.astype(np.float32)[targets.astype(np.intp)]
 

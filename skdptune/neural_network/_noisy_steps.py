@@ -302,11 +302,7 @@ class NoisySteps:
                 raise NotPrivateError(_MISSING_GRADIENT)
 
     def _weigh_gradients(self, weights: torch.Tensor | None) -> None:
-        """Clip gradients and multiply them by weights, if there are any.
-
-        Weighted gradients are never longer than the norm, so Opacus's own clipping leaves them
-        unchanged.
-        """
+        """Clip gradients and multiply them by weights, if there are any."""
         if weights is None:
             return
         samples = [parameter.grad_sample.detach() for parameter in self._parameters]
@@ -321,6 +317,7 @@ class NoisySteps:
 
         The sum shows whether there are any, and is much faster to check than all gradients.
         """
+        clip = clip if self.weights is None else self._add_weighted
         earlier = [parameter.summed_grad for parameter in self._parameters]
         for parameter in self._parameters:
             parameter.summed_grad = None
@@ -332,6 +329,11 @@ class NoisySteps:
         for parameter, before in zip(self._parameters, earlier, strict=True):
             if before is not None:
                 parameter.summed_grad += before
+
+    def _add_weighted(self) -> None:
+        """Add up gradients that are clipped and weighted already, in 64 bits."""
+        for parameter in self._parameters:
+            parameter.summed_grad = parameter.grad_sample.sum(dim=0, dtype=torch.float64)
 
     def _drop_invalid_gradients(self) -> None:
         """Replace a record's gradient by zero if it is not finite, and undo the sum."""
@@ -387,7 +389,7 @@ class NoisySteps:
         """Store each sum with its noise in ``grad``, in place of Opacus's own."""
         for parameter in self._parameters:
             noisy = self._gradient_noise.added_to(parameter.summed_grad)
-            parameter.grad = noisy.view_as(parameter)
+            parameter.grad = noisy.view_as(parameter).to(parameter.dtype)
 
     def _check_parameters(self) -> None:
         """Refuse an optimizer whose parameters differ from those that Opacus clips."""

@@ -354,7 +354,12 @@ class PrivateNet(TrainingLoop):
             net._gradient_mode(run)
 
     def _persons_refusal(self) -> str | None:
-        return None
+        if self.grad_sample_mode != "ghost":
+            return None
+        return (
+            "With grad_sample_mode='ghost', roundings of a person's many rows could add up. Use "
+            "grad_sample_mode='auto'."
+        )
 
     def _training_run(self, X: Any, y: Any, groups: Any = None) -> TrainingRun:
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
@@ -369,12 +374,12 @@ class PrivateNet(TrainingLoop):
         tensors = torch.from_numpy(records), torch.from_numpy(targets)
         weights = self._weights_of_classes(targets)
         if persons is not None:
-            shares = shares_in_single_precision(persons)
+            shares = shares_of(persons)
             weights = shares if weights is None else weights * shares
         tensor = None if weights is None else torch.from_numpy(weights)
         return TrainingRun(self._plan(n_samples), *tensors, new_generator, sizes, tensor, persons)
 
-    def _weights_of_classes(self, targets: np.ndarray) -> NDArray[np.float32] | None:
+    def _weights_of_classes(self, targets: np.ndarray) -> NDArray[Any] | None:
         """Return the factor in [0, 1] of each row by its class; None without class weights."""
         return None
 
@@ -498,16 +503,18 @@ def as_array(values: Any) -> Any:
     return values
 
 
-def shares_in_single_precision(persons: Persons) -> NDArray[np.float32]:
-    """Return the weight of each row, rounded towards 0: those of a person sum to at most 1.
+def shares_of(persons: Persons) -> NDArray[np.float64]:
+    """Return the weight of each row; those of a person sum to at most 1.
 
     Notes
     -----
-    Theorem P14.
+    Theorem P14. They are 32-bit numbers, rounded towards 0. Their type makes sums have 64 bits,
+    since the roundings of a person's many rows could add up.
     """
     shares = persons.shares
     rounded = shares.astype(np.float32)
-    return np.where(rounded > shares, np.nextafter(rounded, np.float32(0.0)), rounded)
+    lower = np.where(rounded > shares, np.nextafter(rounded, np.float32(0.0)), rounded)
+    return lower.astype(np.float64)
 
 
 def own_array(rows: np.ndarray, given: Any) -> np.ndarray:
