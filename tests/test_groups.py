@@ -330,7 +330,7 @@ def test_with_one_row_for_each_person_nothing_changes(estimator):
     assert "person" not in alone.privacy_.neighbouring
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=name_of)
+@pytest.mark.parametrize("estimator", ALONE, ids=name_of)
 def test_a_row_that_is_there_many_times_is_there_once(estimator):
     y = target_of(estimator)
     alone = clone(estimator).fit(X, y)
