@@ -17,15 +17,20 @@ import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 
 from skdptune import DPRandomSearchCV
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, privacy_of
-from skdptune.base._shared import Persons, persons_of
-from skdptune.ensemble import DPExplainableBoostingClassifier
+from skdptune.base._shared import Persons, paid_for, persons_of
+from skdptune.ensemble import (
+    DPExplainableBoostingClassifier,
+    DPExplainableBoostingRegressor,
+    _boosting,
+    _pairs,
+)
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._shared import ADD_OR_REMOVE, PERSON, PERSON_ZEROED
 from skdptune.linear_model import (
@@ -46,6 +51,7 @@ from skdptune.linear_model._solvers import (
     _noisy_gradient,
     _output,
     margin_residuals,
+    plan_objective,
 )
 from skdptune.mechanisms import _noise
 from skdptune.mechanisms._quantiles import ROUNDING, ranked_runs
@@ -76,6 +82,18 @@ CLASSIFIERS = [
     DPLinearSVC(**LABELS),
     DPLinearSVC(solver="output", **LABELS),
 ]
+OBJECTIVES = [
+    DPLogisticRegression(solver="objective", **LABELS),
+    DPLogisticRegression(solver="objective", classes=[0, 1, 2], C=0.5, random_state=0),
+    DPLinearSVC(delta=0.0, **LABELS),
+]
+BOOSTED = [
+    DPExplainableBoostingClassifier(bounds=(-2, 2), max_rounds=9, interactions=1, **LABELS),
+    DPExplainableBoostingClassifier(
+        bounds=(-2, 2), max_rounds=5, classes=[0, 1, 2], class_weight={1: 0.3}, random_state=0
+    ),
+    DPExplainableBoostingRegressor(bounds=(-2, 2), max_rounds=5, **BOUNDS),
+]
 SCALERS = [
     DPStandardScaler(bounds=(-2, 2), random_state=0),
     DPStandardScaler(delta=0.0, bounds=(-2, 2), random_state=0),
@@ -87,7 +105,8 @@ SAMPLED = [
     DPLogisticRegression(solver="sgd", batch_size=8, epochs=2, sampling="fixed", **LABELS),
     DPLogisticRegression(solver="psgd", **LABELS),
 ]
-ALL = [*REGRESSORS, *CLASSIFIERS, *SCALERS, *SAMPLED]
+ALONE = [*REGRESSORS, *CLASSIFIERS, *SCALERS, *SAMPLED, *BOOSTED]
+ALL = [*ALONE, *OBJECTIVES]
 
 
 def name_of(estimator):
@@ -105,6 +124,8 @@ def learned(estimator):
     """Return everything that a fit publishes as one array."""
     names = ("coef_", "intercept_", "mean_", "scale_", "data_min_", "data_max_")
     found = [np.ravel(getattr(estimator, name)) for name in names if hasattr(estimator, name)]
+    for name in ("term_scores_", "bin_weights_", "bins_", "pair_scores_"):
+        found += [np.ravel(one) for one in getattr(estimator, name, ())]
     return np.concatenate(found)
 
 
@@ -140,8 +161,26 @@ def frozen_releases() -> Iterator[list[tuple[np.ndarray, float]]]:
         seen.append((values.copy(), scale))
         return published(values, scale)
 
+    class Noise:
+        """Boosting's noise, on counts and on sums of residuals."""
+
+        def __init__(self, scale: float, rng: Any) -> None:
+            self.scale = scale
+
+        def added_to(self, values: np.ndarray) -> np.ndarray:
+            # With three outputs, residuals have a norm of at most the root of 2.
+            many = np.ndim(values) == 2 and len(values) > 1
+            seen.append((np.ravel(values).copy(), np.sqrt(2.0) if many else 1.0))
+            return published(values, self.scale)
+
+    def counts(values: np.ndarray, scale: float, rng: Any) -> np.ndarray:
+        return Noise(scale, rng).added_to(values)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_noise, "_released", released)
+        patch.setattr(_boosting, "NormalNoise", Noise)
+        patch.setattr(_boosting, "add_gaussian", counts)
+        patch.setattr(_pairs, "add_gaussian", counts)
         patch.setattr(_noisy_gradient, "_noise", step_noise)
         patch.setattr(_output, "add_noise", weights_noise)
         patch.setattr(_regressions, "add_noise", weights_noise)
@@ -189,7 +228,8 @@ def change_of(estimator: Any, k: int, kind: str) -> float:
     return float(max(changes))
 
 
-ORACLE = [one for one in (*REGRESSORS, *CLASSIFIERS, *SCALERS) if type(one) is not DPMinMaxScaler]
+ORACLE = [*REGRESSORS, *CLASSIFIERS, *SCALERS, *BOOSTED]
+ORACLE = [one for one in ORACLE if type(one) is not DPMinMaxScaler]
 
 
 @pytest.mark.parametrize("estimator", ORACLE, ids=name_of)
@@ -276,7 +316,7 @@ def test_one_person_moves_every_rank_by_at_most_one_record(k):
 # What does not matter --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=name_of)
+@pytest.mark.parametrize("estimator", ALONE, ids=name_of)
 def test_with_one_row_for_each_person_nothing_changes(estimator):
     # Theorem P14: the same bits, and the same cost.
     y = target_of(estimator)
@@ -290,7 +330,7 @@ def test_with_one_row_for_each_person_nothing_changes(estimator):
     assert "person" not in alone.privacy_.neighbouring
 
 
-@pytest.mark.parametrize("estimator", ALL, ids=name_of)
+@pytest.mark.parametrize("estimator", ALONE, ids=name_of)
 def test_a_row_that_is_there_many_times_is_there_once(estimator):
     y = target_of(estimator)
     alone = clone(estimator).fit(X, y)
@@ -358,6 +398,47 @@ def test_tables_of_any_kind_are_read_by_persons():
     assert both.coef_.shape == (2, WIDTH)
 
 
+def test_objective_perturbation_is_priced_for_persons():
+    # Theorem M8: the same regularization, more noise, and the price that a ledger records.
+    model = DPLogisticRegression(solver="objective", C=1e-3, **LABELS)
+    by_rows = clone(model).fit(X, Y)
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    with ledger:
+        by_persons = clone(model).fit(X, Y, groups=np.arange(len(X)))
+    assert by_persons.plan_.regularization == by_rows.plan_.regularization
+    assert 1.0 < by_persons.plan_.noise_multiplier / by_rows.plan_.noise_multiplier < 1.02
+    problem = by_persons.plan_.problem
+    wanted = plan_objective(problem, epsilon=1.0, delta=1e-5, persons=True)
+    assert by_persons.privacy_.profile == wanted.profile != by_rows.privacy_.profile
+    # A price that did not cover the fit would be followed by a second charge.
+    assert len(ledger.history()) == 1
+    assert clone(by_persons).privacy_profile(len(X), WIDTH) == by_rows.privacy_.profile
+    several = DPLogisticRegression(solver="objective", classes=[0, 1, 2], random_state=0)
+    report = several.fit(X, Y, groups=PEOPLE).privacy_
+    assert 0.99 < report.epsilon_spent <= 1.0
+
+
+def test_a_payer_that_knows_the_price_of_rows_cannot_fit_the_objective_by_persons():
+    # Theorem M8.
+    class Around(PrivateEstimatorMixin, BaseEstimator):
+        epsilon, delta, random_state = 1.0, 1e-5, None
+
+        def __init__(self, estimator=None):
+            self.estimator = estimator
+
+        def privacy_profile(self, n_samples, n_features=None):
+            return self.estimator.privacy_profile(n_samples, n_features)
+
+        def fit(self, X, y):
+            with paid_for(self.estimator):
+                self.estimator.fit(X, y, groups=PEOPLE)
+            return self
+
+    Around(DPLogisticRegression(**LABELS)).fit(X, Y)
+    with pytest.raises(TypeError, match="Use another solver than 'objective'"):
+        Around(DPLogisticRegression(solver="objective", **LABELS)).fit(X, Y)
+
+
 # What is shown and what is refused -----------------------------------------------------------
 
 
@@ -383,9 +464,6 @@ REFUSING = [
     PTRLinearRegression(**BOUNDS),
     OPSLinearRegression(**BOUNDS),
     AdaOPSLinearRegression(**BOUNDS),
-    DPLogisticRegression(solver="objective"),
-    DPLinearSVC(delta=0.0),
-    DPExplainableBoostingClassifier(bounds=(-2, 2)),
     DPRandomSearchCV(DPLogisticRegression(), {"C": [1.0]}, epsilon=1.0),
 ]
 

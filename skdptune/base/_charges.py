@@ -13,7 +13,7 @@ from sklearn.utils import check_consistent_length, get_tags
 from skdptune._compat import number_of_features, number_of_samples
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import SEEDED, assumptions_of, cost_of, neighbouring_of, once
-from skdptune.base._persons import Persons, about_persons
+from skdptune.base._persons import Persons, about_persons, by_persons
 from skdptune.base._reading import as_table
 from skdptune.base._records import check_rows_form, labels_in, read_targets
 from skdptune.base._rows_in_parts import PrivateRows
@@ -134,6 +134,8 @@ def charge_of_fit(estimator: Any, arguments: Mapping[str, Any]) -> Charge:
     _check_form(estimator, arguments)
     n_samples, n_features = _sizes(estimator, arguments)
     costed = _labelled(estimator, arguments.get("y"))
+    if isinstance(arguments.get("groups"), Persons):
+        costed = by_persons(costed)
     profile = cost_of(costed, n_samples, n_features)
     seeded = (SEEDED,) if getattr(estimator, "random_state", None) is not None else ()
     kind, relation = type(estimator), neighbouring_of(estimator)

@@ -387,7 +387,8 @@ def persons_for(
 def _check_form(X: Any, y: Any) -> None:
     """Raise for shapes that fits refuse, without the number of rows, which is secret."""
     shape = tuple(getattr(X, "shape", ())) or (0, 1)
-    if len(shape) != 2 or shape[1] == 0:
+    # More dimensions, as of images, are refused in the same words for any number of rows.
+    if len(shape) < 2 or shape[1] == 0:
         raise ValueError(
             "X must be two-dimensional and have columns: Expected 2D array, got "
             f"{len(shape)} dimension(s) and {math.prod(shape[1:2])} feature(s)."
@@ -407,6 +408,17 @@ def about_persons(relation: str, assumptions: Iterable[str]) -> tuple[str, tuple
     """
     others = (sentence for sentence in assumptions if sentence != PUBLIC_SIZE)
     return BY_PERSON[relation], (PUBLIC_PERSONS, MEAN_OF_ROWS, *others)
+
+
+def by_persons(estimator: Any) -> Any:
+    """Return an estimator that states the cost of fits by persons, if that is another one.
+
+    Notes
+    -----
+    Theorem P14. Theorem M8 is the exception.
+    """
+    own = getattr(estimator, "_by_persons", None)
+    return own() if callable(own) else estimator
 
 
 def refused_groups(name: str, words: str | None = None) -> str:

@@ -40,6 +40,7 @@ from skdptune.base._payments import (
 )
 from skdptune.base._persons import (
     Persons,
+    by_persons,
     hold_persons,
     names_persons,
     persons_for,
@@ -327,6 +328,9 @@ def announce_search(search: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
     return announce_fit(search, X, warns=warns and not repeats_are_meant(search))
 
 
+# By persons, its cost is another one.
+_OTHER_SOLVER = "Use another solver than 'objective' there, such as 'output', or delta > 0."
+
 # Wrapping ------------------------------------------------------------------------------------
 
 
@@ -368,16 +372,19 @@ def _recorded_call(
         y = args[1] if len(args) > 1 else kwargs.get("y")
         found = persons_for(estimator, method.__name__, signature.parameters, kwargs, X, y)
         kwargs = {**kwargs, "groups": found}
+    persons = kwargs.get("groups")
     # Theorem H4: every fit sets its cost aside.
     payment = payment_for(estimator, method)
     if payment is not None and payment.settles:
         _check_payer(payment, estimator)
+        if isinstance(persons, Persons) and by_persons(estimator) is not estimator:
+            # The payer knows the cost by records only (Theorem M8).
+            raise TypeError(refused_groups("a fit inside of another one", _OTHER_SOLVER))
         with payment.part(estimator, method):
             return method(estimator, *args, **kwargs)
     ledger = ledger_for(estimator)
     if ledger is None:
         ledger = _ledger_around(estimator)
-    persons = kwargs.get("groups")
     is_counted = warns and payment is None
     if ledger is None:
         is_meant = not is_counted or repeats_are_meant(estimator)

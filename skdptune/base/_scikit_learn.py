@@ -49,6 +49,7 @@ from skdptune.base._costs import (
     weakest,
 )
 from skdptune.base._parameters import AROUND, model_inside
+from skdptune.base._persons import by_persons
 from skdptune.base._refusals import NoProfileError, Refusal, no_profile, together
 
 # Numbers of columns --------------------------------------------------------------------------
@@ -441,8 +442,9 @@ def _check_targets_of(whole: TransformedTargetRegressor) -> None:
 
 def _steps_of_pipeline(pipeline: Any, n_features: int | None) -> list[Step]:
     steps = []
+    is_by_persons = getattr(pipeline, "_person_column", None) is not None
     for name, step in pipeline.steps:
-        steps.append((name, step, n_features))
+        steps.append((name, by_persons(step) if is_by_persons else step, n_features))
         n_features = width_after(step, n_features)
     return steps
 

@@ -43,6 +43,7 @@ from skdptune.base._persons import (
     PUBLIC_SIZE,
     Persons,
     about_persons,
+    by_persons,
     hold_persons,
     names_persons,
     persons_of,

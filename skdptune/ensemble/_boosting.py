@@ -28,6 +28,7 @@ from sklearn.isotonic import isotonic_regression
 from skdptune._formatting import shown
 from skdptune._progress import Progress
 from skdptune.accounting import PrivacyProfile
+from skdptune.base._shared import Persons
 from skdptune.mechanisms import gaussian_profile, noise_for_budget
 from skdptune.mechanisms._shared import UNIT, NormalNoise, add_gaussian, nonprivate_profile
 from skdptune.preprocessing._shared import CategoryColumn, NumberColumn, bounds_per_feature
@@ -44,7 +45,7 @@ Scores = NDArray[np.float64]
 class BinaryResiduals:
     """Residuals of the logistic loss: the label, 0 or 1, minus its probability.
 
-    The residuals of a record are multiplied by its weight in [0, 1], if there are weights.
+    The residuals of a row are multiplied by its weight in [0, 1], if there are weights.
     """
 
     norm = 1.0
@@ -90,7 +91,7 @@ class BinaryResiduals:
 class SoftmaxResiduals:
     """Residuals of the multinomial loss: 1 for the label of a record, minus all probabilities.
 
-    The residuals of a record are multiplied by its weight in [0, 1], if there are weights.
+    The residuals of a row are multiplied by its weight in [0, 1], if there are weights.
     """
 
     # (1 - p)^2 for the label, and less than that for all others; roundings are far below 1e-12.
@@ -136,13 +137,19 @@ class SoftmaxResiduals:
 
 
 class BoundedResiduals:
-    """Residuals of the squared loss for targets in [-1, 1], clipped to [-1, 1]."""
+    """Residuals of the squared loss for targets in [-1, 1], clipped to [-1, 1].
+
+    The residuals of a row are multiplied by its weight in [0, 1], if there are weights.
+    """
 
     norm = 1.0
     n_outputs = 1
 
-    def __init__(self, targets: NDArray[np.float64]) -> None:
+    def __init__(
+        self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> None:
         self._targets = targets
+        self._weights = weights
         self._ends = targets + 1.0
 
     def units(self, scores: Scores) -> Scores:
@@ -152,7 +159,7 @@ class BoundedResiduals:
         -----
         Theorem B1.
         """
-        return _in_units(self._targets - scores)
+        return _in_units(self._targets - scores, self._weights)
 
     def moved(self, state: Scores, update: Scores, places: Places) -> None:
         """Add the update of their bins to one more than the scores of all records."""
@@ -166,7 +173,7 @@ class BoundedResiduals:
         -----
         Theorem B1.
         """
-        return _in_units(np.subtract(self._ends, state))
+        return _in_units(np.subtract(self._ends, state), self._weights)
 
     def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ones."""
@@ -190,6 +197,22 @@ def _in_units(residuals: Scores, weights: NDArray[np.float64] | None = None) -> 
         clipped *= weights
     clipped *= 1.0 / UNIT
     return np.trunc(clipped, out=clipped)
+
+
+def counted(
+    places: NDArray[Any], n_places: int, persons: Persons | None = None
+) -> NDArray[np.float64]:
+    """Return the number of records at each place; each person counts by the mean of their rows.
+
+    Notes
+    -----
+    Theorem P14. Weights are cut to multiples of 2^-26, of which fewer than 2^27 persons have sums
+    that are exact.
+    """
+    if persons is None:
+        return np.bincount(places, minlength=n_places).astype(np.float64)
+    units = np.trunc(persons.shares / UNIT)
+    return np.bincount(places, weights=units, minlength=n_places) * UNIT
 
 
 def _total(powers: Scores) -> NDArray[np.float64]:
@@ -589,7 +612,12 @@ class Bins(NamedTuple):
 
 
 def released_bins(
-    term: Term, cells: Places, scale: float, least: float, generator: np.random.Generator
+    term: Term,
+    cells: Places,
+    scale: float,
+    least: float,
+    generator: np.random.Generator,
+    persons: Persons | None = None,
 ) -> Bins:
     """Count the records in the cells of a term, with noise, and join cells to bins.
 
@@ -603,12 +631,14 @@ def released_bins(
         Minimum number of records of a bin; public.
     generator : numpy.random.Generator
         Source of the noise.
+    persons : Persons, optional
+        Whose rows these are.
 
     Notes
     -----
     Theorem B1. All cells are counted, including those of categories without a record.
     """
-    counts = np.bincount(cells, minlength=term.n_cells).astype(np.float64)
+    counts = counted(cells, term.n_cells, persons)
     if scale > 0.0:
         counts = add_gaussian(counts, scale, generator)
     least = max(least, _LEAST_DEVIATIONS * scale, 1.0)

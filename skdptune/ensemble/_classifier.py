@@ -147,17 +147,20 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         self, targets: NDArray[Any], improper: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         labels = self._labels()
-        targets, improper = proper_targets(targets, improper, is_classifier=True, labels=labels)
+        return proper_targets(targets, improper, is_classifier=True, labels=labels)
+
+    def _residuals(self, targets: NDArray[Any], shares: NDArray[np.float64] | None) -> Residuals:
+        labels = self._labels()
         found = label_set(targets, labels)
         if labels is None:
             self._check_constraints(found.size)
         self.classes_ = found
-        return targets, improper
-
-    def _residuals(self, targets: NDArray[Any]) -> Residuals:
         codes = np.searchsorted(self.classes_, targets) if targets.size else np.zeros(0, np.intp)
         by_class = weights_of_classes(self.class_weight, self.classes_)
         weights = None if by_class is None else by_class[codes]
+        if shares is not None:
+            # Theorem P14: the product is at most the share, however it is rounded.
+            weights = shares if weights is None else weights * shares
         if self.classes_.size == 2:
             return BinaryResiduals(codes, weights)
         return SoftmaxResiduals(codes, self.classes_.size, weights)

@@ -18,12 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune.base._shared import Persons
 from skdptune.ensemble._boosting import (
     FARTHEST,
     BinnedColumn,
     Places,
     Residuals,
     Scores,
+    counted,
     leaf_sums,
     random_leaves,
 )
@@ -94,6 +96,8 @@ class Pair:
     axes : sequence of Axis
         Those of all columns.
     n_outputs : int
+    persons : Persons, optional
+        Whose rows these are.
 
     Attributes
     ----------
@@ -102,18 +106,24 @@ class Pair:
     places : ndarray of shape (n_samples,)
         The position of each record in the flat table of both.
     counts : ndarray of shape (n_positions,)
-        Exact numbers of records; never published without noise.
+        Exact numbers of records, or of persons; never published without noise.
     scores : ndarray of shape (n_outputs, n_positions)
     variances : ndarray of shape (n_outputs, n_positions)
         Variances of the noise in `scores`.
     """
 
-    def __init__(self, columns: tuple[int, int], axes: Sequence[Axis], n_outputs: int) -> None:
+    def __init__(
+        self,
+        columns: tuple[int, int],
+        axes: Sequence[Axis],
+        n_outputs: int,
+        persons: Persons | None = None,
+    ) -> None:
         self.columns = columns
         self.axes = self.first, self.second = axes[columns[0]], axes[columns[1]]
         self.shape = self.first.weights.size, self.second.weights.size
         self.places = self.first.places * np.uint16(self.shape[1]) + self.second.places
-        self.counts = np.bincount(self.places, minlength=math.prod(self.shape)).astype(np.float64)
+        self.counts = counted(self.places, math.prod(self.shape), persons)
         self.scores = np.zeros((n_outputs, self.counts.size))
         self.variances = np.zeros_like(self.scores)
 
@@ -253,6 +263,8 @@ class PairLearner(NamedTuple):
     n_samples : int
         Public number of records.
     generator : numpy.random.Generator
+    persons : Persons or None
+        Whose rows these are, if a record is a person with several rows.
     """
 
     axes: Sequence[Axis]
@@ -262,6 +274,7 @@ class PairLearner(NamedTuple):
     curvature: NDArray[np.float64]
     n_samples: int
     generator: np.random.Generator
+    persons: Persons | None = None
 
     @classmethod
     def after(
@@ -271,6 +284,7 @@ class PairLearner(NamedTuple):
         residuals: Residuals,
         n_samples: int,
         generator: np.random.Generator,
+        persons: Persons | None = None,
     ) -> PairLearner:
         """Return what goes on from the columns' released scores."""
         pairs = list(zip(columns, scores, strict=True))
@@ -284,7 +298,7 @@ class PairLearner(NamedTuple):
             of_records += one[:, each.places]
         curvature = residuals.curvature(np.sum(means, axis=0))
         axes = [axis_of(each, one) for each, one in pairs]
-        return cls(axes, effects, residuals, of_records, curvature, n_samples, generator)
+        return cls(axes, effects, residuals, of_records, curvature, n_samples, generator, persons)
 
     def candidates(self, allowed: Sequence[bool]) -> list[tuple[int, int]]:
         """Return the pairs of the allowed columns with the largest effects above 0."""
@@ -312,7 +326,7 @@ class PairLearner(NamedTuple):
         """
         units, found = self.residuals.units(self.scores), []
         for each in columns:
-            pair = Pair(each, self.axes, len(units))
+            pair = Pair(each, self.axes, len(units), self.persons)
             sizes = pair.sizes(0.5 * most_cells(self.n_samples, noise))
             parts = [
                 equal_parts(axis.weights, size)
@@ -344,7 +358,8 @@ class PairLearner(NamedTuple):
         -----
         Theorem B2.
         """
-        pairs = [Pair(columns, self.axes, len(self.scores)) for columns in chosen]
+        n_outputs = len(self.scores)
+        pairs = [Pair(columns, self.axes, n_outputs, self.persons) for columns in chosen]
         n_cells, scores = most_cells(self.n_samples, noise), self.scores
         order = self.generator.choice(len(pairs), size=n_rounds, p=list(chosen.values()))
         for place in order.tolist():

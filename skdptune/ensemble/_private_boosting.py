@@ -19,9 +19,11 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     PUBLIC_SIZE,
+    Persons,
     as_table,
     check_given,
     check_length,
+    persons_of,
     target_array,
     validate_rows,
     zeroed,
@@ -404,7 +406,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
 
     # Fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Fit the model privately.
 
         Parameters
@@ -415,6 +417,11 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             in which any cell may hold anything.
         y : array-like of shape (n_samples,)
             Targets. An improper target counts as the first label, or as 0.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
+            records are numbers of persons. In counts and sums of residuals, each row counts by
+            one over the number of its person's rows. A row without a proper id is left out.
 
         Returns
         -------
@@ -423,16 +430,22 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         plan = self._plan()
         # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         cells, targets = self._validated(X, y)
-        residuals = self._residuals(targets)
-        size = self._public_size(targets.shape[0])
+        if persons is not None:
+            cells, targets = [persons.select(one) for one in cells], persons.select(targets)
+        residuals = self._residuals(targets, None if persons is None else persons.shares)
+        size = self._public_size(targets.shape[0] if persons is None else persons.size)
         self._warn_of_large_delta(size)
         generator = fit_generator(self.random_state)
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
-            self._boost(plan, cells, residuals, size, generator)
-        self.privacy_ = self._make_report(plan.profile, self.privacy_assumptions(size))
+            self._boost(plan, cells, residuals, size, generator, persons)
+        self.privacy_ = self._make_report(plan.profile, self.privacy_assumptions(size), persons)
         return self
+
+    def _persons_refusal(self) -> str | None:
+        return None
 
     def _boost(
         self,
@@ -441,6 +454,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         residuals: Residuals,
         size: int,
         generator: np.random.Generator,
+        persons: Persons | None,
     ) -> None:
         """Release bins and scores; everything that is kept of them is noisy or public."""
         n_terms, share = len(cells), float(self.bin_share)
@@ -452,7 +466,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         self.learning_rate_ = self._rate(plan, n_terms, size)
         scale, least = plan.count_scale(n_terms, share), size / self.max_bins
         bins = [
-            released_bins(term, places, scale, least, generator)
+            released_bins(term, places, scale, least, generator, persons)
             for term, places in zip(self._terms, cells, strict=True)
         ]
         columns = [
@@ -474,7 +488,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         scores = boost(max_rounds=self.max_rounds - n_left)
         pairs: list[Pair] = []
         if wanted is not None:
-            learner = PairLearner.after(columns, scores, residuals, size, generator)
+            learner = PairLearner.after(columns, scores, residuals, size, generator, persons)
             chosen = self._chosen_pairs(wanted, learner, search)
             left = plan.part((1.0 - share) * n_left / self.max_rounds / self.max_rounds)
             if chosen:
@@ -624,7 +638,8 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         raise NotImplementedError
 
-    def _residuals(self, targets: NDArray[Any]) -> Residuals:
+    def _residuals(self, targets: NDArray[Any], shares: NDArray[np.float64] | None) -> Residuals:
+        """Return the residuals of rows, times their shares if there are any."""
         raise NotImplementedError
 
     # Using ------------------------------------------------------------------------------------

@@ -123,9 +123,9 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         return proper_targets(targets, improper, is_classifier=False)
 
-    def _residuals(self, targets: NDArray[Any]) -> Residuals:
+    def _residuals(self, targets: NDArray[Any], shares: NDArray[np.float64] | None) -> Residuals:
         centre, half = self._centre_and_half()
-        return BoundedResiduals(np.clip((targets - centre) / half, -1.0, 1.0))
+        return BoundedResiduals(np.clip((targets - centre) / half, -1.0, 1.0), shares)
 
     def _centre_and_half(self) -> tuple[float, float]:
         return middle_and_half(*self._target_range())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
@@ -93,6 +94,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     """Base class of the private linear classifiers; a subclass defines the loss."""
 
     _loss: ClassVar[MarginLoss]
+    # Whether the cost is that of a fit by persons: only in copies made by `_by_persons`.
+    _is_by_persons = False
     # Initial intercepts of "preconditioned" for more than two classes.
     _first_intercept: ClassVar[float] = 0.0
 
@@ -163,6 +166,14 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         n_samples = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
         n_classes = 2 if self.classes is None else len(self.classes)
         return active_solver(self).plan(self, n_samples, n_features, n_classes)
+
+    def _by_persons(self) -> Self:
+        """Return what states the cost of fits by persons: a copy if the cost is another one."""
+        if solver_of(self) != "objective":
+            return self
+        made = copy.copy(self)
+        made._is_by_persons = True
+        return made
 
     def _check_parameters(self) -> None:
         """Validate the parameters, before any data are read."""
@@ -468,8 +479,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             The id of the person of each row: text or whole numbers. The guarantee is then about
             adding or removing one person with all of their rows (Theorem P14), and all numbers of
             records are numbers of persons. Each clipped gradient of a row counts by one over the
-            number of its person's rows. A row without a proper id is left out. Not for
-            "objective".
+            number of its person's rows. A row without a proper id is left out. The proof of
+            "objective" is another one (Theorem M8), and costs more noise if `C` is large.
 
         Returns
         -------
@@ -487,7 +498,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         class_weights = weights_of_classes(self.class_weight, self.classes_)
         n_samples = self._public_size(X.shape[0] if persons is None else persons.size)
         self._warn_of_large_delta(n_samples)
-        plan: Any = active_solver(self).plan(self, n_samples, X.shape[1], len(self.classes_))
+        planned = self if persons is None else self._by_persons()
+        plan: Any = active_solver(self).plan(planned, n_samples, X.shape[1], len(self.classes_))
         start = self._initial_weights(coef_init, intercept_init, X.shape[1])
         rng = noise_generator(self.random_state)
         # A warning of overflow would reveal something about the data.
@@ -503,12 +515,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         return self
 
     def _persons_refusal(self) -> str | None:
-        if solver_of(self) != "objective":
-            return None
-        return (
-            "The proof of solver='objective', which delta=0 chooses, needs one row per person. "
-            "Use solver='output', or delta > 0."
-        )
+        return None
 
     def _check_arguments(
         self, coef_init: Any, intercept_init: Any, refused: dict[str, Any]

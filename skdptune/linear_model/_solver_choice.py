@@ -309,6 +309,10 @@ def _minimiser_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[
     return {"tol": model.tol, "max_iter": model.max_iter}
 
 
+def _objective_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[str, Any]:
+    return {**_minimiser_settings(model, n_samples), "persons": model._is_by_persons}
+
+
 def _permutation_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[str, Any]:
     return {
         "epochs": max(1, round(epochs_of(model))),
@@ -324,7 +328,7 @@ def active_solver(model: PrivateLinearClassifier) -> Perturbation | Descent | Pr
 
 SOLVERS: dict[str, Perturbation | Descent | Preconditioned] = {
     PRECONDITIONED: Preconditioned(),
-    "objective": Perturbation(plan_objective, fit_objective, _minimiser_settings),
+    "objective": Perturbation(plan_objective, fit_objective, _objective_settings),
     "output": Perturbation(plan_output, fit_output, _minimiser_settings),
     "psgd": Perturbation(plan_permutation, fit_permutation, _permutation_settings),
     **{optimizer: Descent(optimizer) for optimizer in OPTIMIZERS},

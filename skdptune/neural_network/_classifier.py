@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from skorch import NeuralNetClassifier
 from torch import nn
 
@@ -150,9 +151,9 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         self.classes_inferred_ = labels
         return X, codes, labels.size
 
-    def _weights_of_codes(self) -> torch.Tensor | None:
+    def _weights_of_classes(self, targets: np.ndarray) -> NDArray[Any] | None:
         weights = weights_of_classes(self.class_weight, self.classes_)
-        return None if weights is None else torch.from_numpy(weights).float()
+        return None if weights is None else weights.astype(np.float32)[targets.astype(np.intp)]
 
     def _publish(self) -> None:
         is_first = self._unused is not None

@@ -23,8 +23,8 @@ from scipy import stats
 from torch import nn
 
 from skdptune._secure_random import independent_generator
-from skdptune.base._shared import by_halves
-from skdptune.mechanisms._shared import NoisyGradientPlan, NormalNoise
+from skdptune.base._shared import Persons, by_halves
+from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
 
 
 class GradientNoise:
@@ -100,7 +100,6 @@ class _Arithmetic:
 
 _ARITHMETIC = _Arithmetic()
 LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-WeightPerRecord = Callable[[torch.Tensor], torch.Tensor | None]
 # The constant with which Opacus clips.
 _CLIPPING_FLOOR = 1e-6
 
@@ -110,7 +109,7 @@ class NotPrivateError(RuntimeError):
 
 
 def check_step(
-    clipped: float, added: float, size: int, norm: float, noise: float, batch: int
+    clipped: float, added: float, size: int, norm: float, noise: float, batch: float
 ) -> None:
     """Raise an error if a step is not as private as planned.
 
@@ -122,8 +121,8 @@ def check_step(
         Number of entries of each of them.
     norm, noise : float
         The clipping norm, and the standard deviation of the noise.
-    batch : int
-        Number of gradients in the sum.
+    batch : float
+        Number of gradients in the sum, or the sum of their weights.
 
     Notes
     -----
@@ -165,14 +164,14 @@ class NoisySteps:
         Source of the noise.
     max_physical_batch_size : int or None
         Largest number of records in memory together.
-    weights_of : callable, optional
-        Returns a factor in [0, 1] for each record's clipped gradient, from targets; None means
-        ones. If gradients were weighted before clipping, clipping would mostly undo the weights.
 
     Attributes
     ----------
     steps_taken : int
         Number of steps so far, as counted by Opacus's hook behind the noise.
+    weights : tensor of shape (n_rows,) or None
+        Factors in [0, 1] of the clipped gradients of the next batch; None means ones. If gradients
+        were weighted before clipping, clipping would mostly undo the weights.
 
     Notes
     -----
@@ -196,17 +195,16 @@ class NoisySteps:
         mode: str,
         rng: np.random.Generator,
         max_physical_batch_size: int | None = None,
-        weights_of: WeightPerRecord | None = None,
     ) -> None:
         self._losses = losses
-        self._weights_of = weights_of
         self._noise = noise_multiplier * max_grad_norm
         self._norm = max_grad_norm
         self._divisor = divisor
         self._is_ghost = mode == "ghost"
         self._max_physical_batch_size = max_physical_batch_size
-        self._batch_size = 0
+        self._batch_size = 0.0
         self.steps_taken = 0
+        self.weights: torch.Tensor | None = None
         # Any: Opacus adds attributes to parameters, and methods to the module.
         self._parameters: list[Any] = [p for p in module.parameters() if p.requires_grad]
         self._plain = module
@@ -229,14 +227,17 @@ class NoisySteps:
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Take one step on a batch, which may be empty."""
-        before = self.steps_taken
-        self._batch_size = len(inputs)
+        before, weights = self.steps_taken, self.weights
+        if weights is not None and len(weights) != len(inputs):
+            raise NotPrivateError("a batch must have a row for each weight; got other rows.")
+        self._batch_size = sum_of_weights(len(inputs), weights)
         self._optimizer.zero_grad()
         chunks = list(self._physical_batches(len(inputs)))
         for chunk in chunks:
             is_last = chunk is chunks[-1]
             self._optimizer.signal_skip_step(do_skip=not is_last)
-            self._compute_gradients(inputs[chunk], targets[chunk])
+            own = None if weights is None else weights[chunk]
+            self._compute_gradients(inputs[chunk], targets[chunk], own)
             self._optimizer.step()
             if not is_last:
                 self._optimizer.zero_grad()
@@ -252,9 +253,11 @@ class NoisySteps:
         for first in range(0, max(size, 1), max(length, 1)):
             yield slice(first, min(first + max(length, 1), size))
 
-    def _compute_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+    def _compute_gradients(
+        self, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None
+    ) -> None:
         try:
-            self._compute_all_gradients(inputs, targets)
+            self._compute_all_gradients(inputs, targets, weights)
         except NotPrivateError:
             raise
         except Exception:
@@ -263,7 +266,7 @@ class NoisySteps:
                 raise
             self._forget_activations()
             self._optimizer.zero_grad()
-            self._compute_all_gradients(inputs[is_valid], targets[is_valid])
+            self._compute_all_gradients(*_chosen(is_valid, inputs, targets, weights))
 
     def _is_valid(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return which records the module and the losses accept, when each is tried separately."""
@@ -278,13 +281,15 @@ class NoisySteps:
         found = [np.full(len(places), is_valid) for places, is_valid in parts]
         return torch.from_numpy(np.concatenate(found)).to(inputs.device)
 
-    def _compute_all_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+    def _compute_all_gradients(
+        self, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None
+    ) -> None:
         if self._is_ghost:
-            self._compute_clipped_sum(inputs, targets)
+            self._compute_clipped_sum(inputs, targets, weights)
         elif len(inputs):
             self._losses(self._module(inputs), targets).sum().backward()
             self._check_gradients(len(inputs))
-            self._weigh_gradients(targets)
+            self._weigh_gradients(weights)
         else:
             for parameter in self._parameters:
                 parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))
@@ -296,16 +301,8 @@ class NoisySteps:
             if not isinstance(sample, torch.Tensor) or tuple(sample.shape) != wanted:
                 raise NotPrivateError(_MISSING_GRADIENT)
 
-    def _weights(self, targets: torch.Tensor) -> torch.Tensor | None:
-        return None if self._weights_of is None else self._weights_of(targets)
-
-    def _weigh_gradients(self, targets: torch.Tensor) -> None:
-        """Clip gradients and multiply them by weights, if there are any.
-
-        Weighted gradients are never longer than the norm, so Opacus's own clipping leaves them
-        unchanged.
-        """
-        weights = self._weights(targets)
+    def _weigh_gradients(self, weights: torch.Tensor | None) -> None:
+        """Clip gradients and multiply them by weights, if there are any."""
         if weights is None:
             return
         samples = [parameter.grad_sample.detach() for parameter in self._parameters]
@@ -320,6 +317,7 @@ class NoisySteps:
 
         The sum shows whether there are any, and is much faster to check than all gradients.
         """
+        clip = clip if self.weights is None else self._add_weighted
         earlier = [parameter.summed_grad for parameter in self._parameters]
         for parameter in self._parameters:
             parameter.summed_grad = None
@@ -331,6 +329,11 @@ class NoisySteps:
         for parameter, before in zip(self._parameters, earlier, strict=True):
             if before is not None:
                 parameter.summed_grad += before
+
+    def _add_weighted(self) -> None:
+        """Add up gradients that are clipped and weighted already, in 64 bits."""
+        for parameter in self._parameters:
+            parameter.summed_grad = parameter.grad_sample.sum(dim=0, dtype=torch.float64)
 
     def _drop_invalid_gradients(self) -> None:
         """Replace a record's gradient by zero if it is not finite, and undo the sum."""
@@ -345,26 +348,28 @@ class NoisySteps:
             parameter.grad_sample = replaced
             parameter.summed_grad = None
 
-    def _compute_clipped_sum(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+    def _compute_clipped_sum(
+        self, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None
+    ) -> None:
         """Store the sum of clipped gradients in ``grad``, by norms only (Opacus's ghost)."""
         if len(inputs):
             # With numbers as large as these, a slope's square may underflow to zero, and with it
             # the norm.
             is_valid = inputs.flatten(1).abs().amax(dim=1) <= _LARGEST_INPUT
             if not bool(is_valid.all()):
-                inputs, targets = inputs[is_valid], targets[is_valid]
+                inputs, targets, weights = _chosen(is_valid, inputs, targets, weights)
         while len(inputs):
             for parameter in self._parameters:
                 # Norms of an earlier batch must not be used in place of missing ones.
                 parameter._norm_sample = None
             losses = self._losses(self._module(inputs), targets)
-            self._backward_twice(losses, self._weights(targets))
+            self._backward_twice(losses, weights)
             is_valid = self._module.per_sample_gradient_norms.isfinite()
             if bool(is_valid.all()):
                 return
             # A gradient that is not finite spoils the sum, even if multiplied by zero.
             self._optimizer.zero_grad()
-            inputs, targets = inputs[is_valid], targets[is_valid]
+            inputs, targets, weights = _chosen(is_valid, inputs, targets, weights)
         for parameter in self._parameters:
             parameter.grad = torch.zeros_like(parameter)
 
@@ -384,7 +389,7 @@ class NoisySteps:
         """Store each sum with its noise in ``grad``, in place of Opacus's own."""
         for parameter in self._parameters:
             noisy = self._gradient_noise.added_to(parameter.summed_grad)
-            parameter.grad = noisy.view_as(parameter)
+            parameter.grad = noisy.view_as(parameter).to(parameter.dtype)
 
     def _check_parameters(self) -> None:
         """Refuse an optimizer whose parameters differ from those that Opacus clips."""
@@ -430,6 +435,22 @@ class _WeightedClipping:
     def get_clipping_coef(self) -> torch.Tensor:
         """Return the factor of each record's loss."""
         return self._module.get_clipping_coef() * self._weights
+
+
+def sum_of_weights(size: int, weights: torch.Tensor | None) -> float:
+    """Return by how many clipped gradients a batch of some rows may move a sum."""
+    return float(size) if weights is None else float(weights.sum(dtype=torch.float64))
+
+
+def _chosen(
+    is_valid: torch.Tensor,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Return the valid ones of a batch, with their weights if there are any."""
+    own = None if weights is None else weights[is_valid]
+    return inputs[is_valid], targets[is_valid], own
 
 
 def with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float) -> nn.Module:
@@ -492,8 +513,11 @@ class TrainingRun:
         Returns the source of all randomness of the run, at its start, in every call.
     sizes : dict
         Arguments for the module: ``input_shape`` and ``n_outputs``.
-    class_weights : tensor of shape (n_classes,) or None
-        Factor in [0, 1] of the clipped gradients of each class's records; None means ones.
+    weights : tensor of shape (n_rows,) or None
+        Factor in [0, 1] of the clipped gradient of each row; None means ones.
+    persons : Persons or None
+        Whose rows these are, if a record is a person with several rows; the weights of a person's
+        rows then sum to at most 1.
     rng : Generator
         The source of randomness of this attempt.
     """
@@ -503,18 +527,25 @@ class TrainingRun:
     targets: torch.Tensor
     new_generator: Callable[[], np.random.Generator]
     sizes: dict[str, Any]
-    class_weights: torch.Tensor | None = None
+    weights: torch.Tensor | None = None
+    persons: Persons | None = None
     rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
         """Start again at the beginning of the source of randomness."""
         object.__setattr__(self, "rng", self.new_generator())
 
-    def weights_of(self, targets: torch.Tensor) -> torch.Tensor | None:
-        """Return the factor of each record's clipped gradient, given by its target only."""
-        if self.class_weights is None:
-            return None
-        return self.class_weights.to(targets.device)[targets.long()]
+    def batches(self) -> Iterator[Batch]:
+        """Return the rows of the records that are drawn for each step.
+
+        Notes
+        -----
+        Theorem P14. Persons are drawn, with all of their rows.
+        """
+        persons = self.persons
+        if persons is None:
+            return self.plan.batches(len(self.X), self.rng)
+        return map(persons.rows_of, self.plan.batches(persons.size, self.rng))
 
     def restarted(self) -> TrainingRun:
         """Return the same run at its start, with the same future random draws."""

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
@@ -14,7 +15,7 @@ from skorch import NeuralNet
 from skdptune._compat import validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import PUBLIC_SIZE, validate_records
+from skdptune.base._shared import PUBLIC_SIZE, Persons, persons_of, validate_records
 from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
 from skdptune.neural_network._parameters import named_parameters
@@ -296,7 +297,7 @@ class PrivateNet(TrainingLoop):
         # skorch prefers the parameter with the prefix.
         return "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"
 
-    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **refused: Any) -> Self:
         """Train the module privately, from new initial weights.
 
         Parameters
@@ -307,6 +308,12 @@ class PrivateNet(TrainingLoop):
             the first label, or the target 0: it cannot make the fit fail.
         y : array-like or tensor of shape (n_samples,) or (n_samples, n_targets)
             Labels or targets.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
+            records are numbers of persons. Batches draw persons. Each clipped gradient of a row
+            counts by one over the number of its person's rows. A row without a proper id is left
+            out.
 
         Returns
         -------
@@ -316,8 +323,10 @@ class PrivateNet(TrainingLoop):
         if "sample_weight" in refused:
             raise TypeError(_REFUSED_WEIGHTS)
         if refused:
-            raise TypeError(f"arguments of fit must be X and y; got {sorted(refused)} as well.")
-        run = self._training_run(X, y)
+            raise TypeError(
+                f"arguments of fit must be X, y and groups; got {sorted(refused)} as well."
+            )
+        run = self._training_run(X, y, groups)
         if self.grad_sample_mode == "auto":
             return PopulationTrainer().train(self, run)
         return self._train_alone(run)
@@ -344,27 +353,43 @@ class PrivateNet(TrainingLoop):
             net._start(run)
             net._gradient_mode(run)
 
-    def _training_run(self, X: Any, y: Any) -> TrainingRun:
+    def _persons_refusal(self) -> str | None:
+        if self.grad_sample_mode != "ghost":
+            return None
+        return (
+            "With grad_sample_mode='ghost', roundings of a person's many rows could add up. Use "
+            "grad_sample_mode='auto'."
+        )
+
+    def _training_run(self, X: Any, y: Any, groups: Any = None) -> TrainingRun:
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         records, targets, n_outputs = self._validated(X, y)
-        n_samples = self._public_size(len(records))
+        if persons is not None:
+            records, targets = persons.select(records), persons.select(targets)
+        n_samples = self._public_size(len(records) if persons is None else persons.size)
         self._warn_of_large_delta(n_samples)
         # Theorem U2. A run that starts again must draw the same numbers.
         new_generator = repeatable_generator(self.random_state)
         sizes = {"input_shape": records.shape[1:], "n_outputs": n_outputs}
         tensors = torch.from_numpy(records), torch.from_numpy(targets)
-        return TrainingRun(
-            self._plan(n_samples), *tensors, new_generator, sizes, self._weights_of_codes()
-        )
+        weights = self._weights_of_classes(targets)
+        if persons is not None:
+            shares = shares_of(persons)
+            weights = shares if weights is None else weights * shares
+        tensor = None if weights is None else torch.from_numpy(weights)
+        return TrainingRun(self._plan(n_samples), *tensors, new_generator, sizes, tensor, persons)
 
-    def _weights_of_codes(self) -> torch.Tensor | None:
-        """Return the factor in [0, 1] of the records of each class; None without class weights."""
+    def _weights_of_classes(self, targets: np.ndarray) -> NDArray[Any] | None:
+        """Return the factor in [0, 1] of each row by its class; None without class weights."""
         return None
 
-    def _finish(self, plan: NoisyGradientPlan, steps_taken: int) -> Self:
+    def _finish(self, run: TrainingRun, steps_taken: int) -> Self:
+        plan = run.plan
         self._check_finite()
         self.max_epochs_ = self._epochs_of(plan)
         self.plan_ = plan
-        self.privacy_ = self._make_report(plan.profile, self._assumptions(plan, steps_taken))
+        assumptions = self._assumptions(plan, steps_taken)
+        self.privacy_ = self._make_report(plan.profile, assumptions, run.persons)
         return self
 
     @classmethod
@@ -476,6 +501,20 @@ def as_array(values: Any) -> Any:
     if isinstance(values, torch.Tensor):
         return values.detach().cpu().numpy()
     return values
+
+
+def shares_of(persons: Persons) -> NDArray[np.float64]:
+    """Return the weight of each row; those of a person sum to at most 1.
+
+    Notes
+    -----
+    Theorem P14. They are 32-bit numbers, rounded towards 0. Their type makes sums have 64 bits,
+    since the roundings of a person's many rows could add up.
+    """
+    shares = persons.shares
+    rounded = shares.astype(np.float32)
+    lower = np.where(rounded > shares, np.nextafter(rounded, np.float32(0.0)), rounded)
+    return lower.astype(np.float64)
 
 
 def own_array(rows: np.ndarray, given: Any) -> np.ndarray:

@@ -185,7 +185,7 @@ class TrainingLoop(NetComponents):
             with self._seeded_torch(run.rng), quiet_hooks(), exact_arithmetic():
                 self._start(run)
                 steps_taken = self._train(run)
-            return self._finish(run.plan, steps_taken)
+            return self._finish(run, steps_taken)
         finally:
             self._publish()
 
@@ -274,7 +274,6 @@ class TrainingLoop(NetComponents):
             mode=self._gradient_mode(run),
             rng=run.rng,
             max_physical_batch_size=self.max_physical_batch_size,
-            weights_of=run.weights_of,
         )
         self._engine = engine
         try:
@@ -291,7 +290,9 @@ class TrainingLoop(NetComponents):
         """Return how to compute gradients, after a trial on synthetic records."""
         shape, mode = run.sizes["input_shape"], self.grad_sample_mode
         if mode == "auto":
-            mode = "ghost" if has_outer_products(self.module_, shape, self.device) else "hooks"
+            # Opacus adds up the gradients of "ghost" in 32 bits, too few for a person's rows.
+            is_plain = run.persons is None and has_outer_products(self.module_, shape, self.device)
+            mode = "ghost" if is_plain else "hooks"
         elif mode == "ghost":
             check_outer_products(self.module_, shape, self.device)
         if mode != "ghost":
@@ -311,6 +312,8 @@ class TrainingLoop(NetComponents):
             with Progress(type(self).__name__) as progress:
                 for done, rows in enumerate(self._batches(run)):
                     progress.count(done, run.plan.steps, "steps")
+                    if self._engine is not None and run.weights is not None:
+                        self._engine.weights = run.weights[rows].to(self.device)
                     self.train_step((run.X[rows], run.targets[rows]))
         except KeyboardInterrupt:
             # As in skorch, the weights trained so far are kept; the cost stays the same.
@@ -319,7 +322,7 @@ class TrainingLoop(NetComponents):
 
     def _batches(self, run: TrainingRun) -> Iterator[Any]:
         plan = run.plan
-        batches = plan.batches(len(run.X), run.rng)
+        batches = run.batches()
         for count in steps_of_epochs(plan.steps, self._epochs_of(plan)):
             self.notify("on_epoch_begin", dataset_train=None, dataset_valid=None)
             for _ in range(count):

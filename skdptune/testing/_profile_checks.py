@@ -21,6 +21,7 @@ from skdptune.base._shared import (
     RESERVED_PARAMETERS,
     BudgetOwner,
     budget_owners,
+    by_persons,
     own_parameters,
     persons_of,
 )
@@ -104,6 +105,7 @@ class Subject:
     def profile(self, estimator: Any = None, n_samples: int | None = None) -> PrivacyProfile:
         """Return the announced profile of an estimator, by default the subject."""
         made = self.estimator if estimator is None else estimator
+        made = made if self.groups is None else by_persons(made)
         return profile_of(made, n_samples or self.n_samples, self.n_features)
 
     def fitted(self, estimator: Any = None, X: Any = None, y: Any = None) -> Any:

@@ -18,6 +18,7 @@ from skdptune.base._shared import (
     DEFAULT_DELTA,
     REPLACE,
     assumptions_of,
+    by_persons,
     neighbouring_of,
     nested_estimators,
     own_parameters,
@@ -184,14 +185,15 @@ def make_setting(estimator: Any, data: Neighbours, n_repeats: int) -> Setting:
         # Some estimators do not accept n_public together with their other parameters.
         if has_returned(fit(found, data.without, data.rows, np.random.SeedSequence(0))):
             sized = found
-    profile = profile_of(sized, data.n_samples, data.n_features)
+    is_by_persons = data.without.groups is not None
+    costed = by_persons(sized) if is_by_persons else sized
+    profile = profile_of(costed, data.n_samples, data.n_features)
     if math.isinf(profile.epsilon(_HALF)):
         raise ValueError(
             f"estimator must claim some privacy; got {type(estimator).__name__} with a profile "
             "without any privacy. Give it a finite epsilon."
         )
-    by_persons = data.without.groups is not None
-    return Setting(estimator, sized, profile, relation, data, n_repeats, by_persons)
+    return Setting(estimator, sized, profile, relation, data, n_repeats, is_by_persons)
 
 
 def _sentences(leaves: Leaves) -> Iterator[str]:

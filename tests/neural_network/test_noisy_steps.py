@@ -113,8 +113,8 @@ def test_weights_multiply_clipped_gradients(mode, norm, max_physical_batch_size)
         divisor=7.0,
         mode=mode,
         max_physical_batch_size=max_physical_batch_size,
-        weights_of=lambda targets: table[targets],
     )
+    engine.weights = table[y]
     engine.step(X, y)
     np.testing.assert_allclose(weights_of(module), wanted, atol=2e-6)
 
@@ -126,7 +126,9 @@ def test_weighted_records_without_a_finite_gradient_have_no_influence(mode):
     found, table = [], torch.tensor([0.1, 1.0, 0.5])
     for rows in (slice(None), [0, 1, 3, 4, 5]):
         module = linear()
-        steps_of(module, mode=mode, weights_of=lambda t: table[t]).step(X[rows], y[rows])
+        engine = steps_of(module, mode=mode)
+        engine.weights = table[y[rows]]
+        engine.step(X[rows], y[rows])
         found.append(weights_of(module))
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
     assert np.isfinite(found[0]).all()

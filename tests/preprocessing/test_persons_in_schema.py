@@ -13,12 +13,17 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skdptune import DPRandomSearchCV
-from skdptune.base import privacy_of
+from skdptune.base import privacy_of, profile_of
 from skdptune.calibration import PrivateThreshold
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.ledger import PrivacyLedger
 from skdptune.ledger._shared import PERSON
-from skdptune.linear_model import DPLogisticRegression, DPRidge, PTRLinearRegression
+from skdptune.linear_model import (
+    DPLogisticRegression,
+    DPRidge,
+    OPSLinearRegression,
+    PTRLinearRegression,
+)
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 
 rng = np.random.default_rng(0)
@@ -103,16 +108,36 @@ def test_wrong_calls_are_refused_before_anything_is_spent():
             model.fit(VISITS.to_numpy(), Y)
         with pytest.raises(ValueError, match="at least one person"):
             model.fit(VISITS.assign(patient=None), Y)
-        with pytest.raises(TypeError, match="solver='output'"):
-            clone(model).set_params(dplogisticregression__solver="objective").fit(VISITS, Y)
     assert not list(ledger.history())
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
+        DPLogisticRegression(solver="objective"),
+        DPExplainableBoostingClassifier(max_rounds=3),
+        DPExplainableBoostingClassifier(max_rounds=3, interactions=1, random_state=0),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.get_params().get('solver')}",
+)
+def test_a_ledger_records_what_a_pipeline_states_for_persons(estimator):
+    # Theorem M8 for "objective": its price for persons is not that for rows.
+    model = make_private_pipeline(estimator, SCHEMA)
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    with ledger:
+        model.fit(VISITS, Y)
+    assert len(ledger.history()) == 1
+    assert ledger.history()[0].neighbouring == PERSON == privacy_of(model).neighbouring
+    size = VISITS["patient"].nunique()
+    width = model[-1].n_features_in_
+    assert profile_of(model, size, width) == model[-1].privacy_.profile
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
         PTRLinearRegression(target_bound=1.0),
-        DPExplainableBoostingClassifier(bounds=(-1, 1)),
+        OPSLinearRegression(target_bound=1.0),
         make_pipeline(DPRidge(target_bound=1.0)),
         DPRandomSearchCV(MODEL, {"C": [1.0]}, epsilon=1.0),
     ],

@@ -15,6 +15,7 @@ from skdptune.neural_network._noisy_steps import (
     NotPrivateError,
     TrainingRun,
     check_step,
+    sum_of_weights,
 )
 from skdptune.neural_network._population._stacked_gradients import ClosedFormGradients
 
@@ -165,7 +166,7 @@ class NetBatch:
     def _step(self) -> None:
         """Take one noisy step of each active replica, on the batch that it has drawn."""
         if all(isinstance(replica.rows, slice) for replica in self._active):
-            batches: list[Any] = [range(len(self._X))] * len(self._active)
+            batches: list[Any] = [slice(None)] * len(self._active)
             sums = self._clipped_sums_of_all()
         else:
             batches = [replica.row_numbers() for replica in self._active]
@@ -173,7 +174,7 @@ class NetBatch:
         for number, replica in enumerate(self._active):
             clipped = [values[number] for values in sums]
             noisy = [replica.gradient_noise.added_to(total) for total in clipped]
-            self._check_step(replica, clipped, noisy, len(batches[number]))
+            self._check_step(replica, clipped, noisy, batches[number])
             divisor = replica.run.plan.batch_size
             for parameter, total in zip(replica.parameters, noisy, strict=True):
                 # A separate tensor: an optimizer may keep it.
@@ -195,11 +196,12 @@ class NetBatch:
 
         def sums_of(chunk: slice) -> list[torch.Tensor]:
             targets = torch.stack([replica.run.targets[chunk] for replica in self._active])
+            weights = self._weights([chunk] * len(self._active))
             inputs = self._X[chunk].to(self._device)
             shape = len(self._active), len(inputs)
             present = torch.ones(shape, dtype=torch.bool, device=self._device)
             every = inputs.expand(shape[0], *inputs.shape)
-            return self._sums(every, targets.to(self._device), present)
+            return self._sums(every, targets.to(self._device), present, weights)
 
         return self._added_up(len(self._X), sums_of)
 
@@ -232,10 +234,15 @@ class NetBatch:
             inputs.reshape(*rows.shape, *inputs.shape[1:]),
             self._targets(rows, flat),
             torch.from_numpy(present).to(self._device),
+            self._weights(list(torch.from_numpy(rows))),
         )
 
     def _sums(
-        self, inputs: torch.Tensor, targets: torch.Tensor, present: torch.Tensor
+        self,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        present: torch.Tensor,
+        weights: torch.Tensor | None,
     ) -> list[torch.Tensor]:
         norms = [replica.net.max_grad_norm for replica in self._active]
         return self._gradients.clipped_sums(
@@ -244,17 +251,17 @@ class NetBatch:
             targets,
             present,
             torch.tensor(norms, dtype=inputs.dtype, device=self._device),
-            self._weights(targets),
+            weights,
         )
 
-    def _weights(self, targets: torch.Tensor) -> torch.Tensor | None:
-        """Return the factor of each record's clipped gradient; None where all are 1."""
-        pairs = zip(self._active, targets, strict=True)
-        found = [replica.run.weights_of(own) for replica, own in pairs]
-        if all(weights is None for weights in found):
+    def _weights(self, rows: Sequence[Any]) -> torch.Tensor | None:
+        """Return the factor of each row's clipped gradient, for each net; None without any."""
+        given = [replica.run.weights for replica in self._active]
+        if all(weights is None for weights in given):
             return None
-        ones = torch.ones(targets.shape[1], device=targets.device)
-        return torch.stack([ones if weights is None else weights for weights in found])
+        ones = torch.ones(len(self._X))
+        pairs = zip((ones if one is None else one for one in given), rows, strict=True)
+        return torch.stack([weights[own] for weights, own in pairs]).to(self._device)
 
     def _targets(self, rows: np.ndarray, flat: torch.Tensor) -> torch.Tensor:
         given = [replica.run.targets for replica in self._active]
@@ -269,11 +276,16 @@ class NetBatch:
         replica: Replica,
         clipped: list[torch.Tensor],
         noisy: list[torch.Tensor],
-        batch: int,
+        rows: Any,
     ) -> None:
         """Check, in steps 1, 2, 4, ..., that the release is clipped and noised as planned."""
         if (replica.steps_taken + 1) & replica.steps_taken:
             return
+        weights, count = (
+            replica.run.weights,
+            len(self._X) if isinstance(rows, slice) else len(rows),
+        )
+        batch = sum_of_weights(count, None if weights is None else weights[rows])
         size = sum(values.numel() for values in noisy)
         length = sum(float(values.double().square().sum()) for values in clipped)
         pairs = zip(noisy, clipped, strict=True)

@@ -116,7 +116,7 @@ class StackedLinear:
         """Yield, for each parameter, its position and the sum of gradients times factors."""
         slopes, features = gradients
         scaled = slopes * factors[..., None]
-        yield self.weight, torch.bmm(scaled.transpose(1, 2), features)
+        yield self.weight, torch.bmm(scaled.transpose(1, 2), features.to(scaled.dtype))
         if self.bias is not None:
             yield self.bias, scaled.sum(dim=1)
 
@@ -191,7 +191,8 @@ class StackedConv2d:
         """Yield, for each parameter, its position and the sum of gradients times factors."""
         positions = [self.weight] if self.bias is None else [self.weight, self.bias]
         for position, values in zip(positions, gradients, strict=True):
-            yield position, torch.bmm(factors[:, None], values.flatten(2))[:, 0]
+            flat = values.flatten(2).to(factors.dtype)
+            yield position, torch.bmm(factors[:, None], flat)[:, 0]
 
 
 def _squared_length(vectors: torch.Tensor) -> torch.Tensor:
@@ -341,7 +342,7 @@ class ClosedFormGradients:
         norms : tensor of shape (nets,)
             Norm to which each net's gradients are clipped.
         weights : tensor of shape (nets, records), optional
-            Factors in [0, 1] of clipped gradients; ones by default.
+            Factors in [0, 1] of clipped gradients; ones by default. Sums have their precision.
         """
         outputs, trained = self.outputs(stack, inputs)
         loss = self._total_loss(outputs, targets)
@@ -362,7 +363,7 @@ class ClosedFormGradients:
         sums: Stack = [torch.empty(0)] * len(stack)
         for layer, gradients in pairs:
             for position, total in layer.sums(gradients, factors):
-                sums[position] = total.reshape(stack[position].shape)
+                sums[position] = total.reshape(stack[position].shape).to(stack[position].dtype)
         return sums
 
     def _total_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -256,7 +256,7 @@ class PopulationTrainer:
             X = X.to(device)
         limit = _record_limit(memory, replicas, gradients.numbers_per_record)
         NetBatch(replicas, X, gradients, limit).train()
-        return [_outcome(r.net._finish, r.run.plan, r.steps_taken) for r in replicas]
+        return [_outcome(r.net._finish, r.run, r.steps_taken) for r in replicas]
 
 
 @dataclass(eq=False)
