@@ -121,6 +121,11 @@ class Persons:
         counts = self.counts.astype(np.uint16) if largest < 2**16 else self.counts
         return np.argsort(counts[self.codes], kind="stable")
 
+    def part(self, persons: NDArray[np.integer[Any]]) -> Persons:
+        """Return some persons, for their rows as `rows_of` orders them."""
+        counts = self.counts[persons]
+        return Persons(np.repeat(np.arange(counts.size), counts), counts)
+
     def take(self, order: NDArray[np.intp]) -> Persons:
         """Return the persons of rows in another order."""
         return Persons(self.codes[order], self.counts)
@@ -359,6 +364,11 @@ def persons_for(
         raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
     if words is not None:
         return groups
+    return checked_persons(estimator, groups, X, y)
+
+
+def checked_persons(estimator: Any, groups: Any, X: Any, y: Any) -> Persons | None:
+    """Return the persons of a fit's rows, whose forms suit each other; None without ids."""
     is_open = getattr(estimator, "n_public", None) is not None
     found = persons_of(groups, X, may_be_empty=is_open)
     _check_form(X, y)

@@ -42,6 +42,8 @@ from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
     PUBLIC_SIZE,
     Persons,
+    about_persons,
+    checked_persons,
     hold_persons,
     names_persons,
     persons_of,

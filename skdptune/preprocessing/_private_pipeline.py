@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any, Self
 
 from sklearn.base import clone, is_classifier
@@ -217,9 +218,20 @@ class PersonPipeline(Pipeline):
         """
         if self.person is None:
             return super().fit(X, y, **params)
+        last, estimator = self.steps[-1]
         if is_paid(self):
-            # Inside of a search, which divides rows.
-            raise TypeError(refused_groups("a fit inside of another one"))
+            # A search has read the ids, and gives persons to the last step.
+            if getattr(estimator, "persons", None) is None:
+                raise TypeError(refused_groups("a fit inside of another one"))
+            return super().fit(X, y, **params)
+        ids = self.ids_of(X, params)
+        if routing_is_enabled():
+            estimator.set_fit_request(groups=True)
+        name = "groups" if routing_is_enabled() else f"{last}__groups"
+        return super().fit(X, y, **{**params, name: ids})
+
+    def ids_of(self, X: Any, params: Mapping[str, Any]) -> Any:
+        """Return the column of ids; raise if arguments of a fit hold groups, too."""
         if names_persons(params):
             raise TypeError(
                 "groups must be left out, since the schema names the column of persons, "
@@ -230,11 +242,7 @@ class PersonPipeline(Pipeline):
                 f"X must be a DataFrame with the column {shown(self.person)}, in which the schema "
                 f"says whose row each is; got {type(X).__name__} without it."
             )
-        last, estimator = self.steps[-1]
-        if routing_is_enabled():
-            estimator.set_fit_request(groups=True)
-        name = "groups" if routing_is_enabled() else f"{last}__groups"
-        return super().fit(X, y, **{**params, name: X[self.person]})
+        return X[self.person]
 
 
 def _check_persons(estimator: Any) -> None:
