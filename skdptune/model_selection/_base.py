@@ -28,6 +28,7 @@ from skdptune._compat import (
     number_of_features,
     number_of_samples,
     routing_is_enabled,
+    safe_indexing,
     tasks_of_fit,
 )
 from skdptune._formatting import shown, shown_names
@@ -514,7 +515,8 @@ class BasePrivateSearch(
         self._check_arguments(X, y, params, n_samples)
         is_public = X_val is not None
         if isinstance(self.cv, HoldOut) and not is_public:
-            self.cv.check_form(X)
+            # A message shows the shape of the table, and the number of persons' rows is secret.
+            self.cv.check_form(X if persons is None else safe_indexing(X, [0] if n_rows else []))
         needs_labels = self._labels_set_the_cost(n_samples, n_features)
         classes: Any = None
         if needs_labels:
