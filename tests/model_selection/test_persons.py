@@ -303,7 +303,7 @@ def half_or_whole(y, prediction):
 
 MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 SETTINGS = {"delta": DELTA, "n_public": N_PUBLIC}
-BY_SCORES = {"scoring": MIDDLE, "cv": 0.7, **SETTINGS}
+BY_SCORES = {"scoring": MIDDLE, "cv": 0.9, **SETTINGS}
 
 
 class CutOnly(PersonSum):
@@ -323,25 +323,27 @@ def of_scores(search):
 
 def _random(estimator, cuts, **more):
     strategy = RandomRuns(
-        n_iter_distribution=Geometric(0.5), tuning_fraction=None, score_epsilon=20.0
+        n_iter_distribution=Geometric(0.5), tuning_fraction=None, score_epsilon=0.3
     )
     return DPRandomSearchCV(estimator, {"cut": cuts}, strategy=strategy, **more)
 
 
 def _table(estimator, cuts, **more):
-    strategy = FullTable(tuning_fraction=None, try_own_values=False, score_epsilon=20.0)
+    strategy = FullTable(
+        tuning_fraction=None, try_own_values=False, choose_by="max", score_epsilon=0.3
+    )
     return DPGridSearchCV(estimator, {"cut": cuts}, strategy=strategy, **more)
 
 
 # Name: search, statistic, arguments of fit.
 AUDITED: dict[str, Any] = {
-    "fits of a random search": (_random(PersonSum(0.5), [10.0], **SETTINGS), of_sum, PUBLIC),
-    "scores of a random search": (_random(CutOnly(4.0), [0.5], **BY_SCORES), of_scores, {}),
-    "fits of a table": (_table(PersonSum(0.5), [10.0], **SETTINGS), of_sum, PUBLIC),
-    "scores of a table": (_table(CutOnly(4.0), [0.5], **BY_SCORES), of_scores, {}),
+    "fits of a random search": (_random(PersonSum(12.0), [10.0], **SETTINGS), of_sum, PUBLIC),
+    "scores of a random search": (_random(CutOnly(12.0), [0.5], **BY_SCORES), of_scores, {}),
+    "fits of a table": (_table(PersonSum(12.0), [10.0], **SETTINGS), of_sum, PUBLIC),
+    "scores of a table": (_table(CutOnly(12.0), [0.5], **BY_SCORES), of_scores, {}),
     "fits of a threshold search": (
         DoublingThresholdSearchCV(
-            PersonSum(0.5),
+            PersonSum(12.0),
             {"cut": [10.0]},
             strategy=ThresholdRounds(n_partitions=2, tuning_estimator=PersonSum()),
             **SETTINGS,
@@ -351,7 +353,7 @@ AUDITED: dict[str, Any] = {
     ),
     "fits of a noisy maximum": (
         DPGridSearchCV(
-            PersonSum(0.5),
+            PersonSum(12.0),
             {"cut": [9.0, 10.0]},
             strategy=NoisyMaximum(n_partitions=2, tuning_estimator=PersonSum()),
             **SETTINGS,
@@ -362,7 +364,7 @@ AUDITED: dict[str, Any] = {
 }
 if HAS_OPTUNA:
     AUDITED["scores of an adaptive search"] = (
-        DPAdaptiveSearchCV(CutOnly(4.0), {"cut": (0.4, 0.6)}, n_trials=2, **BY_SCORES),
+        DPAdaptiveSearchCV(CutOnly(12.0), {"cut": (0.4, 0.6)}, n_trials=2, **BY_SCORES),
         of_scores,
         {},
     )
@@ -388,18 +390,18 @@ def weighs_rows(monkeypatch):
     monkeypatch.setattr(Persons, "means", lambda self, units: np.asarray(units))
 
 
-@pytest.mark.parametrize("name", ["fits of a random search", "scores of a table"])
+@pytest.mark.parametrize("name", ["fits of a noisy maximum"])
 def test_no_claim_about_persons_is_refuted(name):
     # Theorem P14.
-    found, claimed = audited(name, 150)
+    found, claimed = audited(name, 80)
     assert found <= claimed
 
 
-@pytest.mark.parametrize("name", ["fits of a random search", "scores of a table"])
+@pytest.mark.parametrize("name", ["fits of a noisy maximum", "scores of a table"])
 def test_a_build_that_weighs_rows_is_refuted(name, weighs_rows):
     # Theorem P14.
-    found, claimed = audited(name, 150)
-    assert found > min(claimed, 3.0)
+    found, claimed = audited(name, 80)
+    assert found > claimed
 
 
 @pytest.mark.slow
@@ -408,3 +410,206 @@ def test_no_claim_about_persons_is_refuted_by_many_searches(name):
     # Theorem P14.
     found, claimed = audited(name, 2000)
     assert found <= claimed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AUDITED)
+def test_every_search_that_weighs_rows_is_refuted(name, weighs_rows):
+    # Theorem P14.
+    found, claimed = audited(name, 2000)
+    assert found > claimed
+
+
+# What is shown ----------------------------------------------------------------------------------
+
+
+def visits() -> pd.DataFrame:
+    """Return a table with words, booleans, missing values, dates and ids of text."""
+    generator = np.random.default_rng(2)
+    days = pd.to_timedelta(generator.integers(0, 700, PEOPLE.size), unit="D")
+    found = pd.DataFrame(
+        {
+            "patient": IDS,
+            "age": np.where(generator.random(PEOPLE.size) < 0.1, np.nan, 50.0 + 30.0 * X[:, 1]),
+            "ward": generator.choice(["north", "south", None], size=PEOPLE.size),
+            "urgent": X[:, 2] > 0.0,
+            "day": pd.Timestamp("2023-01-01") + days,
+        }
+    )
+    found.loc[generator.random(PEOPLE.size) < 0.1, "day"] = pd.NaT
+    return found
+
+
+COLUMNS = {
+    "age": {"range": (18, 90), "missing": True},
+    "ward": {"categories": ["north", "south"], "missing": True},
+    "urgent": "boolean",
+    "day": {"range": ("2023-01-01", "2024-12-31"), "missing": True},
+}
+SCHEMA = Schema(COLUMNS, target=["no", "yes"], person="patient")
+ANSWERS = np.where(Y, "yes", "no")
+PIPELINE = make_private_pipeline(DPLogisticRegression(), SCHEMA)
+GRID = {"dplogisticregression__C": [0.01, 1.0]}
+
+
+def test_a_schema_names_the_persons_of_a_search():
+    # Theorem P14.
+    table = visits()
+    search = DPGridSearchCV(PIPELINE, GRID, **BUDGET)
+    assert search.plan(P, 5, compare=False).report.neighbouring == PERSON
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    with ledger:
+        search.fit(table, ANSWERS)
+        with pytest.raises(LedgerError, match="person"):
+            DPLogisticRegression(classes=[0, 1]).fit(ROWS, Y)
+    (record,) = ledger.history()
+    assert (record.neighbouring, record.details["n_samples"]) == (PERSON, P)
+    text = str(search.privacy_)
+    assert search.privacy_.neighbouring == PERSON
+    assert "the number of persons is public" in text
+    assert "one record" not in text
+    assert "number of records is public" not in text
+    assert "one person" in str(search.privacy_.statement())
+    assert b"p17" not in pickle.dumps(search)
+    plain = make_private_pipeline(DPLogisticRegression(), Schema(COLUMNS, target=["no", "yes"]))
+    rows = table.drop(columns="patient")
+    by_groups = DPGridSearchCV(plain, GRID, **BUDGET).fit(rows, ANSWERS, groups=table["patient"])
+    assert_array_equal(by_groups.predict_proba(rows), search.predict_proba(table))
+    with sklearn.config_context(enable_metadata_routing=True):
+        again = clone(search).fit(table, ANSWERS)
+    assert_array_equal(again.predict_proba(rows), search.predict_proba(table))
+
+
+def test_the_number_of_rows_is_shown_nowhere():
+    texts = []
+    for times in (1, 3):
+        search = DPRandomSearchCV(MODEL, C, **BUDGET)
+        search.fit(np.tile(ROWS, (times, 1)), np.tile(Y, times), groups=np.tile(IDS, times))
+        texts.append((str(search), str(search.privacy_), sorted(vars(search))))
+    assert texts[0] == texts[1]
+    # A model learns the mean of a person's rows, however often each of them occurs.
+    one = found_by(SEARCHES["table"], groups=IDS)
+    three = found_by(
+        SEARCHES["table"], np.tile(ROWS, (3, 1)), np.tile(Y, 3), groups=np.tile(IDS, 3)
+    )
+    assert_allclose(one, three, atol=1e-5)
+
+
+def test_a_rule_holds_out_whole_persons():
+    # Theorem T9, Theorem P14.
+    table = visits()
+    since = HoldOut("day", ">=", "2024-06-01", share=0.6)
+    held = np.bincount(PEOPLE, table["day"] >= "2024-06-01") > 0
+    search = DPGridSearchCV(PIPELINE, GRID, cv=since, **BUDGET).fit(table, ANSWERS)
+    # Which rows of a held-out person the rule selects changes nothing.
+    moved = table.copy()
+    moved.loc[held[PEOPLE], "day"] = pd.Timestamp("2024-07-01")
+    columns = {name: COLUMNS[name] for name in ("age", "ward", "urgent")}
+    model = make_private_pipeline(
+        DPLogisticRegression(),
+        Schema(columns, target=["no", "yes"], person="patient", drop=["day"]),
+    )
+    found = [
+        DPGridSearchCV(model, GRID, cv=since, **BUDGET).fit(each, ANSWERS).predict_proba(table)
+        for each in (table, moved)
+    ]
+    assert_array_equal(*found)
+    assert 0 < held.sum() < P
+    assert search.privacy_.neighbouring == PERSON
+    with pytest.raises(ValueError, match="cv must name a column") as error:
+        DPGridSearchCV(PIPELINE, GRID, cv=HoldOut("no", "==", 1, share=0.5), **BUDGET).fit(
+            table, ANSWERS
+        )
+    assert str(len(table)) not in str(error.value)
+
+
+def test_a_session_protects_persons():
+    search = SEARCHES["threshold"]
+    session = clone(search).start(ROWS, Y, groups=IDS)
+    while not session.finished:
+        session.propose([{"C": 0.01}, {"C": 1.0}])
+    fitted = session.finish()
+    assert fitted.privacy_.neighbouring == PERSON
+    assert fitted.best_params_ == clone(search).fit(ROWS, Y, groups=IDS).best_params_
+
+
+def test_a_surrogate_of_another_library_needs_no_groups():
+    strategy = NoisyMaximum(n_partitions=3, tuning_estimator=LogisticRegression())
+    search = DPGridSearchCV(MODEL, C, strategy=strategy, **BUDGET).fit(ROWS, Y, groups=IDS)
+    assert search.privacy_.neighbouring == PERSON
+
+
+def test_a_search_that_was_interrupted_continues_by_persons(tmp_path):
+    strategy = FullTable(storage=tmp_path / "runs")
+    search = DPGridSearchCV(MODEL, C, strategy=strategy, **BUDGET)
+    wanted = found_by(SEARCHES["table"], groups=IDS)
+    assert_array_equal(found_by(search, groups=IDS), wanted)
+    with pytest.raises(ValueError, match="storage"):
+        clone(search).fit(ROWS, Y)
+
+
+@pytest.mark.skipif(not HAS_PARETO, reason="needs optuna and the libraries of the samplers")
+def test_a_front_protects_persons():
+    search = DParetoSearchCV(
+        DPLogisticRegression(solver="output", classes=[0, 1]),
+        {"epsilon": (0.1, 2.0, "log"), "C": (1e-3, 1.0, "log")},
+        n_iter=0,
+        release=1.0,
+        refit=1.0,
+        strategy=ParetoFront(n_initial=2, sampler="random"),
+        random_state=0,
+    ).fit(ROWS, Y, groups=IDS)
+    assert search.privacy_.neighbouring == PERSON
+    model = search.best_estimator_for(ROWS, Y, epsilon=2.0, groups=IDS)
+    assert model.privacy_.neighbouring == PERSON
+    with pytest.raises(ValueError, match=f"X must hold the {P} records"):
+        search.best_estimator_for(ROWS, Y, epsilon=2.0)
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+
+def test_wrong_calls_are_refused_before_anything_is_spent():
+    table = visits()
+    named, given = DPGridSearchCV(PIPELINE, GRID, **BUDGET), SEARCHES["table"]
+    trees = DPExplainableBoostingClassifier(bounds=(-1, 1))
+    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), trees)
+    around = make_pipeline(PIPELINE)
+    wrong: list[tuple[Any, Any, str]] = [
+        (named, lambda s: s.fit(table, ANSWERS, groups=IDS), "names the column of persons"),
+        (named, lambda s: s.fit(table.drop(columns="patient"), ANSWERS), "with the column"),
+        (named, lambda s: s.fit(table.assign(patient=None), ANSWERS), "at least one person"),
+        (given, lambda s: s.fit(ROWS, Y, groups=IDS[1:]), "groups must be as long as X"),
+        (given, lambda s: s.fit(ROWS, Y, groups=IDS.reshape(-1, 1)), "in one dimension"),
+        (given, lambda s: s.fit(ROWS, Y[1:], groups=IDS), "y must be as long as X"),
+        (given, lambda s: s.fit(ROWS, np.c_[Y, Y], groups=IDS), "y"),
+        (given, lambda s: s.fit(ROWS, Y, groups="patient"), "name it in the schema"),
+        (given, lambda s: s.fit(ROWS, Y, groups=IDS, sample_weight=Y), "only X, y and groups"),
+        (
+            DPGridSearchCV(trees, {"learning_rate": [0.1]}, epsilon=1.0),
+            lambda s: s.fit(ROWS, Y, groups=IDS),
+            "groups must be None for DPExplainableBoostingClassifier",
+        ),
+        (
+            DPGridSearchCV(MODEL, {"solver": ["adam", "objective"]}, epsilon=1.0),
+            lambda s: s.fit(ROWS, Y, groups=IDS),
+            "solver='objective'",
+        ),
+        (
+            DPGridSearchCV(in_steps, None, epsilon=1.0),
+            lambda s: s.fit(ROWS, Y, groups=IDS),
+            "groups must be None for DPExplainableBoostingClassifier",
+        ),
+        (
+            DPGridSearchCV(around, {"personpipeline__dplogisticregression__C": [1.0]}, epsilon=1),
+            lambda s: s.fit(table, ANSWERS),
+            "pipelines whose schemas name the same column",
+        ),
+    ]
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=50.0, delta=1e-3)
+    with ledger:
+        for search, call, message in wrong:
+            with pytest.raises((TypeError, ValueError), match=message) as error:
+                call(clone(search))
+            assert str(len(X)) not in str(error.value)
+    assert not list(ledger.history())

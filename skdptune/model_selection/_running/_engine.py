@@ -175,7 +175,10 @@ def is_failure(problem: BaseException) -> bool:
 
 
 def values_of(scorer: BoundedScorer, model: Any, scored: Data, raises: bool = False) -> Values:
-    """Return one value per record of `scored`; that of a person is the mean over their rows."""
+    """Return one value per record of `scored`; that of a person is the mean over their rows.
+
+    One record does not change the values of others (Theorem D2).
+    """
     persons = scored.persons
     values = _values_of_rows(scorer, model, scored.by_persons(None), raises)
     if persons is None or persons.size == values.size:
