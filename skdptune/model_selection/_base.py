@@ -508,7 +508,8 @@ class BasePrivateSearch(
         # Theorem F0: the data do not influence the cost.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
-        X, y, persons = rows_of_persons(*indexable(as_table(X), y), persons)
+        X, y = indexable(as_table(X), y)
+        X, y, persons = rows_of_persons(X, y, persons)
         n_rows, n_features = number_of_samples(X), number_of_features(X)
         n_samples = n_rows if persons is None else persons.size
         self._check_parameters()

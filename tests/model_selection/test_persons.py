@@ -303,7 +303,7 @@ def half_or_whole(y, prediction):
 
 MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 SETTINGS = {"delta": DELTA, "n_public": N_PUBLIC}
-BY_SCORES = {"scoring": MIDDLE, "cv": 0.9, **SETTINGS}
+BY_SCORES = {"scoring": MIDDLE, "cv": 0.7, **SETTINGS}
 
 
 class CutOnly(PersonSum):
@@ -393,14 +393,14 @@ def weighs_rows(monkeypatch):
 @pytest.mark.parametrize("name", ["fits of a noisy maximum"])
 def test_no_claim_about_persons_is_refuted(name):
     # Theorem P14.
-    found, claimed = audited(name, 80)
+    found, claimed = audited(name, 120)
     assert found <= claimed
 
 
 @pytest.mark.parametrize("name", ["fits of a noisy maximum", "scores of a table"])
 def test_a_build_that_weighs_rows_is_refuted(name, weighs_rows):
     # Theorem P14.
-    found, claimed = audited(name, 80)
+    found, claimed = audited(name, 120)
     assert found > claimed
 
 

@@ -201,9 +201,13 @@ class Data:
         """Return the given records; all of them for None."""
         if records is None:
             return self
-        rows, persons = records, None
+        rows: Any = records
+        persons = None
         if self.persons is not None:
-            rows, persons = self.persons.rows_of(records), self.persons.part(records)
+            rows, persons = (
+                self.persons.rows_of(records.astype(np.intp)),
+                self.persons.part(records),
+            )
         chosen = {name: safe_indexing(value, rows) for name, value in self.per_record.items()}
         y = None if self.y is None else self.y[rows]
         improper = None if self.improper is None else self.improper[rows]
