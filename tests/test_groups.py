@@ -464,7 +464,9 @@ REFUSING = [
     PTRLinearRegression(**BOUNDS),
     OPSLinearRegression(**BOUNDS),
     AdaOPSLinearRegression(**BOUNDS),
-    DPRandomSearchCV(DPLogisticRegression(), {"C": [1.0]}, epsilon=1.0),
+    DPRandomSearchCV(DPLogisticRegression(solver="objective"), {"C": [1.0]}, epsilon=1.0),
+    DPRandomSearchCV(DPLogisticRegression(), {"solver": ["adam", "objective"]}, epsilon=1.0),
+    DPRandomSearchCV(PTRLinearRegression(**BOUNDS), {"failure_probability": [1e-9]}, epsilon=1.0),
 ]
 
 
@@ -481,7 +483,7 @@ def test_groups_inside_of_a_search_or_of_many_fits_are_refused():
     search = DPRandomSearchCV(
         pipeline, {"dplogisticregression__C": [1.0]}, epsilon=1.0, random_state=0
     )
-    with pytest.raises(TypeError, match="groups must be None for DPRandomSearchCV"):
+    with pytest.raises(TypeError, match="a search gives the persons to all steps"):
         search.fit(X, Y, dplogisticregression__groups=PEOPLE)
     with pytest.raises(TypeError, match="groups must be None for DPRidge.fit_many"):
         DPRidge.fit_many([DPRidge(**BOUNDS)], X, T, groups=PEOPLE)

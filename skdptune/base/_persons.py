@@ -378,6 +378,11 @@ def persons_for(
         raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
     if words is not None:
         return groups
+    return checked_persons(estimator, groups, X, y)
+
+
+def checked_persons(estimator: Any, groups: Any, X: Any, y: Any) -> Persons | None:
+    """Return the persons of a fit's rows, whose forms suit each other; None without ids."""
     is_open = getattr(estimator, "n_public", None) is not None
     found = persons_of(groups, X, may_be_empty=is_open)
     _check_form(X, y)

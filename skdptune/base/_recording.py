@@ -321,11 +321,14 @@ def is_paid(estimator: Any) -> bool:
     return payment is not None and payment.settles
 
 
-def announce_search(search: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
+def announce_search(
+    search: Any, X: Any, *, warns: bool, persons: Any = None
+) -> AnnouncedFit | None:
     """Announce the fit of a search, unless it is part of another fit."""
     if payment_for(search) is not None:
         return None
-    return announce_fit(search, X, warns=warns and not repeats_are_meant(search))
+    warns = warns and not repeats_are_meant(search)
+    return announce_fit(search, X, warns=warns, persons=persons)
 
 
 # By persons, its cost is another one.

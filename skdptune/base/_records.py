@@ -442,13 +442,15 @@ def target_array(y: Any, n_outputs: int | None = 1, *, warns: bool = False) -> N
 def check_target_shape(shape: tuple[int, ...], n_outputs: int | None) -> None:
     """Raise for targets of a shape that cannot be used by any fit."""
     is_column = len(shape) == 2 and shape[1] == 1
+    # The number of rows of persons is secret (Theorem P14).
+    words = f"({', '.join(map(str, ('n_samples', *shape[1:])))})" if shape else "()"
     if not shape or (n_outputs == 1 and len(shape) != 1 and not is_column):
         raise ValueError(
             f"y should be a 1d array: y must have one target per record; got an array of shape "
-            f"{shape} instead."
+            f"{words} instead."
         )
     if len(shape) > 2 or 0 in shape[1:]:
-        raise ValueError(f"y must have a row of targets per record; got shape {shape}.")
+        raise ValueError(f"y must have a row of targets per record; got shape {words}.")
 
 
 def _array_of_list(values: Any) -> NDArray[Any]:

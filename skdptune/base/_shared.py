@@ -44,6 +44,7 @@ from skdptune.base._persons import (
     Persons,
     about_persons,
     by_persons,
+    checked_persons,
     hold_persons,
     names_persons,
     persons_of,

@@ -148,10 +148,10 @@ class DPAdaptiveSearchCV(TuningSearch):
     _searched, _counted = ("param_space", "space"), "n_trials"
     _default_strategy = AdaptiveTrials
 
-    def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
+    def _check_arguments(self, X: Any, y: Any, params: dict[str, Any], n_samples: int) -> None:
         # optuna() raises if optuna is not installed.
         optuna()
-        super()._check_arguments(X, y, params)
+        super()._check_arguments(X, y, params, n_samples)
 
     def start(
         self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any

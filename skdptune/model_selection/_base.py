@@ -28,6 +28,7 @@ from skdptune._compat import (
     number_of_features,
     number_of_samples,
     routing_is_enabled,
+    safe_indexing,
     tasks_of_fit,
 )
 from skdptune._formatting import shown, shown_names
@@ -40,6 +41,8 @@ from skdptune.base._shared import (
     REPLACE,
     SEEDED,
     Charge,
+    Persons,
+    about_persons,
     announce_search,
     as_table,
     assumptions_in,
@@ -48,6 +51,7 @@ from skdptune.base._shared import (
     carry_settings,
     check_fit_parameters,
     check_in_memory,
+    checked_persons,
     count_fit,
     declared_labels,
     hold_persons,
@@ -66,7 +70,7 @@ from skdptune.base._shared import (
 )
 from skdptune.checks._shared import check_plan
 from skdptune.ledger import PrivacyLedger
-from skdptune.ledger._shared import checked_ledger
+from skdptune.ledger._shared import BY_PERSON, checked_ledger
 from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer, neg_squared_error
 from skdptune.model_selection._cost import SearchPlan, plan_cache, plan_key, split_of
@@ -77,9 +81,11 @@ from skdptune.model_selection._running import (
     Data,
     Door,
     check_form,
+    check_persons,
     check_steps,
     check_targets,
     public_labels,
+    rows_of_persons,
 )
 from skdptune.model_selection._strategies import BaseStrategy, Plan
 from skdptune.preprocessing._shared import as_schema
@@ -138,11 +144,7 @@ def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
 _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
 
 
-# A split by rows would put the rows of one person into several parts.
-_NO_PERSONS = (
-    "Tune on other data, with one row per person, and fit the chosen estimator with groups: "
-    "DPLogisticRegression, DPLinearSVC and DPRidge take them."
-)
+_ONE_COLUMN = "All estimators must be pipelines whose schemas name the same column of persons."
 
 _SPACES = ("param_grid", "param_distributions", "param_space")
 
@@ -399,7 +401,14 @@ class BasePrivateSearch(
 
     @refuses_in_one_frame
     def fit(
-        self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        groups: Any = None,
+        **params: Any,
     ) -> Self:
         """Run the search, and fit the winner.
 
@@ -411,6 +420,10 @@ class BasePrivateSearch(
             Targets.
         X_val, y_val : array-like, optional
             Public validation data, whose scores cost nothing; `cv` is then ignored.
+        groups : array-like of shape (n_samples,), optional
+            The id of each row's person. The guarantee is then about one person with all of their
+            rows, and all numbers of records are numbers of persons. Parts are drawn person by
+            person, and a person's score is the mean over their rows (Theorem P14).
         **params
             Passed to the estimator's ``fit``; arguments with one entry per record are divided with
             the records.
@@ -420,12 +433,11 @@ class BasePrivateSearch(
         self
         """
         ledger = self._ledger_in_use()
-        if names_persons(params) or hold_persons(self._estimators()):
-            raise TypeError(refused_groups(f"{type(self).__name__}.fit", _NO_PERSONS))
         check_in_memory(self, X)
-        announced = announce_search(self, X, warns=ledger is None)
+        persons = self._persons(X, y, groups, params)
+        announced = announce_search(self, X, warns=ledger is None, persons=persons)
         with self._progress() as progress:
-            plan, data, public = self._opened(X, y, X_val, y_val, params)
+            plan, data, public = self._opened(X, y, X_val, y_val, params, persons)
             progress.phase("trying the estimator on made-up data")
             run = self._prepared(plan, data, public)
             weights = params.get("sample_weight")
@@ -435,6 +447,26 @@ class BasePrivateSearch(
                     run(tasks)
         count_fit(self, announced)
         return self
+
+    def _persons(self, X: Any, y: Any, groups: Any, params: Mapping[str, Any]) -> Persons | None:
+        """Return the persons of the rows, from groups or from a column of the table."""
+        estimators = self._estimators()
+        is_held = hold_persons(estimators)
+        if not (is_held or groups is not None or names_persons(params)):
+            return None
+        # Theorem P14: persons are never ignored, and no argument tells the number of rows.
+        if params:
+            raise TypeError(
+                "fit() takes only X, y and groups if persons are named, by groups or by a schema: "
+                f"a search gives the persons to all steps. Got {sorted(params)}."
+            )
+        check_persons(estimators)
+        if is_held:
+            columns = {getattr(one, "_person_column", None) for one in estimators}
+            if None in columns or len(columns) > 1:
+                raise TypeError(refused_groups(f"{type(self).__name__}.fit", _ONE_COLUMN))
+            groups = estimators[0].ids_of(X, {"groups": groups})
+        return checked_persons(self, groups, X, y)
 
     def _ledger_in_use(self) -> PrivacyLedger | None:
         """Return the ledger of the search or of its estimators, or else the active one."""
@@ -467,38 +499,50 @@ class BasePrivateSearch(
         )
 
     def _opened(
-        self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any,
+        y_val: Any,
+        params: dict[str, Any],
+        persons: Persons | None,
     ) -> tuple[PlanT, Data, Data | None]:
         """Return the plan, the data and the public validation data, all checked."""
         # Theorem F0: the data do not influence the cost.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
         X, y = indexable(as_table(X), y)
+        X, y, persons = rows_of_persons(X, y, persons)
+        n_rows, n_features = number_of_samples(X), number_of_features(X)
+        n_samples = n_rows if persons is None else persons.size
         self._check_parameters()
-        self._check_arguments(X, y, params)
-        n_samples, n_features = number_of_samples(X), number_of_features(X)
+        self._check_arguments(X, y, params, n_samples)
         is_public = X_val is not None
         if isinstance(self.cv, HoldOut) and not is_public:
-            self.cv.check_form(X)
+            # A message shows the shape of the table, and the number of persons' rows is secret.
+            self.cv.check_form(X if persons is None else safe_indexing(X, [0] if n_rows else []))
         needs_labels = self._labels_set_the_cost(n_samples, n_features)
         classes: Any = None
         if needs_labels:
-            classes = self._public_labels(y, n_samples)
+            classes = self._public_labels(y, n_rows)
         # The whole cost is known before a single record is read, except for the public labels.
         found = self._make_plan(n_samples, n_features, classes=classes, is_public=is_public)
         if not needs_labels:
-            classes = self._public_labels(y, n_samples)
+            classes = self._public_labels(y, n_rows)
         plan: Any = found.with_classes(classes)
+        if persons is not None:
+            check_persons(plan.variants())
+            plan = replace(plan, by_persons=True)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         _warn_of_weights(params, self.scoring)
         door = Door.of(self._estimators(), X, classes, varies=self._replaces_steps())
         rule = self.cv.held_out if plan.layout.by_rule else None
-        data = door.open(X, y, self._routed(params), rule)
+        data = door.open(X, y, self._routed(params), rule).by_persons(persons)
         return plan, data, door.open(*indexable(X_val, y_val)) if is_public else None
 
-    def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
+    def _check_arguments(self, X: Any, y: Any, params: dict[str, Any], n_samples: int) -> None:
         """Refuse arguments of `fit` that no estimator could use, judged by their form only."""
-        n_samples = number_of_samples(X) if self.n_public is None else self.n_public
+        n_samples = n_samples if self.n_public is None else self.n_public
         for estimator in self._estimators():
             if not routing_is_enabled():
                 check_fit_parameters(estimator, params)
@@ -638,14 +682,20 @@ class BasePrivateSearch(
 
     def _report(self, plan: PlanT, model: Any = None) -> PrivacyReport:
         """Return the value of `privacy_`, with the assumptions of the model if it is fitted."""
+        relation = REPLACE if plan.layout.replaces else self._neighbouring(plan)
+        assumptions = self._assumptions(plan, model)
+        parts = plan.components
+        if plan.by_persons or hold_persons(self._estimators()):
+            relation, assumptions = about_persons(relation, assumptions)
+            parts = _parts_by_persons(parts)
         return PrivacyReport(
             plan.total,
             plan.delta,
             epsilon=plan.asked,
             name=type(self).__name__,
-            parts=plan.components,
-            assumptions=self._assumptions(plan, model),
-            neighbouring=REPLACE if plan.layout.replaces else self._neighbouring(plan),
+            parts=parts,
+            assumptions=once(assumptions),
+            neighbouring=relation,
             bound=plan.bound,
         )
 
@@ -703,6 +753,18 @@ def _bound_of_error(estimator: Any) -> Any:
     found: Any = target_ranges(bound)
     ranges = found if isinstance(found[0], tuple) else (found,)
     return sum((0.5 * (high - low)) ** 2 for low, high in ranges) / len(ranges)
+
+
+def _parts_by_persons(parts: Sequence[PrivacyReport]) -> tuple[PrivacyReport, ...]:
+    """Return parts of a report about records as parts of one about persons."""
+    return tuple(
+        replace(
+            part,
+            neighbouring=BY_PERSON[part.neighbouring],
+            parts=_parts_by_persons(part.parts),
+        )
+        for part in parts
+    )
 
 
 def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ from skdptune.model_selection._pareto import (
     warn_of_few,
     warn_of_one_cost,
 )
-from skdptune.model_selection._running import Data, Door, Streams, spawned
+from skdptune.model_selection._running import Data, Door, Streams, rows_of_persons, spawned
 from skdptune.model_selection._strategies import BaseStrategy
 from skdptune.model_selection._study import StorageParameter, check_sampler
 
@@ -392,8 +392,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         strategy.check(self, self._families())
         self._check_common_parameters()
 
-    def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        super()._check_arguments(X, y, params)
+    def _check_arguments(self, X: Any, y: Any, params: dict[str, Any], n_samples: int) -> None:
+        super()._check_arguments(X, y, params, n_samples)
         estimators = self._estimators()
         for estimator in estimators:
             check_target(estimator, y)
@@ -536,6 +536,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         epsilon: float | None = None,
         error: float | None = None,
         random_state: Any = None,
+        groups: Any = None,
         **params: Any,
     ) -> Any:
         """Return a model with the parameters of `best_params_for`, fitted to all records.
@@ -554,6 +555,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             As for `best_params_for`.
         random_state : int or None, default=None
             Random state of the fit.
+        groups : array-like, optional
+            As for `fit`.
         **params
             Passed to the estimator's ``fit``.
 
@@ -564,7 +567,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         check_is_fitted(self)
         found = self.result_.best_params_for(epsilon=epsilon, error=error)
         costs = self._costs
-        size = number_of_samples(X)
+        X, y, persons = rows_of_persons(X, y, self._persons(X, y, groups, params))
+        size = number_of_samples(X) if persons is None else persons.size
         if self.n_public is None and size != costs.layout.n_samples:
             raise ValueError(
                 f"X must hold the {costs.layout.n_samples} records of the search, to which the "
@@ -577,11 +581,12 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         paying: AbstractContextManager[Any] = nullcontext()
         if ledger is not None:
             # Theorem H4: the ledger records the final fit before it reads the data.
-            paying = charge_of_fit(made, {"X": X, "y": y}).reserved(ledger)
+            paying = charge_of_fit(made, {"X": X, "y": y, "groups": persons}).reserved(ledger)
         with paying:
             door = Door.of([made], X, declared_labels(made), varies=False)
             # Theorem F9: published models hold no seed of their noise.
-            return forget_seeds(door.open(X, y, self._routed(params)).fit(made), own)
+            data = door.open(X, y, self._routed(params)).by_persons(persons)
+            return forget_seeds(data.fit(made), own)
 
     def _sk_visual_block_(self) -> Any:
         if not isinstance(self.estimator, list) or hasattr(self, "best_estimator_"):

@@ -579,8 +579,10 @@ class TuningSearch(BasePrivateSearch[Plan]):
             )
         # Theorem H4: the ledger records the cost before the data are read.
         ledger = self._ledger_in_use()
-        announce_search(self, X, warns=ledger is None)
-        plan, data, public = self._opened(X, y, X_val, y_val, params)
+        params = dict(params)
+        persons = self._persons(X, y, params.pop("groups", None), params)
+        announce_search(self, X, warns=ledger is None, persons=persons)
+        plan, data, public = self._opened(X, y, X_val, y_val, params, persons)
         if tries:
             self._check_fits(plan, data)
         running = self._running(plan, data, public)

@@ -219,11 +219,13 @@ class PersonPipeline(Pipeline):
         """
         if self.person is None:
             return super().fit(X, y, **params)
-        if is_paid(self):
-            # Inside of a search, which divides rows.
-            raise TypeError(refused_groups("a fit inside of another one"))
-        ids = self.ids_of(X, params)
         last, estimator = self.steps[-1]
+        if is_paid(self):
+            # A search has read the ids, and gives persons to the last step.
+            if getattr(estimator, "persons", None) is None:
+                raise TypeError(refused_groups("a fit inside of another one"))
+            return super().fit(X, y, **params)
+        ids = self.ids_of(X, params)
         if routing_is_enabled():
             estimator.set_fit_request(groups=True)
         name = "groups" if routing_is_enabled() else f"{last}__groups"

@@ -166,6 +166,8 @@ class ParetoPlan:
         The total epsilon of what is released.
     components : tuple of PrivacyReport
         Parts of the report's tree.
+    by_persons : bool
+        Whether records are persons.
     bound : None
         Every plan has one; see `Plan`.
     """
@@ -175,6 +177,7 @@ class ParetoPlan:
     release: ReleasePlan | None
     asked: float | None = None
     components: tuple[PrivacyReport, ...] = ()
+    by_persons: bool = False
     bound: ClassVar[str | None] = None
 
     def with_classes(self, classes: Any) -> ParetoPlan:

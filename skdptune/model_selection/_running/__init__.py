@@ -8,6 +8,7 @@ from skdptune.model_selection._running._data import (
     disjoint_partitions,
     expected_size,
     random_split,
+    rows_of_persons,
 )
 from skdptune.model_selection._running._engine import (
     N_TRIED,
@@ -37,7 +38,11 @@ from skdptune.model_selection._running._quiet import (
     noise_random,
     spawned,
 )
-from skdptune.model_selection._running._record_by_record import check_steps
+from skdptune.model_selection._running._record_by_record import (
+    check_persons,
+    check_steps,
+    protects_persons,
+)
 from skdptune.model_selection._running._run_file import RunFile
 from skdptune.model_selection._running._runs import (
     ONE_FIT,

@@ -7,7 +7,7 @@ whatever container it came in. Splits, folds, fits and scores see only this outp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,12 @@ from sklearn.utils import get_tags
 
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune.base._shared import (
+    Persons,
     as_table,
     finite_rows,
     kind_of_targets,
     named_like,
+    persons_of,
     read_targets,
     reads_numbers,
     target_array,
@@ -131,6 +133,16 @@ class Door:
         return Data(rows, targets, per_record, others, improper, self, held_out)
 
 
+def rows_of_persons(X: Any, y: Any, persons: Persons | None) -> tuple[Any, Any, Persons | None]:
+    """Return the rows, the targets and the persons without rows that belong to nobody."""
+    if persons is None or persons.kept is None:
+        return X, y, persons
+    # Theorem P14: a row without a proper id is left out, whatever it holds.
+    kept = np.flatnonzero(persons.kept)
+    y = None if y is None else safe_indexing(y, kept)
+    return safe_indexing(X, kept), y, replace(persons, kept=None)
+
+
 def _entries(values: Any) -> NDArray[Any]:
     """Return an argument of `fit` with one entry per record; an improper weight counts as 0."""
     entries = target_array(values, None)
@@ -158,6 +170,9 @@ class Data:
         The door through which they were read.
     held_out : ndarray of bool or None
         The records of all data that a public rule holds out for validation; None for a part.
+    persons : Persons or None
+        The persons of the rows. A record is then a person with all rows (Theorem P14). `X`, `y`,
+        `per_record` and `improper` hold rows.
     """
 
     X: Any
@@ -167,26 +182,44 @@ class Data:
     improper: NDArray[np.bool_] | None = None
     door: Door = Door()
     held_out: NDArray[np.bool_] | None = None
+    persons: Persons | None = None
 
     @property
     def n_samples(self) -> int:
         """Number of records; secret for a random part of the data."""
-        return number_of_samples(self.X)
+        return number_of_samples(self.X) if self.persons is None else self.persons.size
+
+    def by_persons(self, persons: Persons | None) -> Data:
+        """Return the data whose records are persons, to whom the rows belong; None for rows."""
+        held_out = self.held_out
+        if persons is not None and held_out is not None:
+            # Theorem T9: a person is in one part, by a public rule of their own rows.
+            held_out = np.bincount(persons.codes[held_out], minlength=persons.size) > 0
+        return replace(self, persons=persons, held_out=held_out)
 
     def take(self, records: Records | None) -> Data:
         """Return the given records; all of them for None."""
         if records is None:
             return self
-        chosen = {name: safe_indexing(value, records) for name, value in self.per_record.items()}
-        y = None if self.y is None else self.y[records]
-        improper = None if self.improper is None else self.improper[records]
-        X = safe_indexing(self.X, records)
-        return Data(X, y, chosen, self.constant, improper, self.door)
+        rows: Any = records
+        persons = None
+        if self.persons is not None:
+            rows, persons = (
+                self.persons.rows_of(records.astype(np.intp)),
+                self.persons.part(records),
+            )
+        chosen = {name: safe_indexing(value, rows) for name, value in self.per_record.items()}
+        y = None if self.y is None else self.y[rows]
+        improper = None if self.improper is None else self.improper[rows]
+        X = safe_indexing(self.X, rows)
+        return Data(X, y, chosen, self.constant, improper, self.door, persons=persons)
 
     def fit(self, estimator: Any, **more: Any) -> Any:
         """Fit an estimator to the records; no record can make the fit fail (Theorem R6)."""
         arguments = {**self.per_record, **self.constant, **more}
-        return fit_record_by_record(estimator, self.X, self.y, self.improper, **arguments)
+        return fit_record_by_record(
+            estimator, self.X, self.y, self.improper, self.persons, **arguments
+        )
 
     def made_up(self, n_samples: int, *, with_words: bool, has_gap: bool = False) -> Data | None:
         """Return made-up records in the user's container; None if its form is not known.
@@ -212,7 +245,10 @@ class Data:
         targets = np.broadcast_to(labels.reshape(-1, *[1] * len(columns)), (n_samples, *columns))
         if has_gap and self.door.targets != "any" and not columns:
             targets = np.array([*labels.tolist()[:-1], None], dtype=object)
-        return self.door.open(rows, targets.copy())
+        made = self.door.open(rows, targets.copy())
+        return (
+            made if self.persons is None else made.by_persons(persons_of(range(n_samples), rows))
+        )
 
 
 # The random split ------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
     `skdptune.base.protocol`.
     """
     kinds = {type(estimator) for estimator in estimators}
-    if len(kinds) != 1 or data.per_record or data.constant:
+    if len(kinds) != 1 or data.per_record or data.constant or data.persons is not None:
         return False
     # A subclass with its own fit may do things that the inherited fit_many does not know.
     first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
@@ -175,7 +175,24 @@ def is_failure(problem: BaseException) -> bool:
 
 
 def values_of(scorer: BoundedScorer, model: Any, scored: Data, raises: bool = False) -> Values:
-    """Return one value per record of `scored`; improper or failing records get the worst value.
+    """Return one value per record of `scored`; that of a person is the mean over their rows.
+
+    One record does not change the values of others (Theorem D2).
+    """
+    persons = scored.persons
+    values = _values_of_rows(scorer, model, scored.by_persons(None), raises)
+    if persons is None or persons.size == values.size:
+        return values
+    # Theorem P14: a mean of bounded values has the same bounds.
+    half = 0.5 * (scorer.upper - scorer.lower)
+    middle = scorer.lower + half
+    return middle + half * persons.means((values - middle) / half)
+
+
+def _values_of_rows(
+    scorer: BoundedScorer, model: Any, scored: Data, raises: bool = False
+) -> Values:
+    """Return one value per row of `scored`; improper or failing rows get the worst value.
 
     No record may change the values of others. A record that makes the model fail is therefore
     searched for by halving, and fails separately (Theorem D2).
@@ -192,7 +209,7 @@ def values_of(scorer: BoundedScorer, model: Any, scored: Data, raises: bool = Fa
     if size <= 1:
         return np.full(size, scorer.lower)
     halves = scored.take(np.arange(size // 2)), scored.take(np.arange(size // 2, size))
-    return np.concatenate([values_of(scorer, model, half) for half in halves])
+    return np.concatenate([_values_of_rows(scorer, model, half) for half in halves])
 
 
 # Largest number of a search's estimators that are tried; one must suit the form of the data.

@@ -13,7 +13,7 @@ Theorem R6.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,14 +30,17 @@ from skdptune._formatting import shown
 from skdptune.base._shared import (
     as_table,
     by_halves,
+    by_persons,
     cost_of,
     declared_labels,
     finite_rows,
     named_like,
     nested_estimators,
     paid_for,
+    persons_refusal,
     proper_targets,
     reads_numbers,
+    refused_groups,
     zeroed,
 )
 from skdptune.ledger import LedgerError
@@ -55,7 +58,7 @@ _N_MADE = 6
 
 
 def fit_record_by_record(
-    estimator: Any, X: Any, y: Any, improper: Any = None, /, **params: Any
+    estimator: Any, X: Any, y: Any, improper: Any = None, persons: Any = None, /, **params: Any
 ) -> Any:
     """Fit an estimator in place so that no record can make its fit fail; return it.
 
@@ -67,16 +70,18 @@ def fit_record_by_record(
         `y` may be None.
     improper : ndarray of bool, optional
         Which records are known to be improper.
+    persons : Persons, optional
+        The persons of the rows, for each step that learns from them.
     **params
         Arguments of ``fit``.
 
     Notes
     -----
-    Theorem R6.
+    Theorem R6, Theorem P14.
     """
     check_not_pairwise(estimator)
     # Theorem H4: the search pays for it.
-    with paid_for(estimator), _guarded(estimator, improper=improper) as guarded:
+    with paid_for(estimator), _guarded(estimator, False, improper, persons) as guarded:
         arguments = (X,) if y is None else (X, y)
         guarded.fit(*arguments, **params)
     return estimator
@@ -135,17 +140,20 @@ class RecordByRecord(BaseEstimator):
     compares : bool, default=False
         Whether the step's output for a batch is compared with that for single records; only for
         made-up data.
+    persons : Persons or None, default=None
+        The persons of the rows of a fit.
     """
 
-    def __init__(self, step: Any, compares: bool = False) -> None:
+    def __init__(self, step: Any, compares: bool = False, persons: Any = None) -> None:
         self.step = step
         self.compares = compares
+        self.persons = persons
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> RecordByRecord:
         """Fit the step: to the data if it is private, else to made-up data."""
         learns_nothing = _learns_nothing(self.step)
         if not learns_nothing:
-            self.step.fit(_numbers_for(self.step, X)[0], y, **params)
+            self.step.fit(_numbers_for(self.step, X)[0], y, **_with(self.persons, params))
         for with_words in (True, False):
             made = made_up_like(X, _N_MADE, with_words=with_words)
             if made is None:
@@ -230,16 +238,20 @@ class ProperRecords(BaseEstimator):
     step : estimator
     improper : ndarray of bool or None, default=None
         Which records are improper for a reason outside their row; None means none.
+    persons : Persons or None, default=None
+        The persons of the rows of a fit.
     """
 
-    def __init__(self, step: Any, improper: Any = None) -> None:
+    def __init__(self, step: Any, improper: Any = None, persons: Any = None) -> None:
         self.step = step
         self.improper = improper
+        self.persons = persons
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> ProperRecords:
         """Fit the estimator to proper records."""
         # Theorem R5: an improper record becomes a row of zeros with a public target.
         rows, improper = _numbers_for(self.step, X, self.improper)
+        params = _with(self.persons, params)
         if y is None:
             self.step.fit(rows, **params)
             return self
@@ -262,46 +274,55 @@ class ProperRecords(BaseEstimator):
 # Wrapping and unwrapping ----------------------------------------------------------------------
 
 
+def _with(persons: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments of a step's fit, with the persons of its rows."""
+    # Theorem P14: a step that learns gets the persons, or its fit fails.
+    return params if persons is None else {**params, "groups": persons}
+
+
 @contextmanager
-def _guarded(estimator: Any, compares: bool = False, improper: Any = None) -> Iterator[Any]:
+def _guarded(
+    estimator: Any, compares: bool = False, improper: Any = None, persons: Any = None
+) -> Iterator[Any]:
     """Yield the estimator with guarded steps; restore the original steps afterwards."""
     for _, step in nested_estimators(estimator):
         if isinstance(step, ColumnTransformer) and 0.0 < step.sparse_threshold < 1.0:
             # The number of zero entries is secret, and must not decide the container.
             step.sparse_threshold = float(_takes_sparse(estimator))
-    guarded = _guard(estimator, compares, improper)
+    guarded = _guard(estimator, compares, improper, persons)
     try:
         yield guarded
     finally:
         _unguard(estimator)
 
 
-def _guard(step: Any, compares: bool, improper: Any = None, is_last: bool = True) -> Any:
+def _guard(step: Any, compares: bool, improper: Any, persons: Any, is_last: bool = True) -> Any:
     """Return a step that no record makes fail; compositions are changed in place."""
     if isinstance(step, str) or step is None:
         return step
     if isinstance(step, Pipeline):
         last = len(step.steps) - 1
         step.steps = [
-            (name, _guard(inner, compares, improper, is_last and place == last))
+            (name, _guard(inner, compares, improper, persons, is_last and place == last))
             for place, (name, inner) in enumerate(step.steps)
         ]
         return step
     if isinstance(step, FeatureUnion):
         step.transformer_list = [
-            (name, _guard(inner, compares, is_last=False)) for name, inner in step.transformer_list
+            (name, _guard(inner, compares, None, persons, is_last=False))
+            for name, inner in step.transformer_list
         ]
         return step
     if isinstance(step, ColumnTransformer):
         step.transformers = [
-            (name, _guard(inner, compares, is_last=False), columns)
+            (name, _guard(inner, compares, None, persons, is_last=False), columns)
             for name, inner, columns in step.transformers
         ]
-        step.remainder = _guard(step.remainder, compares, is_last=False)
+        step.remainder = _guard(step.remainder, compares, None, persons, is_last=False)
         return step
     if is_last and not hasattr(step, "transform"):
-        return ProperRecords(step, improper)
-    return RecordByRecord(step, compares)
+        return ProperRecords(step, improper, persons)
+    return RecordByRecord(step, compares, persons)
 
 
 def _unguard(step: Any) -> Any:
@@ -328,6 +349,33 @@ def _takes_sparse(estimator: Any) -> bool:
     """Return whether all steps of a pipeline after the first accept sparse tables."""
     steps = [step for _, step in getattr(estimator, "steps", [])[1:]]
     return all(get_tags(step).input_tags.sparse for step in steps if step not in _KEYWORDS)
+
+
+def check_persons(estimators: Iterable[Any]) -> None:
+    """Raise unless each step that learns from records protects persons.
+
+    Notes
+    -----
+    Theorem P14.
+    """
+    for estimator in estimators:
+        for _, part in nested_estimators(estimator):
+            words = persons_refusal(part)
+            if words is None and by_persons(part) is not part:
+                # A search states the costs of its fits as for records.
+                words = "Its fits by persons have another cost than those by records."
+            is_composed = isinstance(part, Pipeline | FeatureUnion | ColumnTransformer)
+            if words is not None and not is_composed and not _learns_nothing(part):
+                raise TypeError(refused_groups(type(part).__name__, words))
+
+
+def protects_persons(estimator: Any) -> bool:
+    """Return whether each step of an estimator that learns from records protects persons."""
+    try:
+        check_persons([estimator])
+    except TypeError:
+        return False
+    return True
 
 
 def _learns_nothing(step: Any) -> bool:

@@ -433,6 +433,7 @@ def partition_utilities(
     n_jobs: int | None,
     pre_dispatch: Any,
     raises: bool,
+    by_rows: bool = False,
 ) -> Values:
     """Return the mean over the partitions of each estimator's score, in [0, 1].
 
@@ -451,6 +452,9 @@ def partition_utilities(
         Public constant for the number of validation records; None if they are public.
     n_jobs, pre_dispatch, raises
         As in the searches.
+    by_rows : bool, default=False
+        Whether the estimators are fitted to the rows of persons alike, and get no persons. The
+        cost of the choice covers any training on a partition.
 
     Notes
     -----
@@ -462,7 +466,7 @@ def partition_utilities(
     """
     # A task contains only its own candidates and records, or sending would cost their product.
     tasks = [
-        (partition, records, estimators[chunk], seeds[chunk])
+        (partition, records, estimators[chunk], seeds[chunk], by_rows)
         for chunk in (slice(i, i + _CHUNK) for i in range(0, len(estimators), _CHUNK))
         for partition, records in enumerate(partitions)
     ]
@@ -484,7 +488,7 @@ def partition_utilities(
 
 
 def _scores_on_partition(
-    task: tuple[int, Records, Sequence[Any], Sequence[Seed]],
+    task: tuple[int, Records, Sequence[Any], Sequence[Seed], bool],
     data: Data,
     validation: Data,
     scorer: BoundedScorer,
@@ -492,12 +496,12 @@ def _scores_on_partition(
     raises: bool,
 ) -> Values:
     """Return each candidate's score on a scale from 0 (the worst) to 1 (the best)."""
-    partition, records, estimators, seeds = task
-    counted = scorer.uncentred()
+    partition, records, estimators, seeds, by_rows = task
+    train, counted = data.take(records), scorer.uncentred()
     outcomes = fit_and_score(
         [clone(estimator) for estimator in estimators],
         [child_stream(seed, partition) for seed in seeds],
-        data.take(records),
+        train.by_persons(None) if by_rows else train,
         validation,
         counted,
         raises=raises,

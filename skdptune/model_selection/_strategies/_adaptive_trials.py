@@ -365,7 +365,8 @@ class AdaptiveTrials(FullTable):
             "cost of a fit": f"{plan.cost.fit.epsilon(plan.delta):.6g}",
             "noise of a score": f"{plan.cost.score_noise.ratio:.6g}",
         }
-        return given
+        # Theorem P14: trials by records say nothing about persons.
+        return given | {"unit": "a person"} if plan.by_persons else given
 
     # Run and choose ---------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ from skdptune.model_selection._running import (
     noise_random,
     partition_utilities,
     permute_and_flip_cost,
+    protects_persons,
     spawned,
 )
 from skdptune.model_selection._strategies._running_search import RunningSearch
@@ -216,6 +217,8 @@ class PartitionStrategy(Strategy):
             n_jobs=run.search.n_jobs,
             pre_dispatch=self.pre_dispatch,
             raises=self.error_score == "raise",
+            by_rows=self.tuning_estimator is not None
+            and not protects_persons(self.tuning_estimator),
         )
 
     def surrogate(self, plan: Plan, candidate: dict[str, Any]) -> Any:

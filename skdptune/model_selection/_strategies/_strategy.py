@@ -153,6 +153,8 @@ class Plan:
         Reason why a search of a suggested space cannot be expected to help; empty if it can.
     declined : Plan or None
         The search that is not made, if the unchanged estimator is fitted once instead.
+    by_persons : bool
+        Whether records are persons.
     """
 
     strategy: Strategy
@@ -162,6 +164,7 @@ class Plan:
     components: tuple[PrivacyReport, ...]
     advice: str = ""
     declined: Plan | None = None
+    by_persons: bool = False
 
     @property
     def candidates(self) -> Candidates:

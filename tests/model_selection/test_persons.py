@@ -1,0 +1,615 @@
+"""Searches by persons: parts, scores, fits, reports, and what is refused (Theorem P14)."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from skdptune import config_context
+from skdptune.accounting import Geometric
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import Persons
+from skdptune.ensemble import DPExplainableBoostingClassifier
+from skdptune.ledger import LedgerError, PrivacyLedger
+from skdptune.ledger._shared import PERSON
+from skdptune.linear_model import DPLogisticRegression, DPRidge
+from skdptune.mechanisms import gaussian_profile
+from skdptune.metrics import make_bounded_scorer
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
+    DParetoSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    FullTable,
+    HoldOut,
+    NoisyMaximum,
+    ParetoFront,
+    RandomRuns,
+    ThresholdRounds,
+)
+from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
+from skdptune.testing import replay_neighbours
+from tests.model_selection.learners import QuickParameters
+from tests.model_selection.test_audit import lower_bound
+from tests.testing.public_estimators import HAS_OPTUNA, HAS_PARETO
+
+DELTA = 1e-5
+SIZES = [1, 2, 50, 5000]
+rng = np.random.default_rng(0)
+P = 240
+PEOPLE = np.repeat(np.arange(P), rng.integers(1, 7, size=P))
+X = np.column_stack([PEOPLE, rng.uniform(-1.0, 1.0, size=(PEOPLE.size, 2))])
+Y = (X[:, 1] + 0.3 * rng.normal(size=PEOPLE.size) > 0.0).astype(int)
+IDS = np.array([f"p{one}" for one in PEOPLE])
+
+
+@pytest.fixture(autouse=True)
+def many_fits():
+    """Fit the same data again and again without a warning."""
+    with config_context(ledger=False):
+        yield
+
+
+class PersonSum(QuickParameters, ClassifierMixin, PrivateEstimatorMixin, BaseEstimator):
+    """Releases a noisy sum over persons of the last column, and says 1 above `cut`."""
+
+    cost_parameters = frozenset({"noise"})
+    heard: list[Any] = []
+
+    def __init__(self, noise=1.0, cut=0.5, random_state=None, n_public=None):
+        self.noise = noise
+        self.cut = cut
+        self.random_state = random_state
+        self.n_public = n_public
+
+    def privacy_profile(self, n_samples, n_features=None):
+        return gaussian_profile(1.0, self.noise)
+
+    def _persons_refusal(self):
+        return None
+
+    def fit(self, X, y, *, groups=None):
+        self.heard.append((X, groups))
+        shares = np.ones(len(X)) if groups is None else groups.shares
+        noise = np.random.default_rng(self.random_state).normal(scale=self.noise)
+        self.sum_ = float((shares * np.clip(X[:, -1], 0.0, 1.0)).sum()) + noise
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        return ((X[:, -1] > self.cut) | (X[:, -1] < -self.sum_)).astype(int)
+
+
+MODEL = DPLogisticRegression(classes=[0, 1])
+BUDGET = {"epsilon": 2.0, "delta": DELTA, "random_state": 0}
+C = {"C": [0.01, 1.0]}
+SEARCHES: dict[str, Any] = {
+    "table": DPGridSearchCV(MODEL, C, **BUDGET),
+    "table with folds": DPGridSearchCV(MODEL, C, cv=3, refit=True, **BUDGET),
+    "maximum": DPGridSearchCV(MODEL, C, strategy=NoisyMaximum(n_partitions=3), **BUDGET),
+    "random": DPRandomSearchCV(MODEL, C, scoring="neg_brier_score", **BUDGET),
+    "on a part": DPRandomSearchCV(MODEL, C, strategy=RandomRuns(tuning_fraction=0.3), **BUDGET),
+    "threshold": DoublingThresholdSearchCV(
+        MODEL, C, strategy=ThresholdRounds(n_partitions=3), **BUDGET
+    ),
+    "scaled": DPGridSearchCV(
+        make_pipeline(DPStandardScaler(bounds=(-1.0, 1.0)), MODEL),
+        {"dplogisticregression__C": [0.01, 1.0]},
+        **BUDGET,
+    ),
+    "regression": DPGridSearchCV(DPRidge(target_bound=1.0), {"alpha": [0.1, 1.0]}, **BUDGET),
+}
+if HAS_OPTUNA:
+    SEARCHES["adaptive"] = DPAdaptiveSearchCV(MODEL, {"C": (0.01, 1.0)}, n_trials=2, **BUDGET)
+ROWS = X[:, 1:]
+
+
+def found_by(search: Any, X: Any = ROWS, y: Any = Y, **more: Any) -> list[Any]:
+    """Return what a search publishes of its choice and of its model."""
+    fitted = clone(search).fit(X, y, **more)
+    model = getattr(fitted.best_estimator_, "steps", [("", fitted.best_estimator_)])[-1][1]
+    scores = np.ravel(fitted.cv_results_.get("mean_test_score", []))
+    return [*np.ravel(model.coef_), *np.ravel(model.intercept_), *scores, fitted.best_index_]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_persons_of_one_row_are_records(name):
+    # Theorem P14.
+    by_persons = found_by(SEARCHES[name], groups=np.arange(len(X))[::-1])
+    assert_array_equal(by_persons, found_by(SEARCHES[name]))
+
+
+@pytest.mark.parametrize("name", ["table with folds", "maximum", "scaled", "regression"])
+def test_names_of_persons_and_orders_of_their_rows_change_nothing(name):
+    search = SEARCHES[name]
+    wanted = found_by(search, groups=IDS)
+    firsts = np.unique(PEOPLE, return_index=True)[1]
+    # The first rows of persons stay in order; all their other rows come later.
+    others = np.random.default_rng(1).permutation(np.setdiff1d(np.arange(len(X)), firsts))
+    order = np.concatenate([firsts, others])
+    for places, ids in (
+        (np.arange(len(X)), 1000 - 3 * PEOPLE),
+        (order, IDS[order]),
+        (order, pd.Series(PEOPLE[order], index=order)),
+    ):
+        assert_allclose(found_by(search, ROWS[places], Y[places], groups=ids), wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["table", "maximum"])
+def test_rows_without_an_id_are_left_out(name):
+    wanted = found_by(SEARCHES[name], groups=IDS)
+    rows = np.vstack([[[np.nan, 1e9]], ROWS, [[5.0, 5.0]]])
+    ids = np.array([None, *IDS, np.nan], dtype=object)
+    assert_array_equal(found_by(SEARCHES[name], rows, [1, *Y, 7], groups=ids), wanted)
+    assert_array_equal(
+        found_by(SEARCHES[name], rows.tolist(), [1, *Y, 7], groups=ids.tolist()), wanted
+    )
+
+
+# Parts and scores -------------------------------------------------------------------------------
+
+SCORED: list[Any] = []
+
+
+def noted(y, prediction):
+    SCORED.append(np.array(y))
+    return np.zeros(len(y))
+
+
+PERSON_OF_TARGET = make_bounded_scorer(noted, 0.0, 1.0)
+QUICK = {"delta": DELTA, "scoring": PERSON_OF_TARGET, "random_state": 3}
+
+
+class Numbered(PersonSum):
+    """A regression, so that targets may tell the person."""
+
+    _estimator_type = "regressor"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "regressor", None
+        tags.regressor_tags = sklearn.utils.RegressorTags()
+        return tags
+
+    def predict(self, X):
+        return X[:, -1]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        DPGridSearchCV(
+            Numbered(noise=9.0), {"cut": [0.5]}, cv=0.3, strategy=FullTable(), refit=True, **QUICK
+        ),
+        DPGridSearchCV(Numbered(noise=9.0), {"cut": [0.5]}, cv=4, refit=True, **QUICK),
+        DPRandomSearchCV(
+            Numbered(noise=9.0),
+            {"cut": [0.5]},
+            strategy=RandomRuns(tuning_fraction=0.4, n_iter_distribution=Geometric(0.5)),
+            **QUICK,
+        ),
+        DoublingThresholdSearchCV(
+            Numbered(noise=9.0), {"cut": [0.5]}, strategy=ThresholdRounds(n_partitions=3), **QUICK
+        ),
+    ],
+    ids=["validation", "folds", "part", "partitions"],
+)
+def test_each_person_is_in_one_part_with_all_rows(search):
+    # Theorem P14: one private place for each person.
+    PersonSum.heard.clear()
+    SCORED.clear()
+    search.fit(X, PEOPLE.astype(float), groups=IDS)
+    # Made-up rows have no whole numbers, and a partition first scores one of its own persons.
+    fits = [(rows, persons) for rows, persons in PersonSum.heard if np.all(rows[:, 0] % 1 == 0)]
+    *runs, (final_rows, final) = fits
+    assert (final.size, len(final_rows)) == (P, len(X))
+    scored = [targets for targets in SCORED if len(set(targets)) > 1 and len(targets) > 50]
+    assert len(runs) == len(scored) > 0
+    everyone = np.bincount(PEOPLE)
+    for rows, persons in runs:
+        trained = np.bincount(rows[:, 0].astype(int), minlength=P)
+        assert_array_equal(trained, np.where(trained, everyone, 0))
+        assert persons.size == np.count_nonzero(trained) < P
+        assert_array_equal(np.bincount(persons.codes), everyone[trained > 0])
+    for targets in scored:
+        found = np.bincount(targets.astype(int), minlength=P)
+        assert_array_equal(found, np.where(found, everyone, 0))
+    for (rows, _), targets in zip(runs, scored, strict=True):
+        assert not set(rows[:, 0]) & set(targets)
+
+
+def test_a_score_is_the_mean_over_persons_of_the_mean_over_their_rows():
+    # Theorem P14: with this epsilon scores have almost no noise.
+    search = DPGridSearchCV(
+        PersonSum(noise=0.05, cut=0.0),
+        {"cut": [0.0, 0.5]},
+        cv=3,
+        refit=True,
+        delta=DELTA,
+        strategy=FullTable(choose_by="max", score_epsilon=400.0, try_own_values=False),
+        random_state=0,
+    ).fit(X[:, 2:], Y, groups=IDS)
+    for place, cut in enumerate((0.0, 0.5)):
+        right = (X[:, 2] > cut).astype(int) == Y
+        by_person = np.bincount(PEOPLE, right) / np.bincount(PEOPLE)
+        found = search.cv_results_["mean_test_score"][place]
+        assert abs(found - by_person.mean()) < 0.01
+        assert abs(by_person.mean() - right.mean()) > 1e-4
+
+
+# Whole persons in and out -----------------------------------------------------------------------
+
+FEW = {"delta": DELTA}
+REPLAYED: dict[str, Any] = {
+    "table": DPGridSearchCV(
+        PersonSum(noise=2.0), {"cut": [0.2, 0.5]}, strategy=FullTable(score_epsilon=1.0), **FEW
+    ),
+    "random": DPRandomSearchCV(
+        PersonSum(noise=2.0),
+        {"cut": [0.2, 0.5]},
+        strategy=RandomRuns(score_epsilon=1.0, n_iter_distribution=Geometric(0.5)),
+        **FEW,
+    ),
+    "threshold": DoublingThresholdSearchCV(
+        PersonSum(noise=2.0), {"cut": [0.2, 0.5]}, strategy=ThresholdRounds(n_partitions=3), **FEW
+    ),
+}
+if HAS_OPTUNA:
+    REPLAYED["adaptive"] = DPAdaptiveSearchCV(
+        PersonSum(noise=2.0), {"cut": (0.2, 0.5)}, n_trials=2, **FEW
+    )
+
+
+@pytest.mark.parametrize("count", SIZES)
+@pytest.mark.parametrize("name", REPLAYED)
+def test_searches_protect_whole_persons(name, count):
+    # Theorem P14.
+    small = PEOPLE < 80
+    person = np.full((count, 1), 9.0), np.zeros(count, dtype=int)
+    replay = replay_neighbours(
+        REPLAYED[name], X[small][:, 2:], Y[small], person, groups=PEOPLE[small], n_repeats=6
+    )
+    assert replay.findings == []
+    assert replay.neighbouring == PERSON
+
+
+# Audits: what is published of 50 rows of one person ----------------------------------------------
+
+N_PUBLIC = 64
+EVERYONE = np.zeros((N_PUBLIC, 1)), np.arange(N_PUBLIC) % 2, np.arange(N_PUBLIC)
+NEIGHBOUR = tuple(
+    np.concatenate([one, more])
+    for one, more in zip(
+        EVERYONE, (np.ones((50, 1)), np.ones(50, dtype=int), np.full(50, 99)), strict=True
+    )
+)
+PUBLIC = {"X_val": np.linspace(-6.0, 4.0, 201)[:, None], "y_val": np.zeros(201, dtype=int)}
+
+
+def half_or_whole(y, prediction):
+    """Return a half, the middle of the bounds, for all rows but those above the cut."""
+    return 0.5 + 0.5 * prediction
+
+
+MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
+SETTINGS = {"delta": DELTA, "n_public": N_PUBLIC}
+BY_SCORES = {"scoring": MIDDLE, "cv": 0.7, **SETTINGS}
+
+
+class CutOnly(PersonSum):
+    """Predicts by the cut alone, so that the sum tells nothing of the score."""
+
+    def predict(self, X):
+        return (X[:, 0] > self.cut).astype(int)
+
+
+def of_sum(search):
+    return search.best_estimator_.sum_
+
+
+def of_scores(search):
+    return float(np.mean(search.cv_results_["mean_test_score"]))
+
+
+def _random(estimator, cuts, **more):
+    strategy = RandomRuns(
+        n_iter_distribution=Geometric(0.5), tuning_fraction=None, score_epsilon=0.3
+    )
+    return DPRandomSearchCV(estimator, {"cut": cuts}, strategy=strategy, **more)
+
+
+def _table(estimator, cuts, **more):
+    strategy = FullTable(
+        tuning_fraction=None, try_own_values=False, choose_by="max", score_epsilon=0.3
+    )
+    return DPGridSearchCV(estimator, {"cut": cuts}, strategy=strategy, **more)
+
+
+# Name: search, statistic, arguments of fit.
+AUDITED: dict[str, Any] = {
+    "fits of a random search": (_random(PersonSum(12.0), [10.0], **SETTINGS), of_sum, PUBLIC),
+    "scores of a random search": (_random(CutOnly(12.0), [0.5], **BY_SCORES), of_scores, {}),
+    "fits of a table": (_table(PersonSum(12.0), [10.0], **SETTINGS), of_sum, PUBLIC),
+    "scores of a table": (_table(CutOnly(12.0), [0.5], **BY_SCORES), of_scores, {}),
+    "fits of a threshold search": (
+        DoublingThresholdSearchCV(
+            PersonSum(12.0),
+            {"cut": [10.0]},
+            strategy=ThresholdRounds(n_partitions=2, tuning_estimator=PersonSum()),
+            **SETTINGS,
+        ),
+        of_sum,
+        {},
+    ),
+    "fits of a noisy maximum": (
+        DPGridSearchCV(
+            PersonSum(12.0),
+            {"cut": [9.0, 10.0]},
+            strategy=NoisyMaximum(n_partitions=2, tuning_estimator=PersonSum()),
+            **SETTINGS,
+        ),
+        of_sum,
+        {},
+    ),
+}
+if HAS_OPTUNA:
+    AUDITED["scores of an adaptive search"] = (
+        DPAdaptiveSearchCV(CutOnly(12.0), {"cut": (0.4, 0.6)}, n_trials=2, **BY_SCORES),
+        of_scores,
+        {},
+    )
+
+
+def audited(name, n_trials):
+    """Return what is refuted about the presence of a person with 50 rows, and the claim."""
+    search, statistic, more = AUDITED[name]
+    sides = []
+    for side, (rows, labels, ids) in enumerate((NEIGHBOUR, EVERYONE)):
+        values = np.empty(n_trials)
+        for trial in range(n_trials):
+            search.set_params(random_state=2 * trial + side)
+            values[trial] = statistic(search.fit(rows, labels, groups=ids, **more))
+        sides.append(values)
+    return lower_bound(*sides), search.privacy_.epsilon_spent
+
+
+@pytest.fixture
+def weighs_rows(monkeypatch):
+    """Give each row the weight of a person, as a build does that protects rows."""
+    monkeypatch.setattr(Persons, "shares", property(lambda self: np.ones(self.codes.size)))
+    monkeypatch.setattr(Persons, "means", lambda self, units: np.asarray(units))
+
+
+@pytest.mark.parametrize("name", ["fits of a noisy maximum"])
+def test_no_claim_about_persons_is_refuted(name):
+    # Theorem P14.
+    found, claimed = audited(name, 80)
+    assert found <= claimed
+
+
+@pytest.mark.parametrize("name", ["fits of a noisy maximum"])
+def test_a_build_that_weighs_rows_is_refuted(name, weighs_rows):
+    # Theorem P14.
+    found, claimed = audited(name, 80)
+    assert found > claimed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AUDITED)
+def test_no_claim_about_persons_is_refuted_by_many_searches(name):
+    # Theorem P14.
+    found, claimed = audited(name, 2000)
+    assert found <= claimed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in AUDITED if name.startswith("fits")])
+def test_every_search_that_weighs_rows_is_refuted(name, weighs_rows):
+    # Theorem P14.
+    found, claimed = audited(name, 2000)
+    assert found > claimed
+
+
+# What is shown ----------------------------------------------------------------------------------
+
+
+def visits() -> pd.DataFrame:
+    """Return a table with words, booleans, missing values, dates and ids of text."""
+    generator = np.random.default_rng(2)
+    days = pd.to_timedelta(generator.integers(0, 700, PEOPLE.size), unit="D")
+    found = pd.DataFrame(
+        {
+            "patient": IDS,
+            "age": np.where(generator.random(PEOPLE.size) < 0.1, np.nan, 50.0 + 30.0 * X[:, 1]),
+            "ward": generator.choice(["north", "south", None], size=PEOPLE.size),
+            "urgent": X[:, 2] > 0.0,
+            "day": pd.Timestamp("2023-01-01") + days,
+        }
+    )
+    found.loc[generator.random(PEOPLE.size) < 0.1, "day"] = pd.NaT
+    return found
+
+
+COLUMNS = {
+    "age": {"range": (18, 90), "missing": True},
+    "ward": {"categories": ["north", "south"], "missing": True},
+    "urgent": "boolean",
+    "day": {"range": ("2023-01-01", "2024-12-31"), "missing": True},
+}
+SCHEMA = Schema(COLUMNS, target=["no", "yes"], person="patient")
+ANSWERS = np.where(Y, "yes", "no")
+PIPELINE = make_private_pipeline(DPLogisticRegression(), SCHEMA)
+GRID = {"dplogisticregression__C": [0.01, 1.0]}
+
+
+def test_a_schema_names_the_persons_of_a_search():
+    # Theorem P14.
+    table = visits()
+    search = DPGridSearchCV(PIPELINE, GRID, **BUDGET)
+    assert search.plan(P, 5, compare=False).report.neighbouring == PERSON
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    with ledger:
+        search.fit(table, ANSWERS)
+        with pytest.raises(LedgerError, match="person"):
+            DPLogisticRegression(classes=[0, 1]).fit(ROWS, Y)
+    (record,) = ledger.history()
+    assert (record.neighbouring, record.details["n_samples"]) == (PERSON, P)
+    text = str(search.privacy_)
+    assert search.privacy_.neighbouring == PERSON
+    assert "the number of persons is public" in text
+    assert "one record" not in text
+    assert "number of records is public" not in text
+    assert "one person" in str(search.privacy_.statement())
+    assert b"p17" not in pickle.dumps(search)
+    plain = make_private_pipeline(DPLogisticRegression(), Schema(COLUMNS, target=["no", "yes"]))
+    rows = table.drop(columns="patient")
+    by_groups = DPGridSearchCV(plain, GRID, **BUDGET).fit(rows, ANSWERS, groups=table["patient"])
+    assert_array_equal(by_groups.predict_proba(rows), search.predict_proba(table))
+    with sklearn.config_context(enable_metadata_routing=True):
+        again = clone(search).fit(table, ANSWERS)
+    assert_array_equal(again.predict_proba(rows), search.predict_proba(table))
+
+
+def test_the_number_of_rows_is_shown_nowhere():
+    texts = []
+    for times in (1, 3):
+        search = DPRandomSearchCV(MODEL, C, **BUDGET)
+        search.fit(np.tile(ROWS, (times, 1)), np.tile(Y, times), groups=np.tile(IDS, times))
+        texts.append((str(search), str(search.privacy_), sorted(vars(search))))
+    assert texts[0] == texts[1]
+    # A model learns the mean of a person's rows, however often each of them occurs.
+    one = found_by(SEARCHES["table"], groups=IDS)
+    three = found_by(
+        SEARCHES["table"], np.tile(ROWS, (3, 1)), np.tile(Y, 3), groups=np.tile(IDS, 3)
+    )
+    assert_allclose(one, three, atol=1e-5)
+
+
+def test_a_rule_holds_out_whole_persons():
+    # Theorem T9, Theorem P14.
+    table = visits()
+    since = HoldOut("day", ">=", "2024-06-01", share=0.6)
+    held = np.bincount(PEOPLE, table["day"] >= "2024-06-01") > 0
+    search = DPGridSearchCV(PIPELINE, GRID, cv=since, **BUDGET).fit(table, ANSWERS)
+    # Which rows of a held-out person the rule selects changes nothing.
+    moved = table.copy()
+    moved.loc[held[PEOPLE], "day"] = pd.Timestamp("2024-07-01")
+    columns = {name: COLUMNS[name] for name in ("age", "ward", "urgent")}
+    model = make_private_pipeline(
+        DPLogisticRegression(),
+        Schema(columns, target=["no", "yes"], person="patient", drop=["day"]),
+    )
+    found = [
+        DPGridSearchCV(model, GRID, cv=since, **BUDGET).fit(each, ANSWERS).predict_proba(table)
+        for each in (table, moved)
+    ]
+    assert_array_equal(*found)
+    assert 0 < held.sum() < P
+    assert search.privacy_.neighbouring == PERSON
+    with pytest.raises(ValueError, match="cv must name a column") as error:
+        DPGridSearchCV(PIPELINE, GRID, cv=HoldOut("no", "==", 1, share=0.5), **BUDGET).fit(
+            table, ANSWERS
+        )
+    assert str(len(table)) not in str(error.value)
+
+
+def test_a_session_protects_persons():
+    search = SEARCHES["threshold"]
+    session = clone(search).start(ROWS, Y, groups=IDS)
+    while not session.finished:
+        session.propose([{"C": 0.01}, {"C": 1.0}])
+    fitted = session.finish()
+    assert fitted.privacy_.neighbouring == PERSON
+    assert fitted.best_params_ == clone(search).fit(ROWS, Y, groups=IDS).best_params_
+
+
+def test_a_surrogate_of_another_library_needs_no_groups():
+    strategy = NoisyMaximum(n_partitions=3, tuning_estimator=LogisticRegression())
+    search = DPGridSearchCV(MODEL, C, strategy=strategy, **BUDGET).fit(ROWS, Y, groups=IDS)
+    assert search.privacy_.neighbouring == PERSON
+
+
+def test_a_search_that_was_interrupted_continues_by_persons(tmp_path):
+    strategy = FullTable(storage=tmp_path / "runs")
+    search = DPGridSearchCV(MODEL, C, strategy=strategy, **BUDGET)
+    wanted = found_by(SEARCHES["table"], groups=IDS)
+    assert_array_equal(found_by(search, groups=IDS), wanted)
+    with pytest.raises(ValueError, match="storage"):
+        clone(search).fit(ROWS, Y)
+
+
+@pytest.mark.skipif(not HAS_PARETO, reason="needs optuna and the libraries of the samplers")
+def test_a_front_protects_persons():
+    search = DParetoSearchCV(
+        DPLogisticRegression(solver="output", classes=[0, 1]),
+        {"epsilon": (0.1, 2.0, "log"), "C": (1e-3, 1.0, "log")},
+        n_iter=0,
+        release=1.0,
+        refit=1.0,
+        strategy=ParetoFront(n_initial=2, sampler="random"),
+        random_state=0,
+    ).fit(ROWS, Y, groups=IDS)
+    assert search.privacy_.neighbouring == PERSON
+    model = search.best_estimator_for(ROWS, Y, epsilon=2.0, groups=IDS)
+    assert model.privacy_.neighbouring == PERSON
+    with pytest.raises(ValueError, match=f"X must hold the {P} records"):
+        search.best_estimator_for(ROWS, Y, epsilon=2.0)
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+
+def test_wrong_calls_are_refused_before_anything_is_spent():
+    table = visits()
+    named, given = DPGridSearchCV(PIPELINE, GRID, **BUDGET), SEARCHES["table"]
+    trees = DPExplainableBoostingClassifier(bounds=(-1, 1))
+    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), trees)
+    around = make_pipeline(PIPELINE)
+    wrong: list[tuple[Any, Any, str]] = [
+        (named, lambda s: s.fit(table, ANSWERS, groups=IDS), "names the column of persons"),
+        (named, lambda s: s.fit(table.drop(columns="patient"), ANSWERS), "with the column"),
+        (named, lambda s: s.fit(table.assign(patient=None), ANSWERS), "at least one person"),
+        (given, lambda s: s.fit(ROWS, Y, groups=IDS[1:]), "groups must be as long as X"),
+        (given, lambda s: s.fit(ROWS, Y, groups=IDS.reshape(-1, 1)), "in one dimension"),
+        (given, lambda s: s.fit(ROWS, Y[1:], groups=IDS), "y must be as long as X"),
+        (given, lambda s: s.fit(ROWS, np.c_[Y, Y], groups=IDS), "y"),
+        (given, lambda s: s.fit(ROWS, Y, groups="patient"), "name it in the schema"),
+        (given, lambda s: s.fit(ROWS, Y, groups=IDS, sample_weight=Y), "only X, y and groups"),
+        (
+            DPGridSearchCV(trees, {"learning_rate": [0.1]}, epsilon=1.0),
+            lambda s: s.fit(ROWS, Y, groups=IDS),
+            "groups must be None for DPExplainableBoostingClassifier",
+        ),
+        (
+            DPGridSearchCV(MODEL, {"solver": ["adam", "objective"]}, epsilon=1.0),
+            lambda s: s.fit(ROWS, Y, groups=IDS),
+            "solver='objective'",
+        ),
+        (
+            DPGridSearchCV(in_steps, None, epsilon=1.0),
+            lambda s: s.fit(ROWS, Y, groups=IDS),
+            "groups must be None for DPExplainableBoostingClassifier",
+        ),
+        (
+            DPGridSearchCV(around, {"personpipeline__dplogisticregression__C": [1.0]}, epsilon=1),
+            lambda s: s.fit(table, ANSWERS),
+            "pipelines whose schemas name the same column",
+        ),
+    ]
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=50.0, delta=1e-3)
+    with ledger:
+        for search, call, message in wrong:
+            with pytest.raises((TypeError, ValueError), match=message) as error:
+                call(clone(search))
+            assert str(len(X)) not in str(error.value)
+    assert not list(ledger.history())
