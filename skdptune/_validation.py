@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import UnionType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,14 +28,11 @@ FloatArray = NDArray[np.floating[Any]]
 LARGEST_INTEGER = 2**63 - 1
 
 _HERE = str(Path(__file__).parent)
-_Owner = TypeVar("_Owner")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def refuses_in_one_frame(
-    method: Callable[Concatenate[_Owner, _P], _R],
-) -> Callable[Concatenate[_Owner, _P], _R]:
+def refuses_in_one_frame(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """Wrap a method whose errors about arguments are shown without the frames of their checks.
 
     A traceback then shows the caller's line and one frame of the package. With
@@ -43,9 +40,9 @@ def refuses_in_one_frame(
     """
 
     @functools.wraps(method)
-    def fit(self: _Owner, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def fit(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            return method(self, *args, **kwargs)
+            return method(*args, **kwargs)
         except (TypeError, ValueError) as error:
             drop_frames(error)
             raise

@@ -435,7 +435,7 @@ def test_a_payer_that_knows_the_price_of_rows_cannot_fit_the_objective_by_person
             return self
 
     Around(DPLogisticRegression(**LABELS)).fit(X, Y)
-    with pytest.raises(TypeError, match="Use another solver than 'objective'"):
+    with pytest.raises(TypeError, match="Use solver='output', or a delta above 0"):
         Around(DPLogisticRegression(solver="objective", **LABELS)).fit(X, Y)
 
 

@@ -309,6 +309,10 @@ _ADVICE = (
 )
 
 
+# Where the cost of a fit is computed from that of single records.
+OTHER_SOLVER = "Fits by persons have another cost there. Use solver='output', or a delta above 0."
+
+
 def names_persons(arguments: Mapping[str, Any]) -> bool:
     """Return whether named arguments of a fit hold groups, for itself or for one of its steps."""
     return any(

@@ -39,6 +39,7 @@ from skdptune.base._payments import (
     repeats_are_meant,
 )
 from skdptune.base._persons import (
+    OTHER_SOLVER,
     Persons,
     by_persons,
     hold_persons,
@@ -331,9 +332,6 @@ def announce_search(
     return announce_fit(search, X, warns=warns, persons=persons)
 
 
-# By persons, its cost is another one.
-_OTHER_SOLVER = "Use another solver than 'objective' there, such as 'output', or delta > 0."
-
 # Wrapping ------------------------------------------------------------------------------------
 
 
@@ -382,7 +380,7 @@ def _recorded_call(
         _check_payer(payment, estimator)
         if isinstance(persons, Persons) and by_persons(estimator) is not estimator:
             # The payer knows the cost by records only (Theorem M8).
-            raise TypeError(refused_groups("a fit inside of another one", _OTHER_SOLVER))
+            raise TypeError(refused_groups("a fit inside of another one", OTHER_SOLVER))
         with payment.part(estimator, method):
             return method(estimator, *args, **kwargs)
     ledger = ledger_for(estimator)

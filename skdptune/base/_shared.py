@@ -40,6 +40,7 @@ from skdptune.base._parameters import (
 )
 from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
+    OTHER_SOLVER,
     PUBLIC_SIZE,
     Persons,
     about_persons,

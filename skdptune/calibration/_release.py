@@ -38,6 +38,7 @@ from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
     HOLDERS,
+    OTHER_SOLVER,
     PUBLIC_SIZE,
     SEEDED,
     Budget,
@@ -48,6 +49,7 @@ from skdptune.base._shared import (
     assumptions_of,
     budget_owners,
     by_halves,
+    by_persons,
     check_given,
     cost_of,
     finite_rows,
@@ -77,12 +79,6 @@ _NOT_LAST = Refusal(
     "...)), and the search around the pipeline. Wrap a fitted model in a FrozenEstimator.",
     demand="estimator must be a single model",
 )
-_OTHER_COST = (
-    "Its fits by persons have another cost, which is not added up here. Use solver='output', or "
-    "delta > 0."
-)
-# Public sizes at which costs are compared.
-_ANY = 1000, 10
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
 # Predictions with and without other records differ by rounding, which is less than this.
@@ -425,13 +421,7 @@ def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]
     given = Budget(*budget())
     if math.isfinite(given.epsilon):
         set_budget(inner, given)
-    return _OTHER_COST if any(map(_costs_otherwise, parts)) else refused()
-
-
-def _costs_otherwise(part: Any) -> bool:
-    """Return whether fits by persons have another cost, at any public sizes."""
-    by_persons = getattr(part, "_by_persons", None)
-    return callable(by_persons) and cost_of(by_persons(), *_ANY) != cost_of(part, *_ANY)
+    return OTHER_SOLVER if any(by_persons(part) is not part for part in parts) else refused()
 
 
 # The path of one record to its cell --------------------------------------------------------

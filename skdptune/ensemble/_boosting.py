@@ -212,7 +212,7 @@ def counted(
     if persons is None:
         return np.bincount(places, minlength=n_places).astype(np.float64)
     units = np.trunc(persons.shares / UNIT)
-    return np.bincount(places, weights=units, minlength=n_places) * UNIT
+    return np.asarray(np.bincount(places, weights=units, minlength=n_places) * UNIT)
 
 
 def _total(powers: Scores) -> NDArray[np.float64]:

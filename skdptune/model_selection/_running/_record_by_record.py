@@ -28,6 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune._formatting import shown
 from skdptune.base._shared import (
+    OTHER_SOLVER,
     as_table,
     by_halves,
     by_persons,
@@ -363,7 +364,7 @@ def check_persons(estimators: Iterable[Any]) -> None:
             words = persons_refusal(part)
             if words is None and by_persons(part) is not part:
                 # A search states the costs of its fits as for records.
-                words = "Its fits by persons have another cost than those by records."
+                words = OTHER_SOLVER
             is_composed = isinstance(part, Pipeline | FeatureUnion | ColumnTransformer)
             if words is not None and not is_composed and not _learns_nothing(part):
                 raise TypeError(refused_groups(type(part).__name__, words))
