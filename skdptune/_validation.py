@@ -9,6 +9,7 @@ by their type.
 from __future__ import annotations
 
 import functools
+import linecache
 import math
 import numbers
 import os
@@ -51,12 +52,18 @@ def refuses_in_one_frame(method: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def drop_frames(error: Exception) -> None:
-    """Drop all frames of an error but the first, if a check of this package raised it."""
+    """Drop all frames of an error but the first, if a check of this package raised it.
+
+    Errors that Python itself raises, such as for a wrong call, keep their frames: they are faults.
+    """
     first = last = error.__traceback__
-    while last is not None and last.tb_next is not None:
+    if first is None or last is None or os.environ.get("SKDPTUNE_TRACEBACKS") == "full":
+        return
+    while last.tb_next is not None:
         last = last.tb_next
-    is_ours = last is not None and last.tb_frame.f_code.co_filename.startswith(_HERE)
-    if first is not None and is_ours and os.environ.get("SKDPTUNE_TRACEBACKS") != "full":
+    file = last.tb_frame.f_code.co_filename
+    line = linecache.getline(file, last.tb_lineno).lstrip()
+    if file.startswith(_HERE) and line.startswith("raise "):
         first.tb_next = None
 
 

@@ -12,6 +12,7 @@ import inspect
 import io
 import json
 import logging
+import math
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -383,6 +384,12 @@ def test_no_message_shows_a_table_that_lands_in_a_method(
 # Tracebacks ------------------------------------------------------------------------------------
 
 
+class _WrongCall(skdptune.DPRidge):
+    def _check_parameters(self, *_: Any) -> None:
+        """Fail as a fault of the package does."""
+        math.sqrt("no number")  # type: ignore[arg-type]
+
+
 class _OwnRegression(skdptune.DPRidge):
     def fit(self, X: Any, y: Any, groups: Any = None) -> Any:
         """Fail in code that is not the package's."""
@@ -410,6 +417,7 @@ class _OwnRegression(skdptune.DPRidge):
         ),
         # Where a check is not what failed, all frames are needed.
         (_OwnRegression(), "Expecting value", 2),
+        (_WrongCall(), "must be real number", 3),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import copy
+import inspect
 import multiprocessing
 import os
 import pickle
+import re
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -19,6 +23,7 @@ from skdptune._secure_random import (
     independent_generator,
     secure_generator,
 )
+from tests.structure import our_modules
 
 # FIPS 197, Appendix B and C.1: key, block and what AES-128 makes of it.
 VECTORS = [
@@ -254,3 +259,40 @@ def test_permutations_and_sets_are_uniform() -> None:
         assert chosen.size == np.unique(chosen).size == size
     with pytest.raises(ValueError, match="choice must draw from a set"):
         rng.choice(5, 6)
+
+
+# Where all generators are NumPy's: public and made-up numbers, audits, a branch for seeds.
+_OF_NUMPY = (".audit", ".testing", "._pareto", "._made_up", "mechanisms._randomness")
+
+
+def _draws() -> Iterator[tuple[str, ast.Call, str]]:
+    """Yield each call in the package of a method that NumPy's generators have, and its place."""
+    methods = {name for name in dir(np.random.Generator) if not name.startswith("_")}
+    for module in our_modules().values():
+        if any(word in module.name for word in _OF_NUMPY):
+            continue
+        for node in ast.walk(module.tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            owner = ast.unparse(node.func.value)
+            is_source = re.search(r"(rng|generator|_stream)s?(\[[^]]*\])?$", owner) is not None
+            if is_source and node.func.attr in methods:
+                yield node.func.attr, node, f"{module.file}:{node.lineno}"
+
+
+def test_all_that_the_package_draws_can_be_drawn_without_a_seed() -> None:
+    """A fit with a seed draws from NumPy's generator, which has more methods and arguments."""
+    places, wrong = 0, []
+    for name, call, place in _draws():
+        places += 1
+        method = getattr(SecureGenerator, name, None)
+        if method is None:
+            wrong.append(f"{place}: {name}")
+            continue
+        keywords = {keyword.arg: None for keyword in call.keywords if keyword.arg}
+        try:
+            inspect.signature(method).bind(None, *call.args, **keywords)
+        except TypeError as error:
+            wrong.append(f"{place}: {error}")
+    assert not wrong
+    assert places >= 20

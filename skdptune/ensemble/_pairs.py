@@ -361,7 +361,10 @@ class PairLearner(NamedTuple):
         n_outputs = len(self.scores)
         pairs = [Pair(columns, self.axes, n_outputs, self.persons) for columns in chosen]
         n_cells, scores = most_cells(self.n_samples, noise), self.scores
-        order = self.generator.choice(len(pairs), size=n_rounds, p=list(chosen.values()))
+        # Secure generators draw no choice with shares.
+        ends = np.cumsum(list(chosen.values()))
+        drawn = self.generator.random(n_rounds) * ends[-1]
+        order = np.minimum(np.searchsorted(ends, drawn, side="right"), len(pairs) - 1)
         for place in order.tolist():
             pair = pairs[place]
             rows, columns = (

@@ -322,6 +322,12 @@ def test_two_columns_that_only_matter_together_are_learnt():
         assert found.score(X, CROSSED) > 0.85
 
 
+def test_pairs_are_learnt_without_a_seed():
+    found = Classifier(8.0, bounds=(0, 1)).fit(X, CROSSED)
+    assert (0, 1) in found.pairs_
+    assert found.score(X, CROSSED) > 0.8
+
+
 def test_numbers_and_more_classes_have_pairs():
     model = Regressor(4.0, bounds=(0, 1), target_bound=(-10, 10), random_state=0)
     assert model.fit(X, 10.0 * PRODUCT).score(X, 10.0 * PRODUCT) > 0.7

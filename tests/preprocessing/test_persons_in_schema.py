@@ -116,7 +116,7 @@ def test_wrong_calls_are_refused_before_anything_is_spent():
     [
         DPLogisticRegression(solver="objective"),
         DPExplainableBoostingClassifier(max_rounds=3),
-        DPExplainableBoostingClassifier(max_rounds=3, interactions=1, random_state=0),
+        DPExplainableBoostingClassifier(max_rounds=3, interactions=1),
     ],
     ids=lambda estimator: f"{type(estimator).__name__}-{estimator.get_params().get('solver')}",
 )
