@@ -8,7 +8,6 @@ by their type.
 
 from __future__ import annotations
 
-import functools
 import linecache
 import math
 import numbers
@@ -16,7 +15,7 @@ import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import UnionType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,32 +28,14 @@ FloatArray = NDArray[np.floating[Any]]
 LARGEST_INTEGER = 2**63 - 1
 
 _HERE = str(Path(__file__).parent)
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def refuses_in_one_frame(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a method whose errors about arguments are shown without the frames of their checks.
-
-    A traceback then shows the caller's line and one frame of the package. With
-    ``SKDPTUNE_TRACEBACKS=full`` in the environment it shows all frames.
-    """
-
-    @functools.wraps(method)
-    def fit(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return method(*args, **kwargs)
-        except (TypeError, ValueError) as error:
-            drop_frames(error)
-            raise
-
-    return fit
 
 
 def drop_frames(error: Exception) -> None:
     """Drop all frames of an error but the first, if a check of this package raised it.
 
-    Errors that Python itself raises, such as for a wrong call, keep their frames: they are faults.
+    A traceback then shows the caller's line and one frame of the package. Errors that Python
+    itself raises, such as for a wrong call, keep their frames: they are faults. With
+    ``SKDPTUNE_TRACEBACKS=full`` in the environment, all errors do.
     """
     first = last = error.__traceback__
     if first is None or last is None or os.environ.get("SKDPTUNE_TRACEBACKS") == "full":
@@ -157,6 +138,16 @@ def check_kind(
     if not isinstance(value, kind):
         raise TypeError(_message(name, domain, type(value).__name__, ""))
     return value
+
+
+def check_numbers(value: Any, *, name: str, hint: str = "") -> FloatArray:
+    """Return ``value`` as an array of floats, or raise without showing what it holds."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite throughout.") from None
+    except (TypeError, ValueError):
+        raise TypeError(_message(name, "an array of numbers", shown(value), hint)) from None
 
 
 def check_vector(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown, shown_delta, shown_number
-from skdptune._validation import drop_frames
+from skdptune._validation import check_numbers, drop_frames
 from skdptune.accounting import PrivacyReport
 from skdptune.base._charges import (
     Charge,
@@ -440,10 +440,14 @@ def _check_payer(payment: Payment, estimator: Any) -> None:
 
 
 def _check_taken(arguments: Mapping[str, Any]) -> None:
-    """Raise for arguments that a method collects as `refused` in order to explain the error."""
+    """Raise for arguments that a fit cannot use, before anything is spent."""
     refused = arguments.get("refused")
     if refused:
         raise TypeError(f"fit() got unsupported arguments {sorted(refused)}.")
+    for name in ("coef_init", "intercept_init"):
+        value = arguments.get(name)
+        if value is not None:
+            check_numbers(value, name=name, hint="Name the ids of persons: groups=ids.")
 
 
 def recorded_together(function: Function) -> Function:

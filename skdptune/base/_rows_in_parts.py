@@ -26,7 +26,7 @@ from sklearn.utils import get_tags
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import check_integer
 from skdptune.base._reading import NUMBERS, as_table, table_shape
-from skdptune.base._records import target_array, validate_rows
+from skdptune.base._records import check_target_type, target_array, validate_rows
 
 # Rows, and targets or None.
 Chunk = tuple[Any, Any]
@@ -162,6 +162,8 @@ def _targets(y: Any) -> Any:
     """Return targets as an array, of one dimension if there is one target of each row."""
     if y is None:
         return None
+    # All that accepts parts needs numbers.
+    check_target_type(y, None, is_classifier=False)
     targets = target_array(y, None)
     return targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
 
@@ -389,7 +391,7 @@ class PrivateRows:
         if not isinstance(parts, list | tuple) or not all(callable(part) for part in parts):
             raise TypeError(
                 "chunks must be a function that returns pairs (X_chunk, y_chunk), or a list of "
-                f"these; got {shown(chunks)}."
+                f"such functions; got {shown(chunks)}."
             )
         if not parts:
             raise ValueError("chunks must hold at least one part; got none.")

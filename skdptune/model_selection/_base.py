@@ -33,7 +33,7 @@ from skdptune._compat import (
 )
 from skdptune._formatting import shown, shown_names
 from skdptune._progress import Progress, check_verbose, current_progress
-from skdptune._validation import check_integer, check_n_jobs, check_real, refuses_in_one_frame
+from skdptune._validation import check_integer, check_n_jobs, check_real, drop_frames
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
     PUBLIC_LABELS,
@@ -399,7 +399,6 @@ class BasePrivateSearch(
 
     # Fitting --------------------------------------------------------------------------------
 
-    @refuses_in_one_frame
     def fit(
         self,
         X: Any,
@@ -432,19 +431,23 @@ class BasePrivateSearch(
         -------
         self
         """
-        ledger = self._ledger_in_use()
-        check_in_memory(self, X)
-        persons = self._persons(X, y, groups, params)
-        announced = announce_search(self, X, warns=ledger is None, persons=persons)
-        with self._progress() as progress:
-            plan, data, public = self._opened(X, y, X_val, y_val, params, persons)
-            progress.phase("trying the estimator on made-up data")
-            run = self._prepared(plan, data, public)
-            weights = params.get("sample_weight")
-            # Theorem H4: the ledger records the cost before the data are read.
-            with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
-                with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
-                    run(tasks)
+        try:
+            ledger = self._ledger_in_use()
+            check_in_memory(self, X)
+            persons = self._persons(X, y, groups, params)
+            announced = announce_search(self, X, warns=ledger is None, persons=persons)
+            with self._progress() as progress:
+                plan, data, public = self._opened(X, y, X_val, y_val, params, persons)
+                progress.phase("trying the estimator on made-up data")
+                run = self._prepared(plan, data, public)
+                weights = params.get("sample_weight")
+                # Theorem H4: the ledger records the cost before the data are read.
+                with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
+                    with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
+                        run(tasks)
+        except (TypeError, ValueError) as error:
+            drop_frames(error)
+            raise
         count_fit(self, announced)
         return self
 

@@ -15,7 +15,13 @@ from skdptune.base._shared import PrivateRows, as_table
 from skdptune.preprocessing._schema import Schema, as_schema
 from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA
 from skdptune.preprocessing._stateless import FreeTransformer
-from skdptune.preprocessing._table import NumberColumn, cells_of, check_form, check_types
+from skdptune.preprocessing._table import (
+    NumberColumn,
+    cells_of,
+    check_form,
+    check_types,
+    has_names,
+)
 
 
 class TableEncoder(FreeTransformer):
@@ -195,9 +201,10 @@ class TableEncoder(FreeTransformer):
         -------
         self
         """
-        n_samples = 1 if isinstance(X, PrivateRows) else number_of_samples(X)
-        X = X.form[0] if isinstance(X, PrivateRows) else X
+        is_in_parts = isinstance(X, PrivateRows)
+        X = X.form[0] if is_in_parts else X
         check_types(X, self._check_form(X).columns)
+        n_samples = 1 if is_in_parts else number_of_samples(X)
         # The length of a list's first row depends on one record.
         validated_rows(self, as_table(X), skip_check_array=True)
         self.privacy_ = PrivacyReport(
@@ -228,6 +235,7 @@ class TableEncoder(FreeTransformer):
             # Theorem R10: a row is encoded by itself, where it is.
             return X.transformed(self, self.n_features_out)
         schema = self._check_form(X)
+        self._check_order(X, schema)
         blocks = [
             column.encoded(cells, self.n_knots)
             for column, cells in zip(schema.used, cells_of(X, schema.columns), strict=True)
@@ -252,6 +260,16 @@ class TableEncoder(FreeTransformer):
         schema = self._checked_schema()
         check_form(X, schema.columns, None if schema.target is None else schema.target.name)
         return schema
+
+    def _check_order(self, X: Any, schema: Schema) -> None:
+        """Raise for an array after a table whose columns were in another order."""
+        known = getattr(self, "feature_names_in_", None)
+        order = [column.name for column in schema.columns]
+        if known is not None and not has_names(X) and list(known) != order:
+            raise ValueError(
+                "X must be a table with names, as in fit, where the columns were in another order "
+                f"than in the schema; got {type(X).__name__}, which is read in the schema's order."
+            )
 
     def _checked_schema(self) -> Schema:
         if self.n_knots is not None:

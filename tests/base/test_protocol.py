@@ -42,10 +42,13 @@ NOT_OF_ESTIMATORS = {
     *("check_inverse", "use_idf"),
     # Of steps of pipelines, as scikit-learn asks.
     *("transform", "set_output", "get_feature_names_out", "__sklearn_tags__"),
+    # Of rows in parts: dask's collections, tables and files.
+    *("__dask_graph__", "to_delayed", "chunks", "ndim", "split_by_row_group"),
     # Of an object itself, and of nets, which take no data but that of their module.
     *("_replacement", "module"),
     # Of this package's own, and of scikit-learn's.
-    *("_person_column", "_persons_refusal", "score_epsilon", "storage"),
+    *("_person_column", "_persons_refusal", "_by_persons", "_parts_refusal"),
+    *("score_epsilon", "storage"),
     *("_check_parameters", "_check_table", "_try_on_made_up", "__sklearn_clone__", "fn"),
 }
 

@@ -406,6 +406,7 @@ def pair(rows, targets=TARGETS):
         (pair(ROWS.astype(np.float32)), TypeError, "types of the first one.* part 1 of X"),
         (pair(ROWS.astype(complex)), TypeError, "types of the first one.* part 1 of X"),
         (lambda: [(ROWS, TARGETS[:-1])], ValueError, "targets of the shape.* part 1 of X"),
+        (pair(ROWS, TARGETS.astype(str)), TypeError, "must hold numbers; got .* part 1 of X"),
         (lambda: [(ROWS, None)], ValueError, "targets, or none of them.* part 1 of X"),
         (lambda: [ROWS], TypeError, "must give pairs.* part 1 of X"),
         (lambda: None, RuntimeError, "part 1 of X must be readable; got TypeError"),

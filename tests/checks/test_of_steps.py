@@ -150,6 +150,8 @@ def test_another_schema_than_that_of_a_step_is_told() -> None:
         'Pipeline.steps["tableencoder"].schema'
     ]
     assert check(make_pipeline(TableEncoder({"age": (0, 120)}), model()), schema).codes == ()
+    persons = Schema({"age": (0, 120)}, person="patient")
+    assert check(make_private_pipeline(model(), persons), persons).codes == ()
 
 
 def test_fits_that_go_on_are_found_in_private_steps_alone() -> None:

@@ -63,6 +63,8 @@ LEFT_OUT = {
     *("CheckReport", "Finding"),
     # It shows a fitted estimator, and estimators are cloned for each call; made by it.
     *("report", "ModelReport"),
+    # Made by its class methods.
+    "PrivateRows",
     # Made by Schema.quality.
     "SchemaQuality",
     # Made by a ledger.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from dataclasses import replace
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
 from skdptune.linear_model._solvers import Design, _objective, _output
@@ -482,3 +484,16 @@ def test_the_present_values_come_first_and_all_are_valid(
         assert len(set(values)) == len(values)
         for value in values:
             clone(model).set_params(**{name: value}).privacy_profile(2000, 5)
+
+
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+@pytest.mark.parametrize("name", ["coef_init", "intercept_init"])
+def test_ids_in_the_place_of_weights_are_neither_shown_nor_paid_for(solver, name):
+    ids = [f"SECRET-{number}" for number in range(len(Y))]
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    model = DPLogisticRegression(solver=solver)
+    for around in (ledger, contextlib.nullcontext()):
+        with around, pytest.raises((TypeError, ValueError), match=f"{name} must be") as caught:
+            model.fit(X, Y, **{name: ids})
+        assert "SECRET" not in str(caught.value)
+    assert not list(ledger.history())

@@ -173,7 +173,7 @@ def test_what_is_planned_is_what_is_run_whatever_becomes_of_a_strategy() -> None
     # Theorem F0.
     strategy = FullTable(try_own_values=False)
     one = DPGridSearchCV(Scripted(), GRID, strategy=strategy, epsilon=5.0, delta=DELTA)
-    plan, data, public = one._opened(X, Y, None, None, {})
+    plan, data, public = one._opened(X, Y, None, None, {}, None)
     strategy.set_params(try_own_values=True, score_epsilon=4.0, diagnostics=True)
     running = one._running(plan, data, public)
     assert running.strategy.score_epsilon is None

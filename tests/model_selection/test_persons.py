@@ -18,7 +18,6 @@ from skdptune import config_context
 from skdptune.accounting import Geometric
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import Persons
-from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._shared import PERSON
 from skdptune.linear_model import DPLogisticRegression, DPRidge
@@ -569,11 +568,18 @@ def test_a_front_protects_persons():
 # What is refused ---------------------------------------------------------------------------------
 
 
+class OfRows(DPLogisticRegression):
+    """A classifier without a guarantee for persons."""
+
+    def _persons_refusal(self):
+        return ""
+
+
 def test_wrong_calls_are_refused_before_anything_is_spent():
     table = visits()
     named, given = DPGridSearchCV(PIPELINE, GRID, **BUDGET), SEARCHES["table"]
-    trees = DPExplainableBoostingClassifier(bounds=(-1, 1))
-    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), trees)
+    rows_only = OfRows()
+    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), rows_only)
     around = make_pipeline(PIPELINE)
     wrong: list[tuple[Any, Any, str]] = [
         (named, lambda s: s.fit(table, ANSWERS, groups=IDS), "names the column of persons"),
@@ -586,19 +592,19 @@ def test_wrong_calls_are_refused_before_anything_is_spent():
         (given, lambda s: s.fit(ROWS, Y, groups="patient"), "name it in the schema"),
         (given, lambda s: s.fit(ROWS, Y, groups=IDS, sample_weight=Y), "only X, y and groups"),
         (
-            DPGridSearchCV(trees, {"learning_rate": [0.1]}, epsilon=1.0),
+            DPGridSearchCV(rows_only, {"C": [0.1]}, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "groups must be None for DPExplainableBoostingClassifier",
+            "groups must be None for OfRows",
         ),
         (
             DPGridSearchCV(MODEL, {"solver": ["adam", "objective"]}, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "solver='objective'",
+            "Use solver='output'",
         ),
         (
             DPGridSearchCV(in_steps, None, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "groups must be None for DPExplainableBoostingClassifier",
+            "groups must be None for OfRows",
         ),
         (
             DPGridSearchCV(around, {"personpipeline__dplogisticregression__C": [1.0]}, epsilon=1),

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from skdptune._progress import Progress
-from skdptune._validation import check_option, check_real
+from skdptune._validation import check_numbers, check_option, check_real
 from skdptune.linear_model._solvers._design import Design
 from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
 
@@ -580,10 +580,7 @@ def initial_weights(
 
 
 def _checked(value: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except OverflowError:
-        raise ValueError(f"{name} must be finite throughout.") from None
+    array = check_numbers(value, name=name, hint="Name the ids of persons: groups=ids.")
     if shape[0] == 1 and array.shape == shape[1:]:
         array = array.reshape(shape)
     if array.shape != shape:

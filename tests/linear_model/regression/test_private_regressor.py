@@ -156,7 +156,8 @@ def sums_of(model, rows, targets, monkeypatch):
     found = []
 
     def fit_checked(self, statistics, n_samples, records=None):
-        found.append((statistics._sums.copy(), statistics.n_samples, n_samples))
+        sums = statistics._large + statistics._sums
+        found.append((sums, statistics.n_samples, n_samples))
         raise Reached
 
     monkeypatch.setattr(type(model), "_fit_checked", fit_checked)
