@@ -18,10 +18,9 @@ from skdptune import config_context
 from skdptune.accounting import Geometric
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import Persons, persons_of
-from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._shared import PERSON
-from skdptune.linear_model import DPLogisticRegression, DPRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge, PTRLinearRegression
 from skdptune.mechanisms import gaussian_profile
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import (
@@ -597,8 +596,8 @@ def test_a_front_protects_persons():
 def test_wrong_calls_are_refused_before_anything_is_spent():
     table = visits()
     named, given = DPGridSearchCV(PIPELINE, GRID, **BUDGET), SEARCHES["table"]
-    trees = DPExplainableBoostingClassifier(bounds=(-1, 1))
-    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), trees)
+    of_rows = PTRLinearRegression(target_bound=1.0)
+    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), of_rows)
     around = make_pipeline(PIPELINE)
     wrong: list[tuple[Any, Any, str]] = [
         (named, lambda s: s.fit(table, ANSWERS, groups=IDS), "names the column of persons"),
@@ -611,19 +610,19 @@ def test_wrong_calls_are_refused_before_anything_is_spent():
         (given, lambda s: s.fit(ROWS, Y, groups="patient"), "name it in the schema"),
         (given, lambda s: s.fit(ROWS, Y, groups=IDS, sample_weight=Y), "only X, y and groups"),
         (
-            DPGridSearchCV(trees, {"learning_rate": [0.1]}, epsilon=1.0),
+            DPGridSearchCV(of_rows, {"data_norm": [1.0]}, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "groups must be None for DPExplainableBoostingClassifier",
+            "groups must be None for PTRLinearRegression",
         ),
         (
             DPGridSearchCV(MODEL, {"solver": ["adam", "objective"]}, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "solver='objective'",
+            "Use solver='output'",
         ),
         (
             DPGridSearchCV(in_steps, None, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "groups must be None for DPExplainableBoostingClassifier",
+            "groups must be None for PTRLinearRegression",
         ),
         (
             DPGridSearchCV(around, {"personpipeline__dplogisticregression__C": [1.0]}, epsilon=1),
