@@ -72,6 +72,7 @@ from skdptune.base._shared import (
     persons_of,
     read_targets,
     reads_numbers,
+    refused_groups,
     report_of,
     set_budget,
     set_public_size,
@@ -80,7 +81,8 @@ from skdptune.base._shared import (
     validate_rows,
     zeroed,
 )
-from skdptune.calibration._release import private_steps, refusal_by_persons
+from skdptune.calibration._release import ONE_ROW_EACH, private_steps, refusal_by_persons
+from skdptune.ledger._shared import BY_PERSON
 from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed
 
@@ -364,6 +366,11 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
     def _persons_refusal(self) -> str | None:
         # Other steps learn nothing, see `_foreign_step`.
+        if not isinstance(self.estimator, Pipeline) and not hasattr(
+            self.estimator, "_persons_refusal"
+        ):
+            # A search, which refuses by itself, or a class whose report is read after its fit.
+            return None
         return refusal_by_persons(self.estimator, self._checked_budget)
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
@@ -652,6 +659,9 @@ def _fit_by_persons(model: Any, X: Any, y: Any, persons: Persons | None) -> None
             Pipeline.fit(model, X, y, **named)
     else:
         model.fit(X, y, groups=persons)
+        if report_of(model, None).neighbouring not in BY_PERSON.values():
+            # Theorem P14: a class that has another use for groups does not protect persons.
+            raise TypeError(refused_groups(type(model).__name__, ONE_ROW_EACH))
 
 
 # The level at which a private quantile of held-out scores gives a stated coverage ---------------

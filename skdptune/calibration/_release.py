@@ -79,6 +79,10 @@ _NOT_LAST = Refusal(
     "...)), and the search around the pipeline. Wrap a fitted model in a FrozenEstimator.",
     demand="estimator must be a single model",
 )
+ONE_ROW_EACH = (
+    "Its fits protect single records. Use DPLogisticRegression, DPRidge or another estimator that "
+    "protects persons."
+)
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
 # Predictions with and without other records differ by rounding, which is less than this.
@@ -413,7 +417,10 @@ def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]
         parts = [*private_steps(inner).values(), inner.steps[-1][1]]
 
     def refused() -> str | None:
-        return next((words for words in map(persons_refusal, parts) if words is not None), None)
+        found = (words for words in map(persons_refusal, parts) if words is not None)
+        # Empty words would leave groups to a class, which may have its own use for them.
+        words = next(found, None)
+        return ONE_ROW_EACH if words == "" else words
 
     words = refused()
     if words is not None:

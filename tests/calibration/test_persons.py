@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
@@ -32,7 +32,7 @@ from skdptune.mechanisms._quantiles import ranked_runs
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from skdptune.testing import replay_neighbours
 from tests.auditing import measured
-from tests.calibration.models import Told
+from tests.calibration.models import Told, ToldChances
 from tests.calibration.test_release import Fixed
 
 SIZES = [1, 2, 50, 5000]
@@ -377,6 +377,43 @@ def test_what_cannot_protect_persons_refuses() -> None:
             with pytest.raises(ValueError, match="groups must"):
                 CONFORMAL["regressor"][0].fit(X, TARGETS, groups=groups)
     assert not list(ledger.history())
+
+
+class Divided(ToldChances):
+    """A private classifier that uses groups for something else than persons."""
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Any:
+        return super().fit(X, y)
+
+
+class Unmixed(ClassifierMixin, BaseEstimator):
+    """A private classifier with the methods only, which also uses groups for something else."""
+
+    def __init__(self, epsilon: float = 1.0, delta: float = 0.0) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+        return Divided().privacy_profile(n_samples, n_features)
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Any:
+        self.classes_, self.privacy_ = np.array([0, 1]), Divided().fit(X, y).privacy_
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.full((len(X), 2), 0.5)
+
+
+@pytest.mark.parametrize("model", [Divided(), Unmixed()])
+def test_a_class_with_its_own_use_for_groups_is_not_said_to_protect_persons(model: Any) -> None:
+    # Theorem P14: only a class that says so protects persons.
+    around = PrivateConformalClassifier(model, coverage=0.5, **BUDGET)
+    after = make_pipeline(DPStandardScaler(bounds=(-1, 1)), model)
+    models = [around, PrivateConformalClassifier(after, coverage=0.5, **BUDGET)]
+    for each in [*models, PrivateScoreCurves(model, insist=True, **BUDGET)]:
+        with pytest.raises(TypeError, match="which protects single records; got ids of persons"):
+            each.fit(X, LABELS, groups=PEOPLE)
+        assert not hasattr(each, "privacy_")
 
 
 class DearerByPersons(DPLogisticRegression):

@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from skdptune import config_context
 from skdptune.accounting import Geometric
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._shared import Persons
+from skdptune.base._shared import Persons, persons_of
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._shared import PERSON
-from skdptune.linear_model import DPLogisticRegression, DPRidge
+from skdptune.linear_model import DPLogisticRegression, DPRidge, PTRLinearRegression
 from skdptune.mechanisms import gaussian_profile
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import (
@@ -36,6 +36,8 @@ from skdptune.model_selection import (
     RandomRuns,
     ThresholdRounds,
 )
+from skdptune.model_selection._running import Data
+from skdptune.model_selection._running._engine import values_of
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from skdptune.testing import replay_neighbours
 from tests.model_selection.learners import QuickParameters
@@ -244,6 +246,29 @@ def test_a_score_is_the_mean_over_persons_of_the_mean_over_their_rows():
         found = search.cv_results_["mean_test_score"][place]
         assert abs(found - by_person.mean()) < 0.01
         assert abs(by_person.mean() - right.mean()) > 1e-4
+
+
+class Told:
+    """A model that says what it is told."""
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+@pytest.mark.parametrize("count", SIZES)
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_values_of_persons_do_not_depend_on_the_number_of_rows_of_others(count, centred):
+    # Theorem P14: else one person with two rows moves the value of everybody by a rounding.
+    told = np.random.default_rng(0).uniform(0.0, 0.42, size=1000)
+    scorer = make_bounded_scorer(lambda y, found: found, -0.37, 0.05, centred=centred)
+    table = np.append(told, np.full(count, 0.42))[:, None]
+    ids = np.append(np.arange(1000), np.full(count, 1000))
+    less = Data(told[:, None], np.zeros(1000)).by_persons(persons_of(ids[:1000], told))
+    more = Data(table, np.zeros(len(table))).by_persons(persons_of(ids, table))
+    found, wanted = (values_of(scorer, Told(), data) for data in (more, less))
+    assert_array_equal(found[:1000], wanted)
+    change = scorer.score(found, 1000, clip=False) - scorer.score(wanted, 1000, clip=False)
+    assert abs(change) <= scorer.sensitivity(1000) * (1.0 + 1e-9)
 
 
 # Whole persons in and out -----------------------------------------------------------------------
@@ -568,18 +593,11 @@ def test_a_front_protects_persons():
 # What is refused ---------------------------------------------------------------------------------
 
 
-class OfRows(DPLogisticRegression):
-    """A classifier without a guarantee for persons."""
-
-    def _persons_refusal(self):
-        return ""
-
-
 def test_wrong_calls_are_refused_before_anything_is_spent():
     table = visits()
     named, given = DPGridSearchCV(PIPELINE, GRID, **BUDGET), SEARCHES["table"]
-    rows_only = OfRows()
-    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), rows_only)
+    of_rows = PTRLinearRegression(target_bound=1.0)
+    in_steps = make_pipeline(DPStandardScaler(bounds=(-1, 1)), of_rows)
     around = make_pipeline(PIPELINE)
     wrong: list[tuple[Any, Any, str]] = [
         (named, lambda s: s.fit(table, ANSWERS, groups=IDS), "names the column of persons"),
@@ -592,9 +610,9 @@ def test_wrong_calls_are_refused_before_anything_is_spent():
         (given, lambda s: s.fit(ROWS, Y, groups="patient"), "name it in the schema"),
         (given, lambda s: s.fit(ROWS, Y, groups=IDS, sample_weight=Y), "only X, y and groups"),
         (
-            DPGridSearchCV(rows_only, {"C": [0.1]}, epsilon=1.0),
+            DPGridSearchCV(of_rows, {"data_norm": [1.0]}, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "groups must be None for OfRows",
+            "groups must be None for PTRLinearRegression",
         ),
         (
             DPGridSearchCV(MODEL, {"solver": ["adam", "objective"]}, epsilon=1.0),
@@ -604,7 +622,7 @@ def test_wrong_calls_are_refused_before_anything_is_spent():
         (
             DPGridSearchCV(in_steps, None, epsilon=1.0),
             lambda s: s.fit(ROWS, Y, groups=IDS),
-            "groups must be None for OfRows",
+            "groups must be None for PTRLinearRegression",
         ),
         (
             DPGridSearchCV(around, {"personpipeline__dplogisticregression__C": [1.0]}, epsilon=1),

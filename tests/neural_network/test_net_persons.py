@@ -97,6 +97,13 @@ def test_one_person_moves_a_sum_by_the_norm_at_most(monkeypatch, mode, same):
         assert 0.0 < found <= 1.0 + 1e-5
 
 
+def test_a_person_in_many_chunks_moves_a_sum_by_the_norm_at_most(monkeypatch):
+    # Theorem P14, Theorem U1: roundings of sums over chunks would add up in 32 bits.
+    settings = {"max_physical_batch_size": 1, "optimizer": torch.optim.SGD}
+    found = change_of(monkeypatch, 1000, True, grad_sample_mode="auto", **settings)
+    assert 0.9 < found <= 1.0 + 1e-5
+
+
 @pytest.mark.parametrize("mode", ["auto", "hooks"])
 def test_a_net_that_weighs_rows_is_found(monkeypatch, mode):
     # Theorem P14.

@@ -186,7 +186,11 @@ def values_of(scorer: BoundedScorer, model: Any, scored: Data, raises: bool = Fa
     # Theorem P14: a mean of bounded values has the same bounds.
     half = 0.5 * (scorer.upper - scorer.lower)
     middle = scorer.lower + half
-    return middle + half * persons.means((values - middle) / half)
+    means = middle + half * persons.means((values - middle) / half)
+    # Means are cut, values of one row are not: no other person's rows may decide which it is.
+    alone = np.flatnonzero(persons.counts == 1)
+    means[alone] = values[persons.rows_of(alone)]
+    return means
 
 
 def _values_of_rows(

@@ -178,7 +178,7 @@ class NetBatch:
             divisor = replica.run.plan.batch_size
             for parameter, total in zip(replica.parameters, noisy, strict=True):
                 # A separate tensor: an optimizer may keep it.
-                parameter.grad = total.div_(divisor)
+                parameter.grad = total.div_(divisor).to(parameter.dtype)
             replica.net.optimizer_.step()
             replica.net.optimizer_.zero_grad(set_to_none=True)
             replica.steps_taken += 1
@@ -221,7 +221,10 @@ class NetBatch:
     ) -> list[torch.Tensor]:
         """Return sums over records, computed for as many of them at once as fit into memory."""
         length = self._records_at_once(len(self._active))
-        sums = [torch.zeros_like(values) for values in self._stack]
+        # Theorem U1: the sums over chunks have the precision of the weights, too.
+        given = [one.run.weights for one in self._active if one.run.weights is not None]
+        wide = torch.float64 if any(one.dtype == torch.float64 for one in given) else None
+        sums = [torch.zeros_like(values, dtype=wide) for values in self._stack]
         for first in range(0, size, length):
             for total, more in zip(sums, sums_of(slice(first, first + length)), strict=True):
                 total += more

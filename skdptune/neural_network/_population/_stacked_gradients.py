@@ -363,7 +363,7 @@ class ClosedFormGradients:
         sums: Stack = [torch.empty(0)] * len(stack)
         for layer, gradients in pairs:
             for position, total in layer.sums(gradients, factors):
-                sums[position] = total.reshape(stack[position].shape).to(stack[position].dtype)
+                sums[position] = total.reshape(stack[position].shape)
         return sums
 
     def _total_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
