@@ -478,7 +478,7 @@ def test_shared_lists_are_refused_before_a_ledger_pays():
 def test_wrong_types_are_refused():
     with pytest.raises(TypeError, match="sample_weight is not supported"):
         net_of().fit(*data(), sample_weight=np.ones(300))
-    with pytest.raises(TypeError, match=r"must be X and y; got \['epochs'\]"):
+    with pytest.raises(TypeError, match=r"must be X, y and groups; got \['epochs'\]"):
         net_of().fit(*data(), epochs=3)
 
 
