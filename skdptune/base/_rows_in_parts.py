@@ -25,8 +25,9 @@ from sklearn.utils import get_tags
 
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import check_integer
+from skdptune.base._persons import names_persons
 from skdptune.base._reading import NUMBERS, as_table, table_shape
-from skdptune.base._records import check_target_type, target_array, validate_rows
+from skdptune.base._records import check_target_type, read_targets, validate_rows
 
 # Rows, and targets or None.
 Chunk = tuple[Any, Any]
@@ -164,8 +165,7 @@ def _targets(y: Any) -> Any:
         return None
     # All that accepts parts needs numbers.
     check_target_type(y, None, is_classifier=False)
-    targets = target_array(y, None)
-    return targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+    return read_targets(y, "any", None)[0]
 
 
 def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
@@ -782,9 +782,7 @@ def with_parts(
     if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)):
         return args, kwargs
     y = args[1] if len(args) > 1 else kwargs.get("y")
-    has_groups = any(
-        value is not None and key.rpartition("__")[2] == "groups" for key, value in kwargs.items()
-    )
+    has_groups = names_persons(kwargs)
     check_in_memory(estimator, X)
     if isinstance(X, PrivateRows):
         _check_alone(y, has_groups)

@@ -361,7 +361,7 @@ class PairLearner(NamedTuple):
         n_outputs = len(self.scores)
         pairs = [Pair(columns, self.axes, n_outputs, self.persons) for columns in chosen]
         n_cells, scores = most_cells(self.n_samples, noise), self.scores
-        # Secure generators draw no choice with shares.
+        # By the inverse of the cumulative shares: SecureGenerator.choice takes no probabilities.
         ends = np.cumsum(list(chosen.values()))
         drawn = self.generator.random(n_rounds) * ends[-1]
         order = np.minimum(np.searchsorted(ends, drawn, side="right"), len(pairs) - 1)

@@ -512,6 +512,7 @@ def _raised(step: float, knots: Knots, gap: float) -> Knots:
     It is raised up to a later one if the mass that is added at the first one exceeded 1.
     """
     places, masses = knots.places, knots.masses.copy()
+    # Only an infinite loss would close a gap of 1 by a mass of 1.
     least = max(1, math.ceil(-math.log1p(-min(gap, 0.9999)) / step))
     at = int(np.searchsorted(places, least))
     if at == places.size:

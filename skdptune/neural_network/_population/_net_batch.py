@@ -284,10 +284,8 @@ class NetBatch:
         """Check, in steps 1, 2, 4, ..., that the release is clipped and noised as planned."""
         if (replica.steps_taken + 1) & replica.steps_taken:
             return
-        weights, count = (
-            replica.run.weights,
-            len(self._X) if isinstance(rows, slice) else len(rows),
-        )
+        weights = replica.run.weights
+        count = len(self._X) if isinstance(rows, slice) else len(rows)
         batch = sum_of_weights(count, None if weights is None else weights[rows])
         size = sum(values.numel() for values in noisy)
         length = sum(float(values.double().square().sum()) for values in clipped)
