@@ -23,11 +23,17 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from skdptune._compat import validated_rows
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import check_integer
 from skdptune.base._persons import names_persons
 from skdptune.base._reading import NUMBERS, as_table, table_shape
-from skdptune.base._records import check_target_type, read_targets, validate_rows
+from skdptune.base._records import (
+    check_rows_form,
+    check_target_type,
+    read_targets,
+    validate_rows,
+)
 
 # Rows, and targets or None.
 Chunk = tuple[Any, Any]
@@ -508,6 +514,12 @@ class PrivateRows:
         """Rows and targets as in the parts, but without any row."""
         form = self._carrier.form
         return (np.zeros((0, self._steps[-1].width)), form[1]) if self._steps else form
+
+    def check_columns(self, estimator: Any) -> None:
+        """Check names and types of the columns, and store them as a fit to a table does."""
+        rows = self.form[0]
+        check_rows_form(rows, accept_sparse=False, allow_nd=False)
+        validated_rows(estimator, rows, skip_check_array=True)
 
     def transformed(self, transformer: Any, width: int) -> PrivateRows:
         """Return the rows as a fitted transformer transforms them, within the parts."""

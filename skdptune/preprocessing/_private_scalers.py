@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdptune._compat import validated_rows
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer
@@ -22,7 +21,6 @@ from skdptune.base._shared import (
     Persons,
     PrivateRows,
     arguments_of,
-    check_rows_form,
     middle_and_half,
     persons_of,
     read_rows,
@@ -128,9 +126,7 @@ class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator)
         """Return the rows that a fit reads, and the persons of these if there are any."""
         is_open = self.n_public is not None
         if isinstance(X, PrivateRows):
-            form = X.form[0]
-            check_rows_form(form, accept_sparse=False, allow_nd=False)
-            validated_rows(self, form, skip_check_array=True)
+            X.check_columns(self)
             return X, None
         persons = persons_of(groups, X, may_be_empty=is_open)
         rows, _ = validate_rows(self, X, min_samples=0 if is_open else 1)

@@ -20,7 +20,6 @@ from skdptune.base._shared import (
     Persons,
     PrivateRows,
     Records,
-    check_rows_form,
     persons_of,
     table_shape,
     target_range,
@@ -481,8 +480,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         form, targets = rows.form
         if targets is None:
             raise ValueError("y must be given with rows in parts; got parts without targets.")
-        check_rows_form(form, accept_sparse=False, allow_nd=False)
-        validated_rows(self, form, skip_check_array=True)
+        rows.check_columns(self)
         bounds = self._bounds(form.shape[1])
         statistics = rows.total(functools.partial(_sums_of, bounds))
         if statistics.n_samples == 0 and self.n_public is None:
