@@ -145,11 +145,11 @@ def counts_of_label(n_fits: int, *, epsilon: float) -> list[np.ndarray]:
     found = []
     for side, (table, y, people) in enumerate(sides):
         fits = (
-            frozen(epsilon=epsilon, delta=1e-6, n_public=P, random_state=2 * seed + side)
+            frozen(epsilon=epsilon, delta=1e-6, n_bins=2, n_public=P, random_state=2 * seed + side)
             for seed in range(n_fits)
         )
         found.append(
-            np.array([one.fit(table, y, groups=people).histogram_.counts[1, -1] for one in fits])
+            np.array([one.fit(table, y, groups=people).histogram_.counts[1].sum() for one in fits])
         )
     return found
 
