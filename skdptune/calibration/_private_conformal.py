@@ -528,10 +528,11 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
     def _warn_of_few_records(self, size: int, unit: str) -> None:
         enough = records_needed(self.coverage, self._checked_budget()[0], self._fraction(size))
+        more = f"at least about {enough}" if enough < 1e12 else "many more"
         warnings.warn(
             f"coverage={self.coverage:g} cannot be stated for {size} {unit} at "
-            f"epsilon={self.epsilon:g}, so every answer is the whole range. Use at least about "
-            f"{enough} {unit}, a larger epsilon or less coverage.",
+            f"epsilon={self.epsilon:g}, so every answer is the whole range. Use {more} {unit}, "
+            "a larger epsilon or less coverage.",
             UserWarning,
             stacklevel=5,
         )
@@ -702,6 +703,9 @@ def expected_loss(level: float, epsilon: float, steps: int) -> float:
     sharpness = epsilon / (2.0 * (max(level, 1.0 - level) + _ROUNDING))
     if math.isinf(sharpness):
         return 0.0
+    if sharpness < 1e-300:
+        # Its inverse, and sums of it, may exceed all doubles.
+        return math.inf
     rest, log_steps = -math.expm1(-sharpness), math.log(steps)
     log_mass = np.linspace(-20.0, log_steps, _POINTS)
     mass = np.exp(log_mass)
@@ -755,7 +759,8 @@ def quantile_level(
 def records_needed(coverage: float, epsilon: float, fraction: float) -> int:
     """Return approximately the least number of records for which a coverage can be stated."""
     lost = expected_loss(1.0, epsilon, _FEWEST_STEPS)
-    return math.ceil((1.0 + lost) / (1.0 - coverage) / fraction)
+    # It may exceed all doubles.
+    return math.ceil(min((1.0 + lost) / (1.0 - coverage) / fraction, 1e18))
 
 
 def held_out_fraction(n_samples: int, epsilon: float) -> float:

@@ -128,6 +128,11 @@ def test_a_coverage_is_stated_from_so_many_records_on() -> None:
         assert quantile_level(coverage, round(0.9 * needed) - 1, 0.5, epsilon, 64) is None
 
 
+def test_some_coverages_need_more_records_than_there_can_be() -> None:
+    for coverage, epsilon in ((0.9, 1e-300), (0.9, 5e-324), (1.0 - 2.0**-53, 1e-306)):
+        assert records_needed(coverage, epsilon, 0.5) >= 1e12
+
+
 def test_levels_exceed_the_coverage_and_approach_it() -> None:
     levels = [quantile_level(0.9, n, 0.2, 1.0, 500) for n in (10**4, 10**5, 10**6)]
     assert levels == sorted(levels, reverse=True)
