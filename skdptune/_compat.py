@@ -97,7 +97,8 @@ def number_of_features(X: Any) -> int | None:
     """Return the number of columns, or None if it is unknown."""
     try:
         return int(_num_features(X))
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, LookupError):
+        # A column of a table has no entry 0 if its index has none.
         return None
 
 

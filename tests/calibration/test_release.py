@@ -234,6 +234,12 @@ def test_wrong_parameters_are_refused(settings: dict[str, Any], message: str) ->
 # In compositions ------------------------------------------------------------------------------
 
 
+def test_one_column_is_refused_whatever_its_index() -> None:
+    column = pd.Series(np.arange(30.0), index=np.arange(1, 31))
+    with pytest.raises(ValueError, match="X must be two-dimensional"):
+        PrivateScoreCurves(DPLogisticRegression(), insist=True).fit(column, np.arange(30) % 2)
+
+
 def test_works_in_a_pipeline_and_as_what_a_search_tunes() -> None:
     curves = PrivateScoreCurves(DPLogisticRegression(), epsilon=1.0, random_state=0)
     scaler = DPStandardScaler(bounds=(-3.0, 3.0), epsilon=0.5)
