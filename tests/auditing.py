@@ -130,8 +130,8 @@ def held_out_records_fitted() -> Iterator[None]:
     """Fit models of intervals to all records, the held-out ones included."""
     fitted = _private_conformal._fitted
 
-    def on_all(estimator: Any, rows: Any, targets: Any, records: Any, seeds: Any) -> Any:
-        return fitted(estimator, rows, targets, np.arange(len(targets)), seeds)
+    def on_all(estimator: Any, rows: Any, targets: Any, records: Any, *more: Any) -> Any:
+        return fitted(estimator, rows, targets, np.arange(len(targets)), *more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_private_conformal, "_fitted", on_all)
