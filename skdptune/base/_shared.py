@@ -40,7 +40,11 @@ from skdptune.base._parameters import (
 )
 from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
+    ADVICE,
+    GROUPS,
     OTHER_SOLVER,
+    OWN_USE,
+    PARTS,
     PUBLIC_SIZE,
     Persons,
     about_persons,
@@ -49,7 +53,7 @@ from skdptune.base._persons import (
     hold_persons,
     names_persons,
     persons_of,
-    persons_refusal,
+    refusal_of,
     refused_groups,
 )
 from skdptune.base._reading import (

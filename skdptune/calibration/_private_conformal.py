@@ -48,6 +48,7 @@ from skdptune.accounting import (
 )
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    GROUPS,
     PUBLIC_SIZE,
     REPLACE,
     Budget,
@@ -81,7 +82,7 @@ from skdptune.base._shared import (
     validate_rows,
     zeroed,
 )
-from skdptune.calibration._release import ONE_ROW_EACH, private_steps, refusal_by_persons
+from skdptune.calibration._release import private_steps, refusal_by_persons
 from skdptune.ledger._shared import BY_PERSON
 from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed
@@ -364,10 +365,12 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
     # Fitting ----------------------------------------------------------------------------------
 
-    def _persons_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
+        if form != GROUPS:
+            return super()._input_refusal(form)
         # Other steps learn nothing, see `_foreign_step`.
         if not isinstance(self.estimator, Pipeline) and not hasattr(
-            self.estimator, "_persons_refusal"
+            self.estimator, "_input_refusal"
         ):
             # A search, which refuses by itself, or a class whose report is read after its fit.
             return None
@@ -661,7 +664,7 @@ def _fit_by_persons(model: Any, X: Any, y: Any, persons: Persons | None) -> None
         model.fit(X, y, groups=persons)
         if report_of(model, None).neighbouring not in BY_PERSON.values():
             # Theorem P14: a class that has another use for groups does not protect persons.
-            raise TypeError(refused_groups(type(model).__name__, ONE_ROW_EACH))
+            raise TypeError(refused_groups(type(model).__name__))
 
 
 # The level at which a private quantile of held-out scores gives a stated coverage ---------------

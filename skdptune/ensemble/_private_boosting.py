@@ -18,6 +18,7 @@ from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    GROUPS,
     PUBLIC_SIZE,
     Persons,
     as_table,
@@ -444,8 +445,8 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         self.privacy_ = self._make_report(plan.profile, self.privacy_assumptions(size), persons)
         return self
 
-    def _persons_refusal(self) -> str | None:
-        return None
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
 
     def _boost(
         self,

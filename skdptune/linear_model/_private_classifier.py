@@ -19,6 +19,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
+    GROUPS,
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     PUBLIC_WEIGHTS,
@@ -514,8 +515,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]), persons)
         return self
 
-    def _persons_refusal(self) -> str | None:
-        return None
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
 
     def _check_arguments(
         self, coef_init: Any, intercept_init: Any, refused: dict[str, Any]

@@ -15,7 +15,7 @@ from skorch import NeuralNet
 from skdptune._compat import validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import PUBLIC_SIZE, Persons, persons_of, validate_records
+from skdptune.base._shared import GROUPS, PUBLIC_SIZE, Persons, persons_of, validate_records
 from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
 from skdptune.neural_network._parameters import named_parameters
@@ -353,7 +353,9 @@ class PrivateNet(TrainingLoop):
             net._start(run)
             net._gradient_mode(run)
 
-    def _persons_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
+        if form != GROUPS:
+            return super()._input_refusal(form)
         if self.grad_sample_mode != "ghost":
             return None
         return (

@@ -14,13 +14,14 @@ from skdptune._compat import routing_is_enabled
 from skdptune._formatting import shown, shown_names
 from skdptune.base import NoProfileError
 from skdptune.base._shared import (
+    GROUPS,
     declared_labels,
     has_cost,
     is_paid,
     names_persons,
     no_profile,
     own_parameters,
-    persons_refusal,
+    refusal_of,
     refusals_of,
     refused_groups,
     together,
@@ -248,7 +249,7 @@ class PersonPipeline(Pipeline):
 
 def _check_persons(estimator: Any) -> None:
     """Raise unless an estimator protects persons, whom the schema names."""
-    words = persons_refusal(estimator)
+    words = refusal_of(estimator, GROUPS)
     if words is not None or not hasattr(estimator, "predict"):
         raise TypeError(refused_groups(type(estimator).__name__, words))
 

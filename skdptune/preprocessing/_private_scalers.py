@@ -17,6 +17,7 @@ from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    GROUPS,
     PUBLIC_SIZE,
     Persons,
     PrivateRows,
@@ -119,8 +120,8 @@ def _unit_totals(contributions: Contributions, X: Any, y: Any) -> np.ndarray:
 class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base class of transformers that learn from the records, with noise."""
 
-    def _persons_refusal(self) -> str | None:
-        return None
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
 
     def _validated(self, X: Any, groups: Any) -> tuple[Any, Persons | None]:
         """Return the rows that a fit reads, and the persons of these if there are any."""
@@ -249,7 +250,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
 
-    def _parts_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
         return None
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:

@@ -219,7 +219,7 @@ def test_ranks_of_persons_are_means_of_the_ranks_of_their_rows() -> None:
 class TellsPersons(Told):
     """Remembers the persons of its fit, too."""
 
-    def _persons_refusal(self) -> None:
+    def _input_refusal(self, form: str) -> None:
         return None
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Any:

@@ -16,6 +16,7 @@ from skdptune._validation import check_flag, check_integer, check_kind, check_re
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    PARTS,
     PUBLIC_SIZE,
     Persons,
     PrivateRows,
@@ -324,11 +325,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         statistics = SufficientStatistics(*self._bounds(records.X.shape[1]))
         return statistics.add_persons(*records, persons), persons.size, records, persons
 
-    def _parts_refusal(self) -> str | None:
-        return None
-
-    def _persons_refusal(self) -> str | None:
-        if self._holds_for_persons:
+    def _input_refusal(self, form: str) -> str | None:
+        if form == PARTS or self._holds_for_persons:
             return None
         return (
             "The proof of its posterior sample needs one row per person. Use DPRidge, "
