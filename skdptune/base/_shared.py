@@ -36,6 +36,7 @@ from skdptune.base._parameters import (
     nested_estimators,
     own_parameters,
     own_seeds,
+    refuse_arguments,
     set_seeds,
 )
 from skdptune.base._payments import carry_settings, paid_for

@@ -11,7 +11,7 @@ the report.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -329,6 +329,11 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         self._release(X, y, plan.scale, generator, persons)
         self.privacy_ = self._report(plan, persons)
         return self
+
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Refuse arguments that the fit of the estimator cannot use, before a ledger pays."""
+        if not self._is_frozen() and hasattr(self.estimator, "_check_fit"):
+            self.estimator._check_fit(given)
 
     def _check_targets(self, y: Any) -> None:
         """Refuse targets that the release cannot use, whatever their values are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -593,7 +593,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             rows = zeroed(rows, improper)
             self._terms = self._terms_of(rows.shape[1])
         else:
-            self._check_table(X)
+            self._check_fit({"X": X})
             validated_rows(self, as_table(X), skip_check_array=True)
             self._check_length(number_of_samples(X), targets)
             targets, _ = self._proper(targets, np.zeros(targets.shape[0], dtype=bool))
@@ -609,11 +609,11 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
                 "X must have records; got 0 sample(s) while a minimum of 1 is required."
             )
 
-    def _check_table(self, X: Any) -> None:
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
         """Refuse a table that lacks the columns of the schema, or has other types."""
         if self.schema is not None:
-            self._check_columns(X)
-            check_types(X, as_schema(self.schema).columns)
+            self._check_columns(given["X"])
+            check_types(given["X"], as_schema(self.schema).columns)
 
     def _check_columns(self, X: Any) -> None:
         schema = as_schema(self.schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,14 @@ from skorch import NeuralNet
 from skdptune._compat import validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import GROUPS, PUBLIC_SIZE, Persons, persons_of, validate_records
+from skdptune.base._shared import (
+    GROUPS,
+    PUBLIC_SIZE,
+    Persons,
+    persons_of,
+    refuse_arguments,
+    validate_records,
+)
 from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
 from skdptune.neural_network._parameters import named_parameters
@@ -127,12 +134,7 @@ _COST_PARAMETERS = frozenset(
 
 # Values to search in addition to the current one, as multiples of it.
 _SUGGESTED = (1.0 / 3.0, 3.0)
-
-
-_REFUSED_WEIGHTS = (
-    "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
-    "bounds that influence at weight 1. Use class_weight of a classifier for public weights."
-)
+_TAKEN = "X, y and groups"
 
 
 class PrivateNet(TrainingLoop):
@@ -320,19 +322,16 @@ class PrivateNet(TrainingLoop):
         self
         """
         self._check_parameters()
-        if "sample_weight" in refused:
-            raise TypeError(_REFUSED_WEIGHTS)
-        if refused:
-            raise TypeError(
-                f"arguments of fit must be X, y and groups; got {sorted(refused)} as well."
-            )
+        refuse_arguments(refused, _TAKEN)
         run = self._training_run(X, y, groups)
         if self.grad_sample_mode == "auto":
             return PopulationTrainer().train(self, run)
         return self._train_alone(run)
 
-    def _try_on_made_up(self, X: Any, y: Any) -> None:
-        """Check module and criterion on made-up records, before a ledger pays."""
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Check arguments, and module and criterion on made-up records, before a ledger pays."""
+        refuse_arguments(given.get("refused", ()), _TAKEN)
+        X, y = given["X"], given.get("y")
         if not hasattr(X, "shape"):
             return
         net = clone(self)

@@ -49,7 +49,7 @@ NOT_OF_ESTIMATORS = {
     # Of this package's own, and of scikit-learn's.
     *("_person_column", "_input_refusal", "_by_persons"),
     *("score_epsilon", "storage"),
-    *("_check_parameters", "_check_table", "_try_on_made_up", "__sklearn_clone__", "fn"),
+    *("_check_parameters", "_check_fit", "__sklearn_clone__", "fn"),
 }
 
 
