@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdptune._compat import number_of_samples
+from skdptune._compat import number_of_samples, routing_is_enabled
 from skdptune._formatting import shown
 from skdptune.base._parameters import nested_estimators
 from skdptune.base._reading import LARGEST_INTEGER, Mask, Table, is_of_words, unmasked
@@ -345,6 +345,15 @@ def names_persons(arguments: Mapping[str, Any]) -> bool:
         value is not None and name.rpartition("__")[2] == "groups"
         for name, value in arguments.items()
     )
+
+
+def groups_of_steps(steps: Mapping[str, Any], groups: Any) -> dict[str, Any]:
+    """Return the arguments with which a pipeline's fit passes groups to some of its steps."""
+    if not routing_is_enabled():
+        return {f"{name}__groups": groups for name in steps}
+    for step in steps.values():
+        step.set_fit_request(groups=True)
+    return {"groups": groups}
 
 
 def hold_persons(estimators: Iterable[Any]) -> bool:

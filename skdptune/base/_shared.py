@@ -51,6 +51,7 @@ from skdptune.base._persons import (
     about_persons,
     by_persons,
     checked_persons,
+    groups_of_steps,
     hold_persons,
     names_persons,
     persons_of,

@@ -25,7 +25,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
     clone,
@@ -63,6 +62,7 @@ from skdptune.base._shared import (
     cost_of,
     first_step,
     forget_seeds,
+    groups_of_steps,
     has_cost,
     named_like,
     neighbouring_of,
@@ -656,10 +656,8 @@ def _fit_by_persons(model: Any, X: Any, y: Any, persons: Persons | None) -> None
     if persons is None:
         model.fit(X, y)
     elif isinstance(model, Pipeline):
-        # All private steps count the same rows. Without routing, their arguments have this form.
-        named = {f"{name}__groups": persons for name in private_steps(model)}
-        with config_context(enable_metadata_routing=False):
-            Pipeline.fit(model, X, y, **named)
+        # A pipeline that reads the ids from a table has no such column here.
+        Pipeline.fit(model, X, y, **groups_of_steps(private_steps(model), persons))
     else:
         model.fit(X, y, groups=persons)
         if report_of(model, None).neighbouring not in BY_PERSON.values():

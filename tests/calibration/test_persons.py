@@ -450,6 +450,21 @@ OF_NUMBERS = Schema(COLUMNS, target=(-1, 1), person="patient")
 OF_LABELS = Schema(COLUMNS, target={"categories": [0, 1]}, person="patient")
 
 
+def test_a_pipeline_gets_persons_with_metadata_routing_as_without() -> None:
+    # Theorem P14.
+    steps = DPStandardScaler(bounds=(-1, 1)), DPLogisticRegression()
+    model = PrivateConformalClassifier(
+        make_pipeline(*steps), coverage=0.5, random_state=0, **BUDGET
+    )
+    with config_context(enable_metadata_routing=True):
+        routed = clone(model).fit(X, LABELS, groups=PEOPLE)
+    plain = clone(model).fit(X, LABELS, groups=PEOPLE)
+    for step, other in zip(routed.estimator_, plain.estimator_, strict=True):
+        assert step.privacy_.neighbouring == other.privacy_.neighbouring == PERSON
+    np.testing.assert_array_equal(routed.estimator_[-1].coef_, plain.estimator_[-1].coef_)
+    assert routed.quantile_ == plain.quantile_
+
+
 @pytest.mark.parametrize("routing", [False, True])
 def test_the_schema_names_persons_inside_and_around(routing: bool) -> None:
     # Theorem P14.
