@@ -10,6 +10,53 @@ of intervals, or the threshold of sets.
 **Coverage.** It holds on average over data, random splits and noise, for records that are
 exchangeable with those of the fit. The level of the quantile is raised by what its noise may lose
 (Theorem I2).
+
+[budget]
+epsilon : float, default=1.0
+    Privacy budget of the fit and the quantile together; infinite for no noise.
+delta : float, optional
+    Delta of the budget, far below 1 over the number of records. By default, that of the estimator.
+coverage : float, default=0.9
+    Share of new records to cover, in (0, 1).
+calibration_fraction : float, optional
+    Probability that a record is held out, in (0, 1). None follows a rule from public numbers:
+    about 2,000 records (more if epsilon is below 1), at least a tenth, at most a half.
+
+[randomness_and_size]
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+{size_and_ledger}
+
+[shared_attributes]
+estimator_ : estimator
+    The model, fitted to the records that were not held out.
+coverage_ : float
+    The stated coverage: the requested one, or 1.0 if every answer is the whole range.
+quantile_ : float
+    The released quantile of scores, rounded up.
+privacy_ : PrivacyReport
+    Joint cost of the fit and the quantile.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, if they had any.
+
+[notes]
+Theorem I1, Theorem I2.
+
+Neighbours differ by adding or removing one record, or with ``groups`` one person with all of their
+rows. A record is either used for the fit or held out. Each part may therefore use the whole
+epsilon, and the fit slightly more than the whole delta.
+
+Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
+with those of the fit. It is not a statement about groups of records, nor about one fit. Only the
+quantile may have used the held-out records. A search, or a step that learns, such as
+`DPStandardScaler`, therefore belongs inside this estimator. Around this estimator they make the
+coverage approximate.
+
+The level of the quantile lies above `coverage` by what its noise may lose in the worst case.
+Coverage therefore exceeds the claim, by some ``8 / epsilon`` divided by the number of held-out
+records.
 """
 
 from __future__ import annotations
@@ -92,56 +139,7 @@ _SLACK = 1e-9
 _SHARES = (1.0, 0.9999, 0.999)
 _LARGEST_DELTA = 1.0 - 1e-9
 
-TEXT = {
-    "budget": """\
-epsilon : float, default=1.0
-    Privacy budget of the fit and the quantile together; infinite for no noise.
-delta : float, optional
-    Delta of the budget, far below 1 over the number of records. By default, that of the estimator.
-coverage : float, default=0.9
-    Share of new records to cover, in (0, 1).
-calibration_fraction : float, optional
-    Probability that a record is held out, in (0, 1). None follows a rule from public numbers:
-    about 2,000 records (more if epsilon is below 1), at least a tenth, at most a half.""",
-    "randomness_and_size": """\
-random_state : int or None, default=None
-    None draws from the operating system's entropy; a seed gives reproducible research runs.
-n_public : int, optional
-    Public constant in place of the number of records. A search sets it if it fits on a random
-    subset of the data, whose size must stay secret.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
-estimator_ : estimator
-    The model, fitted to the records that were not held out.
-coverage_ : float
-    The stated coverage: the requested one, or 1.0 if every answer is the whole range.
-quantile_ : float
-    The released quantile of scores, rounded up.
-privacy_ : PrivacyReport
-    Joint cost of the fit and the quantile.
-n_features_in_ : int
-    Number of columns.
-feature_names_in_ : ndarray of shape (n_features,)
-    Names of the columns, if they had any.""",
-    "notes": """\
-Theorem I1, Theorem I2.
-
-Neighbours differ by adding or removing one record, or with ``groups`` one person with all of their
-rows. A record is either used for the fit or held out. Each part may therefore use the whole
-epsilon, and the fit slightly more than the whole delta.
-
-Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
-with those of the fit. It is not a statement about groups of records, nor about one fit. Only the
-quantile may have used the held-out records. A search, or a step that learns, such as
-`DPStandardScaler`, therefore belongs inside this estimator. Around this estimator they make the
-coverage approximate.
-
-The level of the quantile lies above `coverage` by what its noise may lose in the worst case.
-Coverage therefore exceeds the claim, by some ``8 / epsilon`` divided by the number of held-out
-records.""",
-}
+TEXT = __doc__
 
 
 # What a fit does, and what it costs --------------------------------------------------------

@@ -1,36 +1,6 @@
-"""Base class of all private nets: privacy cost, validation of data, and the report of a fit."""
+"""Base class of all private nets: privacy cost, validation of data, and the report of a fit.
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
-from sklearn.utils.validation import check_is_fitted
-from skorch import NeuralNet
-
-from skdptune._compat import validated_rows
-from skdptune._validation import check_integer
-from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import (
-    GROUPS,
-    PUBLIC_SIZE,
-    Persons,
-    persons_of,
-    refuse_arguments,
-    validate_records,
-)
-from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
-from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
-from skdptune.neural_network._parameters import named_parameters
-from skdptune.neural_network._population import PopulationTrainer
-from skdptune.neural_network._training_loop import TrainingLoop
-
-SHARED_TEXT = {
-    "shared_parameters": """\
+[shared_parameters]
 epsilon : float or None, default=1.0
     Privacy budget of a fit, with the least noise that meets it. Infinite for no noise.
 delta : float, default=1e-5
@@ -89,19 +59,20 @@ random_state : int or None, default=None
     noise.
 n_public : int, optional
     Public constant in place of the number of records, if that number is secret.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "class_weight": """\
+{ledger}
+
+[class_weight]
 class_weight : mapping of class to float, optional
     Weights of classes, by which the clipped gradients of their records are multiplied; classes
     that are not named have weight 1. They must be public numbers, not counted in the data. They
     are divided by the largest weight, so that no record's influence grows and the cost stays the
-    same. For a rare class use `PrivateThreshold` instead.""",
-    "components": """\
+    same. For a rare class use `PrivateThreshold` instead.
+
+[components]
 **components
-    Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.""",
-    "shared_attributes": """\
+    Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.
+
+[shared_attributes]
 module_ : torch.nn.Module
     The trained network, without Opacus.
 lr_ : float
@@ -113,15 +84,39 @@ plan_ : NoisyGradientPlan
 privacy_ : PrivacyReport
     Privacy cost of the fit.
 n_features_in_ : int
-    Length of the second axis of the records.""",
-}
+    Length of the second axis of the records.
+"""
 
+from __future__ import annotations
 
-SHARED_TEXT["regressor_parameters"] = (
-    SHARED_TEXT["shared_parameters"]
-    .replace("default=SGD", 'default="auto"')
-    .replace("default=256", 'default="auto"')
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
+from skorch import NeuralNet
+
+from skdptune._compat import validated_rows
+from skdptune._validation import check_integer
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._shared import (
+    GROUPS,
+    PUBLIC_SIZE,
+    Persons,
+    persons_of,
+    refuse_arguments,
+    validate_records,
 )
+from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
+from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
+from skdptune.neural_network._parameters import named_parameters
+from skdptune.neural_network._population import PopulationTrainer
+from skdptune.neural_network._training_loop import TrainingLoop
+
+SHARED_TEXT = __doc__
 
 
 _COST_PARAMETERS = frozenset(

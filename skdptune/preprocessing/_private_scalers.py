@@ -1,4 +1,25 @@
-"""Scalers that learn from the records: by private moments, or by private quantiles."""
+"""Scalers that learn from the records: by private moments, or by private quantiles.
+
+[randomness_and_size]
+random_state : int or None, default=None
+    None uses the operating system's entropy. A seed makes research runs reproducible, but
+    gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
+    two folds, share their noise.
+n_public : int, optional
+    Public constant used in place of the number of records; by default, the actual number. A
+    search sets it when it fits on a random part of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Ledger in which a fit reserves its cost before it reads the data. None means the active
+    ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
+
+[shared_attributes]
+privacy_ : PrivacyReport
+    The privacy cost of the fit.
+n_features_in_ : int
+    Number of features seen during ``fit``.
+feature_names_in_ : ndarray of str
+    Names of the features, if they have names.
+"""
 
 from __future__ import annotations
 
@@ -65,26 +86,7 @@ def in_units(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0))
 
 
-TEXT = {
-    "randomness_and_size": """\
-random_state : int or None, default=None
-    None uses the operating system's entropy. A seed makes research runs reproducible, but
-    gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
-    two folds, share their noise.
-n_public : int, optional
-    Public constant used in place of the number of records; by default, the actual number. A
-    search sets it when it fits on a random part of the data, whose size must stay secret.
-ledger : PrivacyLedger, optional
-    Ledger in which a fit reserves its cost before it reads the data. None means the active
-    ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
-privacy_ : PrivacyReport
-    The privacy cost of the fit.
-n_features_in_ : int
-    Number of features seen during ``fit``.
-feature_names_in_ : ndarray of str
-    Names of the features, if they have names.""",
-}
+TEXT = __doc__
 Contributions = Callable[[np.ndarray], Iterable[np.ndarray]]
 
 
