@@ -144,8 +144,9 @@ class PrivateEstimatorMixin:
         profile: PrivacyProfile,
         assumptions: tuple[str, ...] = (),
         persons: Persons | None = None,
+        **more: Any,
     ) -> PrivacyReport:
-        """Return the report to be stored as ``privacy_``."""
+        """Return the report to be stored as ``privacy_``, with `more` of its arguments."""
         relation = self.neighbouring
         if persons is not None:
             relation, assumptions = about_persons(relation, assumptions)
@@ -161,4 +162,5 @@ class PrivateEstimatorMixin:
             name=type(self).__name__,
             assumptions=(*assumptions, *seeded),
             neighbouring=relation,
+            **more,
         )

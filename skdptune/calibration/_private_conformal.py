@@ -508,23 +508,17 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(model, name))
         self.quantile_ = quantile
         self.coverage_ = self.coverage if plan.level is not None else 1.0
-        report = self._make_report(plan.total, self._assumptions(), persons)
+        relation = self.neighbouring if persons is None else BY_PERSON[self.neighbouring]
         quantile_part = PrivacyReport(
             plan.quantile,
             0.0,
             name=f"quantile of {self._scored}",
             note=f"coverage {self.coverage_:g}, {plan.fraction:.3g} of the {_unit(persons)}",
-            neighbouring=report.neighbouring,
+            neighbouring=relation,
         )
-        self.privacy_ = PrivacyReport(
-            report.profile,
-            report.delta,
-            epsilon=report.epsilon,
-            name=report.name,
-            parts=(report_of(model, None), quantile_part),
-            assumptions=report.assumptions,
-            neighbouring=report.neighbouring,
-            bound="mixture",
+        parts = report_of(model, None), quantile_part
+        self.privacy_ = self._make_report(
+            plan.total, self._assumptions(), persons, parts=parts, bound="mixture"
         )
 
     def _warn_of_few_records(self, size: int, unit: str) -> None:

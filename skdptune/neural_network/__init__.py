@@ -4,7 +4,6 @@ torch, skorch and Opacus are loaded when one of the names is first used; the ext
 them.
 """
 
-import importlib
 import re
 
 # Names stand only in the stub, which type checkers and editors read.
@@ -18,6 +17,8 @@ def __getattr__(name: str) -> object:
     """Load a public name, which also loads torch."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     try:
         module = importlib.import_module(_MODULES[name])
     except ModuleNotFoundError as problem:
