@@ -517,14 +517,15 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         """Refuse arguments that `fit` cannot use, before any data are read or paid for."""
         refuse_arguments(given.get("refused", ()), "X, y, coef_init, intercept_init and groups")
         solver = solver_of(self)
-        for name in ("coef_init", "intercept_init"):
-            if given.get(name) is not None and solver not in CLIPPING_SOLVERS:
-                raise ValueError(
-                    f"{name} must be None with solver={shown(solver)}, which has no starting "
-                    "point; got weights. Use solver='sgd' or 'adam'."
-                )
-        n_classes = None if self.classes is None else len(self.classes)
-        self._start(given, number_of_features(given["X"]), n_classes)
+        starts = [name for name in ("coef_init", "intercept_init") if given.get(name) is not None]
+        if starts and solver not in CLIPPING_SOLVERS:
+            raise ValueError(
+                f"{starts[0]} must be None with solver={shown(solver)}, which has no starting "
+                "point; got weights. Use solver='sgd' or 'adam'."
+            )
+        if starts:
+            n_classes = None if self.classes is None else len(self.classes)
+            self._start(given, number_of_features(given["X"]), n_classes)
 
     def _start(
         self, given: Mapping[str, Any], n_features: int | None, n_classes: int | None
