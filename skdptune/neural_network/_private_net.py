@@ -326,7 +326,7 @@ class PrivateNet(TrainingLoop):
     def _check_fit(self, given: Mapping[str, Any]) -> None:
         """Check arguments, and module and criterion on made-up records, before a ledger pays."""
         refuse_arguments(given.get("refused", ()), _TAKEN)
-        X, y = given["X"], given.get("y")
+        X, y = given["X"], given.get("y", ())
         if not hasattr(X, "shape"):
             return
         net = clone(self)
