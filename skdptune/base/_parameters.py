@@ -130,7 +130,7 @@ def refuse_arguments(refused: Iterable[str], taken: str) -> None:
     if "sample_weight" in names:
         raise TypeError(_REFUSED_WEIGHTS)
     if names:
-        raise TypeError(f"fit() takes only {taken}; got {names}.")
+        raise TypeError(f"arguments of fit must be {taken}; got {names} as well.")
 
 
 # Parameters that affect the cost -------------------------------------------------------------
