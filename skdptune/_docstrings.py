@@ -1,27 +1,48 @@
-"""Shared parts of docstrings, written once and filled in by a class decorator."""
+"""Shared parts of docstrings, written once and filled in by a class decorator.
+
+[randomness]
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
+
+[size_and_ledger]
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it if it fits on a random
+    subset of the data, whose size must stay secret.
+{ledger}
+
+[ledger]
+ledger : PrivacyLedger, optional
+    The ledger in which a fit reserves its cost before it reads the data. None uses the active
+    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 _Class = TypeVar("_Class", bound=type)
+_SECTION = re.compile(r"^\[(\w+)\]\n(.*?)\n*(?=\n\[\w+\]\n|\Z)", re.MULTILINE | re.DOTALL)
+_PLACEHOLDER = re.compile(r"^(?P<indentation> *)\{(?P<name>\w+)\}$", re.MULTILINE)
 
 
-def with_shared_text(texts: Mapping[str, str]) -> Callable[[_Class], _Class]:
-    """Return a class decorator that replaces placeholder lines such as "{common_parameters}".
+def with_shared_text(text: str | None) -> Callable[[_Class], _Class]:
+    r"""Return a class decorator that replaces placeholder lines such as "{common_parameters}".
 
     Parameters
     ----------
-    texts : mapping of str to str
-        Maps each name in braces, which must be the whole line, to the text that replaces it.
+    text : str or None
+        A docstring with the sections that replace them: each begins with a line such as
+        "[common_parameters]". The sections of this module are known, too. Sections may have
+        placeholders of others.
 
     Examples
     --------
     >>> from skdptune._docstrings import with_shared_text
-    >>> @with_shared_text({"seed": "random_state : int"})
+    >>> @with_shared_text("About models.\n\n[seed]\nrandom_state : int")
     ... class Model:
     ...     '''A model.
     ...
@@ -33,15 +54,16 @@ def with_shared_text(texts: Mapping[str, str]) -> Callable[[_Class], _Class]:
         random_state : int
     <BLANKLINE>
     """
+    # Docstrings are None under python -OO.
+    sections = dict(_SECTION.findall(__doc__ or "") + _SECTION.findall(text or ""))
+
+    def text_of(match: re.Match[str]) -> str:
+        found = _PLACEHOLDER.sub(text_of, sections[match["name"]])
+        return textwrap.indent(found, match["indentation"])
 
     def fill(kind: _Class) -> _Class:
-        def text_of(match: re.Match[str]) -> str:
-            return textwrap.indent(texts[match["name"]], match["indentation"])
-
-        # Docstrings are None under python -OO.
         if kind.__doc__:
-            line = r"(?m)^(?P<indentation> *)\{(?P<name>\w+)\}$"
-            kind.__doc__ = re.sub(line, text_of, kind.__doc__)
+            kind.__doc__ = _PLACEHOLDER.sub(text_of, kind.__doc__)
         return kind
 
     return fill

@@ -157,10 +157,9 @@ def check_vector(
     lower: float = -math.inf,
     upper: float = math.inf,
     lower_open: bool = False,
-    upper_open: bool = False,
 ) -> FloatArray:
     """Return ``values`` as a one-dimensional float array without NaN, or raise."""
-    domain = _describe_interval(lower, upper, lower_open, upper_open) + " throughout"
+    domain = _describe_interval(lower, upper, lower_open, False) + " throughout"
     try:
         raw = np.asarray(values)
     except ValueError:
@@ -172,9 +171,7 @@ def check_vector(
     array = raw.astype(np.float64)
     if array.ndim != 1:
         raise ValueError(_message(name, "one-dimensional", f"{array.ndim} dimensions", ""))
-    inside = (array > lower if lower_open else array >= lower) & (
-        array < upper if upper_open else array <= upper
-    )
+    inside = (array > lower if lower_open else array >= lower) & (array <= upper)
     if not inside.all():
         got = f"another number in place {int(np.argmin(inside))}"
         raise ValueError(_message(name, domain, got, ""))

@@ -61,7 +61,7 @@ def test_closed_ends_belong_and_open_ends_do_not():
     inside = check_vector([0.0, 1.0], name="x", lower=0.0, upper=1.0)
     assert inside.tolist() == [0.0, 1.0]
     with pytest.raises(ValueError, match="got another number in place 1"):
-        check_vector([0.5, 1.0], name="x", upper=1.0, upper_open=True)
+        check_vector([0.5, 0.0], name="x", lower=0.0, lower_open=True)
 
 
 @pytest.mark.parametrize(

@@ -157,12 +157,16 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
     if callable(check):
         check()
     X, y = _rows_of(arguments), arguments.get("y")
-    check_table = getattr(estimator, "_check_table", None)
-    if callable(check_table) and X is not None:
-        check_table(X)
     has_form = hasattr(X, "shape") or hasattr(X, "__len__")
-    if not has_form or not hasattr(estimator, "__sklearn_tags__"):
-        return
+    if has_form and hasattr(estimator, "__sklearn_tags__"):
+        _check_tagged(estimator, X, y)
+    check = getattr(estimator, "_check_fit", None)
+    if callable(check):
+        check({**arguments, "X": X})
+
+
+def _check_tagged(estimator: Any, X: Any, y: Any) -> None:
+    """Raise for a form of records that scikit-learn's tags of an estimator rule out."""
     tags = get_tags(estimator)
     if y is None and tags.target_tags.required:
         name = type(estimator).__name__
@@ -172,9 +176,6 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
         check_rows_form(X, accept_sparse=True, allow_nd=True)
     if y is not None:
         check_consistent_length(X, y)
-    try_out = getattr(estimator, "_try_on_made_up", None)
-    if callable(try_out):
-        try_out(X, y)
 
 
 def _rows_of(arguments: Mapping[str, Any]) -> Any:

@@ -112,17 +112,10 @@ def beside_refusals(error: Exception, estimators: Iterable[object]) -> Exception
     return NoProfileError(*refusals, refusal_of(error))
 
 
-def refusals_of(estimator: object, n_features: int | None = None) -> tuple[Refusal, ...]:
-    """Return the reasons why an estimator has no cost, except invalid parameters.
-
-    Parameters
-    ----------
-    estimator : estimator
-    n_features : int, optional
-        Number of columns, if it is known. The number of records is made up.
-    """
+def refusals_of(estimator: object) -> tuple[Refusal, ...]:
+    """Return the reasons why an estimator has no cost, except invalid parameters."""
     try:
-        cost_of(estimator, _ANY_SIZE, n_features)
+        cost_of(estimator, _ANY_SIZE, None)
     except NoProfileError as found:
         return tuple(each for each in found.refusals if not each.is_of_parameter)
     except Exception:

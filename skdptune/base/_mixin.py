@@ -9,7 +9,7 @@ from typing import Any
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import SEEDED
-from skdptune.base._persons import PUBLIC_SIZE, Persons, about_persons
+from skdptune.base._persons import OWN_USE, PUBLIC_SIZE, Persons, about_persons
 from skdptune.base._recording import PrivacyWarning, record_fits
 from skdptune.base._tuning import budget_owners
 from skdptune.ledger import PrivacyLedger
@@ -130,29 +130,23 @@ class PrivateEstimatorMixin:
         """Warn if delta is so large that a whole record could be published."""
         warn_of_large_delta(self._checked_delta(), n_samples, stacklevel=4)
 
-    def _persons_refusal(self) -> str | None:
-        """Return None if ``groups`` of a fit may name persons, or else what to use instead.
+    def _input_refusal(self, form: str) -> str | None:
+        """Return None if `fit` takes "groups" or "parts", or else what to use instead.
 
-        An empty text means the general advice. Theorem P14 must hold for a subclass that returns
-        None, and its `fit` passes persons on to `_make_report`.
+        A subclass that returns None for "groups" must satisfy Theorem P14, and its `fit` passes
+        persons on to `_make_report`. One that returns None for "parts" must satisfy Theorem R10:
+        it reads rows only through exact sums.
         """
-        return ""
-
-    def _parts_refusal(self) -> str | None:
-        """Return None if `fit` takes `PrivateRows`, or else what to use instead.
-
-        An empty text means the general advice. Theorem R10 must hold for a subclass that returns
-        None: it reads rows only through exact sums.
-        """
-        return ""
+        return OWN_USE
 
     def _make_report(
         self,
         profile: PrivacyProfile,
         assumptions: tuple[str, ...] = (),
         persons: Persons | None = None,
+        **more: Any,
     ) -> PrivacyReport:
-        """Return the report to be stored as ``privacy_``."""
+        """Return the report to be stored as ``privacy_``, with `more` of its arguments."""
         relation = self.neighbouring
         if persons is not None:
             relation, assumptions = about_persons(relation, assumptions)
@@ -168,4 +162,5 @@ class PrivateEstimatorMixin:
             name=type(self).__name__,
             assumptions=(*assumptions, *seeded),
             neighbouring=relation,
+            **more,
         )

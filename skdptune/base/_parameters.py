@@ -58,6 +58,14 @@ def own_parameters(estimator: Parametrized) -> dict[str, Any]:
     return estimator.get_params(deep=False)
 
 
+_REFUSED_WEIGHTS = (
+    "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
+    "bounds that influence at weight 1. Use class_weight of a classifier for public weights of "
+    "classes; repeat or drop records before the fit only by a rule that looks at one record at a "
+    "time."
+)
+
+
 def arguments_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a constructor by name, from the ``locals()`` at its start."""
     components = given.get("components", {})
@@ -114,6 +122,15 @@ def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
                 f"fit() got an argument that {type(estimator).__name__}.fit does not support: "
                 f"{shown(name)}."
             )
+
+
+def refuse_arguments(refused: Iterable[str], taken: str) -> None:
+    """Raise if a fit got arguments that it collects as `refused`; say which ones it takes."""
+    names = sorted(refused)
+    if "sample_weight" in names:
+        raise TypeError(_REFUSED_WEIGHTS)
+    if names:
+        raise TypeError(f"arguments of fit must be {taken}; got {names} as well.")
 
 
 # Parameters that affect the cost -------------------------------------------------------------

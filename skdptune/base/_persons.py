@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdptune._compat import number_of_samples
+from skdptune._compat import number_of_samples, routing_is_enabled
 from skdptune._formatting import shown
 from skdptune.base._parameters import nested_estimators
 from skdptune.base._reading import LARGEST_INTEGER, Mask, Table, is_of_words, unmasked
@@ -299,15 +299,41 @@ def _canonical(entry: Any) -> str | None:
     return str(entry) if type(entry) is uuid.UUID else None
 
 
+# What a fit takes besides a table of records ----------------------------------------------------
+
+GROUPS, PARTS = "groups", "parts"
+# The answer of a class that does not say: it may have its own use for groups.
+OWN_USE = "own use"
+_PAGES = "https://skdptune.readthedocs.io/en/latest"
+ADVICE = {
+    GROUPS: "DPLogisticRegression, DPRidge and others protect persons: "
+    f"{_PAGES}/persons.html#what-takes-groups lists them, and says what to do elsewhere.",
+    PARTS: "DPRidge and others fit rows in parts: "
+    f"{_PAGES}/clusters.html#data-larger-than-memory lists them.",
+}
+
+
+def refusal_of(estimator: Any, form: str) -> str | None:
+    """Return None if a fit takes a form of records, or else what to use instead.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its method ``_input_refusal`` answers, if it has one.
+    form : {"groups", "parts"}
+        Rows with ids of persons, or `PrivateRows`.
+
+    Returns
+    -------
+    str or None
+        `OWN_USE` if the estimator does not say.
+    """
+    own = getattr(estimator, "_input_refusal", None)
+    words: str | None = own(form) if callable(own) else OWN_USE
+    return words
+
+
 # Fits by persons ------------------------------------------------------------------------------
-
-# For messages; each estimator says itself whether it fits by persons, see `persons_refusal`.
-_ADVICE = (
-    "DPLogisticRegression, DPRidge and others protect persons: "
-    "https://skdptune.readthedocs.io/en/latest/persons.html#what-takes-groups lists them, and "
-    "says what to do elsewhere."
-)
-
 
 # Where the cost of a fit is computed from that of single records.
 OTHER_SOLVER = "Fits by persons have another cost there. Use solver='output', or a delta above 0."
@@ -319,6 +345,15 @@ def names_persons(arguments: Mapping[str, Any]) -> bool:
         value is not None and name.rpartition("__")[2] == "groups"
         for name, value in arguments.items()
     )
+
+
+def groups_of_steps(steps: Mapping[str, Any], groups: Any) -> dict[str, Any]:
+    """Return the arguments with which a pipeline's fit passes groups to some of its steps."""
+    if not routing_is_enabled():
+        return {f"{name}__groups": groups for name in steps}
+    for step in steps.values():
+        step.set_fit_request(groups=True)
+    return {"groups": groups}
 
 
 def hold_persons(estimators: Iterable[Any]) -> bool:
@@ -335,13 +370,6 @@ def _names_persons_itself(estimators: Iterable[Any]) -> Any:
         for _, part in nested_estimators(estimator)
     )
     return next((part for part in parts if getattr(part, "_person_column", None)), None)
-
-
-def persons_refusal(estimator: Any) -> str | None:
-    """Return None if ``groups`` of a fit name persons, or else what to say; may be empty."""
-    refusal = getattr(estimator, "_persons_refusal", None)
-    words: str | None = refusal() if callable(refusal) else ""
-    return words
 
 
 def persons_for(
@@ -374,15 +402,14 @@ def persons_for(
     TypeError
         If the estimator has no guarantee for persons: groups are never ignored.
     """
-    groups, words = arguments.get("groups"), persons_refusal(estimator)
+    groups, words = arguments.get("groups"), refusal_of(estimator, GROUPS)
+    takes_groups = "groups" in accepted and words in (None, OWN_USE)
     inside = _names_persons_itself([getattr(estimator, "estimator", None)])
-    if "groups" in accepted and not words and inside is not None:
+    if takes_groups and inside is not None:
         groups = inside.ids_of(X, arguments)
-    if groups is None or "groups" not in accepted or words:
+    if groups is None or not takes_groups:
         raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
-    if words is not None:
-        return groups
-    return checked_persons(estimator, groups, X, y)
+    return groups if words == OWN_USE else checked_persons(estimator, groups, X, y)
 
 
 def checked_persons(estimator: Any, groups: Any, X: Any, y: Any) -> Persons | None:
@@ -434,5 +461,5 @@ def refused_groups(name: str, words: str | None = None) -> str:
     """Return the message of a method that cannot protect persons."""
     return (
         f"groups must be None for {name}, which protects single records; got ids of persons. "
-        f"{words or _ADVICE}"
+        f"{ADVICE[GROUPS] if words in (None, OWN_USE) else words}"
     )

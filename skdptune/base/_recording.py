@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown, shown_delta, shown_number
-from skdptune._validation import check_numbers, drop_frames
+from skdptune._validation import drop_frames
 from skdptune.accounting import PrivacyReport
 from skdptune.base._charges import (
     Charge,
@@ -401,7 +401,6 @@ def _recorded_call(
     except TypeError:
         # Let Python raise its own error for a call with wrong arguments.
         return method(estimator, *args, **kwargs)
-    _check_taken(arguments)
     charge = charge_of_fit(estimator, arguments)
     if charge.is_free:
         return method(estimator, *args, **kwargs)
@@ -437,17 +436,6 @@ def _check_payer(payment: Payment, estimator: Any) -> None:
         f"got {shown(own)} of {type(estimator).__name__}. They stand for different data sets: "
         "leave it out."
     )
-
-
-def _check_taken(arguments: Mapping[str, Any]) -> None:
-    """Raise for arguments that a fit cannot use, before anything is spent."""
-    refused = arguments.get("refused")
-    if refused:
-        raise TypeError(f"fit() got unsupported arguments {sorted(refused)}.")
-    for name in ("coef_init", "intercept_init"):
-        value = arguments.get(name)
-        if value is not None:
-            check_numbers(value, name=name, hint="Name the ids of persons: groups=ids.")
 
 
 def recorded_together(function: Function) -> Function:

@@ -374,7 +374,8 @@ class DistrustedModel:
     settings : tuple of (str, str)
         Parameters with which the guarantee holds, as the user would write them.
     holds : callable or None
-        Whether the guarantee holds for given parameters; None if it never holds.
+        Whether the guarantee holds for the parameters that are given, and the library's defaults
+        for the others; None if it never holds.
     instead : str
         An alternative, in a sentence.
     """
@@ -422,6 +423,10 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(int(digits) for digits in re.findall(r"\d+", release)[:3])
 
 
+# The defaults of diffprivlib's LogisticRegression.
+_TOLERANCE, _STEPS = 1e-4, 100
+
+
 def _charges_enough(parameters: Mapping[str, Any]) -> bool:
     # Assumption R4. Per record, the loss has gradients of at most r = data_norm and curvature of
     # at most c r^2 with c = 1/4. Let a be the total penalty. Noise of scale 2 r / e has a privacy
@@ -433,17 +438,17 @@ def _charges_enough(parameters: Mapping[str, Any]) -> bool:
     # With several workers, the generator would be copied, so that fits and classes share their
     # noise. None is not the same as 1: it follows joblib's context. The proof is about exact
     # minimisers, so tolerances must be no coarser than the defaults.
-    names = ("fit_intercept", "data_norm", "n_jobs", "tol", "max_iter")
-    has_intercept, norm, n_jobs, tol, most = (parameters.get(name) for name in names)
+    given = {"tol": _TOLERANCE, "max_iter": _STEPS, **parameters}
+    norm, tol, most = given.get("data_norm"), given["tol"], given["max_iter"]
     return (
-        has_intercept is False
-        and n_jobs == 1
+        given.get("fit_intercept") is False
+        and given.get("n_jobs") == 1
         and isinstance(norm, int | float)
         and 0.0 < norm <= 2.0
         and isinstance(tol, int | float)
-        and tol <= 1e-4
+        and tol <= _TOLERANCE
         and isinstance(most, int)
-        and most >= 100
+        and most >= _STEPS
     )
 
 
@@ -503,9 +508,9 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
 _BY_CLASS = {(one.library, one.name): one for one in DISTRUSTED}
 
 
-def distrusted_name(library: str, name: str) -> DistrustedModel | None:
-    """Return the list's entry for the name of a class, or None; no instance is needed."""
-    return _BY_CLASS.get((library, name))
+def distrusted_name(library: str, name: str, given: Mapping[str, Any]) -> DistrustedModel | None:
+    """Return the list's entry that applies to a call of a class with some parameters, or None."""
+    return _unless_held(_BY_CLASS.get((library, name)), given)
 
 
 def distrusted_class(kind: type) -> DistrustedModel | None:
@@ -525,9 +530,15 @@ def distrusted(estimator: Any) -> DistrustedModel | None:
     Assumption R4.
     """
     found = distrusted_class(type(estimator))
+    return None if found is None else _unless_held(found, estimator.get_params(deep=False))
+
+
+def _unless_held(
+    found: DistrustedModel | None, given: Mapping[str, Any]
+) -> DistrustedModel | None:
     if found is None or found.holds is None:
         return found
-    return None if found.holds(estimator.get_params(deep=False)) else found
+    return None if found.holds(given) else found
 
 
 def refusal_of_distrusted(found: DistrustedModel) -> Refusal:

@@ -26,7 +26,7 @@ from sklearn.utils import get_tags
 from skdptune._compat import validated_rows
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import check_integer
-from skdptune.base._persons import names_persons
+from skdptune.base._persons import ADVICE, OWN_USE, PARTS, names_persons, refusal_of
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
     check_rows_form,
@@ -768,17 +768,6 @@ def _column(column: Any) -> Any:
 
 # Which fits take them ----------------------------------------------------------------------------
 
-_IN_PARTS = (
-    "Fits in parts: the linear regressions, DPStandardScaler, DPPCA, and pipelines of "
-    "TableEncoder or DPStandardScaler with one of these."
-)
-
-
-def parts_refusal(estimator: Any) -> str | None:
-    """Return None if an estimator fits rows in parts, or else what to use instead."""
-    own = getattr(estimator, "_parts_refusal", None)
-    return own() if callable(own) else ""
-
 
 def with_parts(
     estimator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -798,7 +787,7 @@ def with_parts(
     check_in_memory(estimator, X)
     if isinstance(X, PrivateRows):
         _check_alone(y, has_groups)
-    elif parts_refusal(estimator) is not None or has_groups:
+    elif refusal_of(estimator, PARTS) is not None or has_groups:
         # Dask arrays are then read into memory.
         return args, kwargs
     rows = rows_in_parts(X, y)
@@ -823,11 +812,11 @@ def rows_in_parts(X: Any, y: Any) -> Any:
 
 def check_in_memory(estimator: Any, X: Any) -> None:
     """Raise if rows lie in parts, and an estimator takes only a table in memory."""
-    refusal = parts_refusal(estimator)
-    if isinstance(X, PrivateRows) and refusal is not None:
+    words = refusal_of(estimator, PARTS)
+    if isinstance(X, PrivateRows) and words is not None:
         raise TypeError(
             f"X must be a table in memory for {type(estimator).__name__}; got PrivateRows. "
-            f"{refusal or _IN_PARTS}"
+            f"{ADVICE[PARTS] if words == OWN_USE else words}"
         )
 
 

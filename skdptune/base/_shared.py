@@ -36,20 +36,26 @@ from skdptune.base._parameters import (
     nested_estimators,
     own_parameters,
     own_seeds,
+    refuse_arguments,
     set_seeds,
 )
 from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
+    ADVICE,
+    GROUPS,
     OTHER_SOLVER,
+    OWN_USE,
+    PARTS,
     PUBLIC_SIZE,
     Persons,
     about_persons,
     by_persons,
     checked_persons,
+    groups_of_steps,
     hold_persons,
     names_persons,
     persons_of,
-    persons_refusal,
+    refusal_of,
     refused_groups,
 )
 from skdptune.base._reading import (

@@ -1,4 +1,69 @@
-"""ROC and precision-recall curves, confusion matrix and reliability of a private classifier."""
+"""ROC and precision-recall curves, confusion matrix and reliability of a private classifier.
+
+[shared_parameters]
+estimator : estimator
+    A private binary classifier with ``predict_proba`` or ``decision_function``; its ``epsilon``
+    and ``delta`` are set so that the total is met. Alternatively a `FrozenEstimator` of a fitted
+    model: then only the histogram is paid for here. In a pipeline, this object is the last step.
+epsilon : float, default=1.0
+    Privacy budget of the classifier and the histogram together; infinite for no noise.
+delta : float, optional
+    Delta of the budget; positive, and far below 1 over the number of records. None uses that of
+    the estimator.
+
+[more_parameters]
+share : float, default=0.03
+    Share of the budget (of its squared shift, see Notes) that pays for the histogram.
+n_bins : int, optional
+    Number of bins of scores. None uses 10 to 24: more if the noise is small compared with the
+    number of records of the rarer label, which the coarse release of the range estimates.
+pos_label : object, optional
+    The label for which curves and thresholds are computed; by default the last of ``classes_``.
+insist : bool, default=False
+    Whether a histogram is released even if it has too few records for its noise. ``privacy_`` then
+    says so. Searches set it in fits on a part of the records.
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs, and
+    seeds the estimator as well.
+{size_and_ledger}
+
+[shared_attributes]
+estimator_ : estimator
+    The fitted classifier.
+classes_ : ndarray of shape (2,)
+    The labels.
+histogram_ : ScoreHistogram
+    The released counts: ``edges`` of the bins of scores, ``counts`` of the negative and the
+    positive label, ``scale`` of the noise of each. Scores are logits of ``predict_proba``, or
+    decisions if there is no such method.
+privacy_ : PrivacyReport
+    What the fit cost, as a tree of the classifier and the histogram.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, if they had any.
+
+[notes]
+Theorem Q1, Theorem Q2.
+
+Neighbours differ by adding or removing one record, unless the estimator uses another relation. A
+record is in one cell of the histogram (bin of its score, label), so that it changes one count by
+1. With ``groups`` the rows of a person share this 1, and all numbers of records here and in
+`histogram_` are numbers of persons.
+
+Two Gaussian releases are made of the scores: a coarse one that finds the range of the bins, with a
+tenth of the squared shift, and the histogram. Curves, areas, thresholds and bands follow from
+these counts, at no further cost.
+
+The counts are those of the training records. Scores of records to which a model was fitted are
+somewhat too good. Under differential privacy this is bounded: in expectation, a rate exceeds that
+of left-out records by at most the delta of the fit at an epsilon of 0, and the area by at most
+twice that. A record that the classifier cannot predict, or whose label is not in ``classes_``, is
+not counted.
+
+A histogram of fewer than 230 records for each standard deviation of its noise is refused: about
+5,000 at an epsilon of 1 with the default share. Areas would be wrong by more than 0.04.
+"""
 
 from __future__ import annotations
 
@@ -255,73 +320,7 @@ _RANGE_SHARE = 0.1
 # With fewer records per standard deviation of noise, areas are wrong by more than .04.
 _LEAST_RECORDS = 230.0
 
-SCORES_TEXT = {
-    "shared_parameters": """\
-estimator : estimator
-    A private binary classifier with ``predict_proba`` or ``decision_function``; its ``epsilon``
-    and ``delta`` are set so that the total is met. Alternatively a `FrozenEstimator` of a fitted
-    model: then only the histogram is paid for here. In a pipeline, this object is the last step.
-epsilon : float, default=1.0
-    Privacy budget of the classifier and the histogram together; infinite for no noise.
-delta : float, optional
-    Delta of the budget; positive, and far below 1 over the number of records. None uses that of
-    the estimator.""",
-    "more_parameters": """\
-share : float, default=0.03
-    Share of the budget (of its squared shift, see Notes) that pays for the histogram.
-n_bins : int, optional
-    Number of bins of scores. None uses 10 to 24: more if the noise is small compared with the
-    number of records of the rarer label, which the coarse release of the range estimates.
-pos_label : object, optional
-    The label for which curves and thresholds are computed; by default the last of ``classes_``.
-insist : bool, default=False
-    Whether a histogram is released even if it has too few records for its noise. ``privacy_`` then
-    says so. Searches set it in fits on a part of the records.
-random_state : int or None, default=None
-    None draws from the operating system's entropy; a seed gives reproducible research runs, and
-    seeds the estimator as well.
-n_public : int, optional
-    Public constant in place of the number of records. A search sets it if it fits on a random
-    subset of the data, whose size must stay secret.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
-estimator_ : estimator
-    The fitted classifier.
-classes_ : ndarray of shape (2,)
-    The labels.
-histogram_ : ScoreHistogram
-    The released counts: ``edges`` of the bins of scores, ``counts`` of the negative and the
-    positive label, ``scale`` of the noise of each. Scores are logits of ``predict_proba``, or
-    decisions if there is no such method.
-privacy_ : PrivacyReport
-    What the fit cost, as a tree of the classifier and the histogram.
-n_features_in_ : int
-    Number of columns.
-feature_names_in_ : ndarray of shape (n_features,)
-    Names of the columns, if they had any.""",
-    "notes": """\
-Theorem Q1, Theorem Q2.
-
-Neighbours differ by adding or removing one record, unless the estimator uses another relation. A
-record is in one cell of the histogram (bin of its score, label), so that it changes one count by
-1. With ``groups`` the rows of a person share this 1, and all numbers of records here and in
-`histogram_` are numbers of persons.
-
-Two Gaussian releases are made of the scores: a coarse one that finds the range of the bins, with a
-tenth of the squared shift, and the histogram. Curves, areas, thresholds and bands follow from
-these counts, at no further cost.
-
-The counts are those of the training records. Scores of records to which a model was fitted are
-somewhat too good. Under differential privacy this is bounded: in expectation, a rate exceeds that
-of left-out records by at most the delta of the fit at an epsilon of 0, and the area by at most
-twice that. A record that the classifier cannot predict, or whose label is not in ``classes_``, is
-not counted.
-
-A histogram of fewer than 230 records for each standard deviation of its noise is refused: about
-5,000 at an epsilon of 1 with the default share. Areas would be wrong by more than 0.04.""",
-}
+SCORES_TEXT = __doc__
 
 
 def _has(name: str) -> Any:

@@ -10,6 +10,53 @@ of intervals, or the threshold of sets.
 **Coverage.** It holds on average over data, random splits and noise, for records that are
 exchangeable with those of the fit. The level of the quantile is raised by what its noise may lose
 (Theorem I2).
+
+[budget]
+epsilon : float, default=1.0
+    Privacy budget of the fit and the quantile together; infinite for no noise.
+delta : float, optional
+    Delta of the budget, far below 1 over the number of records. By default, that of the estimator.
+coverage : float, default=0.9
+    Share of new records to cover, in (0, 1).
+calibration_fraction : float, optional
+    Probability that a record is held out, in (0, 1). None follows a rule from public numbers:
+    about 2,000 records (more if epsilon is below 1), at least a tenth, at most a half.
+
+[randomness_and_size]
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+{size_and_ledger}
+
+[shared_attributes]
+estimator_ : estimator
+    The model, fitted to the records that were not held out.
+coverage_ : float
+    The stated coverage: the requested one, or 1.0 if every answer is the whole range.
+quantile_ : float
+    The released quantile of scores, rounded up.
+privacy_ : PrivacyReport
+    Joint cost of the fit and the quantile.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, if they had any.
+
+[notes]
+Theorem I1, Theorem I2.
+
+Neighbours differ by adding or removing one record, or with ``groups`` one person with all of their
+rows. A record is either used for the fit or held out. Each part may therefore use the whole
+epsilon, and the fit slightly more than the whole delta.
+
+Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
+with those of the fit. It is not a statement about groups of records, nor about one fit. Only the
+quantile may have used the held-out records. A search, or a step that learns, such as
+`DPStandardScaler`, therefore belongs inside this estimator. Around this estimator they make the
+coverage approximate.
+
+The level of the quantile lies above `coverage` by what its noise may lose in the worst case.
+Coverage therefore exceeds the claim, by some ``8 / epsilon`` divided by the number of held-out
+records.
 """
 
 from __future__ import annotations
@@ -25,7 +72,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
     clone,
@@ -48,6 +94,7 @@ from skdptune.accounting import (
 )
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    GROUPS,
     PUBLIC_SIZE,
     REPLACE,
     Budget,
@@ -62,6 +109,7 @@ from skdptune.base._shared import (
     cost_of,
     first_step,
     forget_seeds,
+    groups_of_steps,
     has_cost,
     named_like,
     neighbouring_of,
@@ -81,7 +129,7 @@ from skdptune.base._shared import (
     validate_rows,
     zeroed,
 )
-from skdptune.calibration._release import ONE_ROW_EACH, private_steps, refusal_by_persons
+from skdptune.calibration._release import private_steps, refusal_by_persons
 from skdptune.ledger._shared import BY_PERSON
 from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed
@@ -91,56 +139,7 @@ _SLACK = 1e-9
 _SHARES = (1.0, 0.9999, 0.999)
 _LARGEST_DELTA = 1.0 - 1e-9
 
-TEXT = {
-    "budget": """\
-epsilon : float, default=1.0
-    Privacy budget of the fit and the quantile together; infinite for no noise.
-delta : float, optional
-    Delta of the budget, far below 1 over the number of records. By default, that of the estimator.
-coverage : float, default=0.9
-    Share of new records to cover, in (0, 1).
-calibration_fraction : float, optional
-    Probability that a record is held out, in (0, 1). None follows a rule from public numbers:
-    about 2,000 records (more if epsilon is below 1), at least a tenth, at most a half.""",
-    "randomness_and_size": """\
-random_state : int or None, default=None
-    None draws from the operating system's entropy; a seed gives reproducible research runs.
-n_public : int, optional
-    Public constant in place of the number of records. A search sets it if it fits on a random
-    subset of the data, whose size must stay secret.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
-estimator_ : estimator
-    The model, fitted to the records that were not held out.
-coverage_ : float
-    The stated coverage: the requested one, or 1.0 if every answer is the whole range.
-quantile_ : float
-    The released quantile of scores, rounded up.
-privacy_ : PrivacyReport
-    Joint cost of the fit and the quantile.
-n_features_in_ : int
-    Number of columns.
-feature_names_in_ : ndarray of shape (n_features,)
-    Names of the columns, if they had any.""",
-    "notes": """\
-Theorem I1, Theorem I2.
-
-Neighbours differ by adding or removing one record, or with ``groups`` one person with all of their
-rows. A record is either used for the fit or held out. Each part may therefore use the whole
-epsilon, and the fit slightly more than the whole delta.
-
-Coverage is marginal: an average over data, splits and noise, for new records that are exchangeable
-with those of the fit. It is not a statement about groups of records, nor about one fit. Only the
-quantile may have used the held-out records. A search, or a step that learns, such as
-`DPStandardScaler`, therefore belongs inside this estimator. Around this estimator they make the
-coverage approximate.
-
-The level of the quantile lies above `coverage` by what its noise may lose in the worst case.
-Coverage therefore exceeds the claim, by some ``8 / epsilon`` divided by the number of held-out
-records.""",
-}
+TEXT = __doc__
 
 
 # What a fit does, and what it costs --------------------------------------------------------
@@ -364,10 +363,12 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
 
     # Fitting ----------------------------------------------------------------------------------
 
-    def _persons_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
+        if form != GROUPS:
+            return super()._input_refusal(form)
         # Other steps learn nothing, see `_foreign_step`.
         if not isinstance(self.estimator, Pipeline) and not hasattr(
-            self.estimator, "_persons_refusal"
+            self.estimator, "_input_refusal"
         ):
             # A search, which refuses by itself, or a class whose report is read after its fit.
             return None
@@ -507,23 +508,17 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(model, name))
         self.quantile_ = quantile
         self.coverage_ = self.coverage if plan.level is not None else 1.0
-        report = self._make_report(plan.total, self._assumptions(), persons)
+        relation = self.neighbouring if persons is None else BY_PERSON[self.neighbouring]
         quantile_part = PrivacyReport(
             plan.quantile,
             0.0,
             name=f"quantile of {self._scored}",
             note=f"coverage {self.coverage_:g}, {plan.fraction:.3g} of the {_unit(persons)}",
-            neighbouring=report.neighbouring,
+            neighbouring=relation,
         )
-        self.privacy_ = PrivacyReport(
-            report.profile,
-            report.delta,
-            epsilon=report.epsilon,
-            name=report.name,
-            parts=(report_of(model, None), quantile_part),
-            assumptions=report.assumptions,
-            neighbouring=report.neighbouring,
-            bound="mixture",
+        parts = report_of(model, None), quantile_part
+        self.privacy_ = self._make_report(
+            plan.total, self._assumptions(), persons, parts=parts, bound="mixture"
         )
 
     def _warn_of_few_records(self, size: int, unit: str) -> None:
@@ -654,15 +649,13 @@ def _fit_by_persons(model: Any, X: Any, y: Any, persons: Persons | None) -> None
     if persons is None:
         model.fit(X, y)
     elif isinstance(model, Pipeline):
-        # All private steps count the same rows. Without routing, their arguments have this form.
-        named = {f"{name}__groups": persons for name in private_steps(model)}
-        with config_context(enable_metadata_routing=False):
-            Pipeline.fit(model, X, y, **named)
+        # A pipeline that reads the ids from a table has no such column here.
+        Pipeline.fit(model, X, y, **groups_of_steps(private_steps(model), persons))
     else:
         model.fit(X, y, groups=persons)
         if report_of(model, None).neighbouring not in BY_PERSON.values():
             # Theorem P14: a class that has another use for groups does not protect persons.
-            raise TypeError(refused_groups(type(model).__name__, ONE_ROW_EACH))
+            raise TypeError(refused_groups(type(model).__name__))
 
 
 # The level at which a private quantile of held-out scores gives a stated coverage ---------------

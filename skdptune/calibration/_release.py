@@ -11,7 +11,7 @@ the report.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -37,8 +37,11 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport, calibrate
 from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
+    ADVICE,
+    GROUPS,
     HOLDERS,
     OTHER_SOLVER,
+    OWN_USE,
     PUBLIC_SIZE,
     SEEDED,
     Budget,
@@ -58,8 +61,8 @@ from skdptune.base._shared import (
     no_profile,
     once,
     persons_of,
-    persons_refusal,
     reads_numbers,
+    refusal_of,
     report_of,
     set_budget,
     set_public_size,
@@ -78,10 +81,6 @@ _NOT_LAST = Refusal(
     "Put it around the last step, such as make_pipeline(scaler, PrivateScoreCurves(model, "
     "...)), and the search around the pipeline. Wrap a fitted model in a FrozenEstimator.",
     demand="estimator must be a single model",
-)
-ONE_ROW_EACH = (
-    "Its fits protect single records. Use DPLogisticRegression, DPRidge or another estimator that "
-    "protects persons."
 )
 # Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
@@ -277,7 +276,9 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 
     # Fitting ------------------------------------------------------------------------------
 
-    def _persons_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
+        if form != GROUPS:
+            return super()._input_refusal(form)
         # A frozen model reads nothing, and its own report says whom it protects.
         if self._is_frozen():
             return None
@@ -328,6 +329,11 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         self._release(X, y, plan.scale, generator, persons)
         self.privacy_ = self._report(plan, persons)
         return self
+
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Refuse arguments that the fit of the estimator cannot use, before a ledger pays."""
+        if not self._is_frozen() and hasattr(self.estimator, "_check_fit"):
+            self.estimator._check_fit(given)
 
     def _check_targets(self, y: Any) -> None:
         """Refuse targets that the release cannot use, whatever their values are."""
@@ -402,7 +408,7 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 def private_steps(estimator: Pipeline) -> dict[str, Any]:
     """Return the steps of a pipeline that get the persons of a fit."""
     steps = estimator.steps
-    return {name: step for name, step in steps if hasattr(step, "_persons_refusal")}
+    return {name: step for name, step in steps if hasattr(step, "_input_refusal")}
 
 
 def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]) -> str | None:
@@ -417,10 +423,10 @@ def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]
         parts = [*private_steps(inner).values(), inner.steps[-1][1]]
 
     def refused() -> str | None:
-        found = (words for words in map(persons_refusal, parts) if words is not None)
-        # Empty words would leave groups to a class, which may have its own use for them.
-        words = next(found, None)
-        return ONE_ROW_EACH if words == "" else words
+        answers = (refusal_of(part, GROUPS) for part in parts)
+        words = next((words for words in answers if words is not None), None)
+        # No class inside gets the groups for its own use.
+        return ADVICE[GROUPS] if words == OWN_USE else words
 
     words = refused()
     if words is not None:

@@ -386,9 +386,9 @@ class _Reader(ast.NodeVisitor):
             self._check_number(value, keyword, name)
         if name == "Schema" and "person" not in given:
             self._check_persons(given.get("columns", next(iter(node.args), node)))
-        fault = distrusted_name(root, name)
         plain = {key: self._constant(value) for key, value in given.items()}
-        if fault is not None and not (fault.holds is not None and fault.holds(_DEFAULTS | plain)):
+        fault = distrusted_name(root, name, plain)
+        if fault is not None:
             self.report(node, "SKP020", f"{name}: {fault.reason}", fault.instead)
         kinds = frozenset({"private"} if is_model else ())
         return arguments | _Value(kinds, frozenset(marks))
@@ -473,8 +473,6 @@ class _Reader(ast.NodeVisitor):
 
 
 _SIZE = r"(len\([^()]*\)|[\w.]+\.shape\[0\])"
-# The defaults of diffprivlib's LogisticRegression, on which its proof depends.
-_DEFAULTS: dict[str, Any] = {"fit_intercept": True, "tol": 1e-4, "max_iter": 100}
 
 
 def _last(node: ast.AST) -> str:

@@ -1,11 +1,120 @@
-"""Base class of private explainable boosting machines: parameters, cost, fit and scores."""
+"""Base class of private explainable boosting machines: parameters, cost, fit and scores.
+
+[summary]
+The explainable boosting machine of interpret-core, for tables of numeric and categorical columns.
+A prediction is the sum of one score for each column, and of one for each pair of columns that
+interact. The scores of a column form a curve that can be plotted, those of a pair a table. It
+needs no scaling, and learns steps and bends that linear models cannot.
+`to_interpret` gives access to the plots and explanations of interpret-core.
+
+[budget]
+epsilon : float or None, default=1.0
+    Privacy budget of a fit; infinite for no noise. Not used if `noise_multiplier` is given.
+delta : float, default=1e-5
+    Delta of the budget; positive, and far below 1 over the number of records.
+
+[columns]
+bounds : tuple (lower, upper), optional
+    Range of the columns, for tables of numbers: two numbers, or two arrays with one number per
+    column. It must be known without looking at the data; values beyond it are clipped.
+schema : Schema, dict or str, optional
+    Alternative to `bounds`, for tables with text and missing values: the range or the categories
+    of every column, see `skdptune.preprocessing.Schema`. A column of text stays one column.
+
+[boosting]
+max_bins : int, default=32
+    Approximate number of bins for a column of numbers, with about the same number of records in
+    each.
+max_rounds : int, default=100
+    Rounds of boosting, each of which gives every column one tree. More rounds have more noise in
+    each, at the same cost.
+max_leaves : int, default=3
+    Leaves of a tree.
+learning_rate : float, optional
+    Share of its mean residual by which a leaf moves. Its product with `max_rounds` sets how far
+    scores can move and how much noise they have. None follows a rule from public numbers: the rate
+    gives the noise of a prediction a fixed standard deviation. That is 0.4 for a classifier (of a
+    logit; more if there are few records for the budget), at a rate of at most 1. It is 0.08 for a
+    regressor (of half of the targets' range), at a rate of at most 0.3. ``docs/benchmarks.md``
+    says on which data the rule was measured.
+bin_share : float, default=0.1
+    Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
+    bins; the rest pays for the boosting.
+interactions : "auto", int, list of pairs or None, default="auto"
+    Pairs of columns that get a table of scores of their own. "auto" looks for pairs if there are
+    enough records for the budget, and learns those that clearly matter; often these are none. A
+    whole number learns that many, and a list names pairs by name or place. None or 0 makes the
+    model additive, and leaves the whole budget to the columns.
+monotonic_cst : sequence of int or mapping of str to int, optional
+    For each column 1 if predictions must not fall as it grows, -1 if they must not rise, or 0 for
+    no constraint; for two classes, predictions of the second. A mapping has names as keys, and 0
+    for all others. Such a column is in no pair, and must not have categories.
+noise_multiplier : float, optional
+    Noise of the whole fit, as standard deviations at a sensitivity of 1. If given, it replaces
+    `epsilon`.
+{randomness}
+{size_and_ledger}
+
+[shared_attributes]
+term_names_ : list of str
+    The column of each term.
+term_scores_ : list of ndarray of shape (n_bins,) or (n_bins, n_classes)
+    The scores of each term's bins, with mean zero.
+term_deviations_ : list of ndarray, shaped as those of `term_scores_`
+    Standard deviations of the noise that all steps together added to the scores.
+pairs_ : list of tuple of int
+    The places of both columns of each learned pair.
+pair_scores_ : list of ndarray of shape (n_first, n_second) or (n_first, n_second, n_classes)
+    What each pair adds to the scores of its columns, which hold the means along both sides.
+pair_bins_ : list of tuple of two ndarray of shape (n_cells,)
+    For each pair, the row and the column of its table for each cell of both columns.
+pair_deviations_ : list of ndarray, shaped as those of `pair_scores_`
+    As `term_deviations_`, before means were moved to the columns.
+bin_weights_ : list of ndarray of shape (n_bins,)
+    Noisy numbers of records in the bins.
+bins_ : list of ndarray of shape (n_cells,)
+    For each term, the bin of each of its cells: equal parts of a range, or categories.
+learning_rate_ : float
+    The rate that was used.
+intercept_ : ndarray of shape (1,) or (n_classes,)
+    The mean prediction.
+privacy_ : PrivacyReport
+    What the fit cost.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, if they had any.
+
+[notes]
+Theorem B1.
+
+Neighbours differ by adding or removing one record. The algorithm is that of Nori et al. (2021,
+arXiv 2106.09680), as in interpret-core. Noisy counts decide on bins. Then trees that are cut at
+random move the scores of one column after another by noisy sums of residuals. With k columns and T
+rounds a record changes k counts and k T sums. All are Gaussian releases, which compose to one of
+squared shift ``1 / noise_multiplier**2``. So a fit costs exactly one Gaussian release, whatever
+the other parameters are. interpret-core splits epsilon between both stages and adds it up again;
+the same noise costs some 13 % less epsilon here.
+
+Theorem B2.
+
+With ``interactions`` two fifths of the rounds go to pairs instead: to random grids of two columns,
+each with noisy sums of residuals and noisy counts of its cells. A cell moves by its mean residual,
+shrunk by as much as the grid's noise explains. Looking for pairs takes 8 % of the squared shift.
+All releases together still cost the same.
+
+Noise, counts and sums are those of this package, since a fit of interpret-core (0.7.8) shows more
+than its report says. It shows the number of records (``bag_weights_``, and the bins), and labels
+and categories that only one record has (also with declared categories). In regressions it shows
+residuals as long as the targets, while its noise suits the length of their range.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +127,7 @@ from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    GROUPS,
     PUBLIC_SIZE,
     Persons,
     as_table,
@@ -60,117 +170,7 @@ from skdptune.preprocessing._shared import (
     check_types,
 )
 
-TEXT = {
-    "summary": """\
-The explainable boosting machine of interpret-core, for tables of numeric and categorical columns.
-A prediction is the sum of one score for each column, and of one for each pair of columns that
-interact. The scores of a column form a curve that can be plotted, those of a pair a table. It
-needs no scaling, and learns steps and bends that linear models cannot.
-`to_interpret` gives access to the plots and explanations of interpret-core.""",
-    "budget": """\
-epsilon : float or None, default=1.0
-    Privacy budget of a fit; infinite for no noise. Not used if `noise_multiplier` is given.
-delta : float, default=1e-5
-    Delta of the budget; positive, and far below 1 over the number of records.""",
-    "columns": """\
-bounds : tuple (lower, upper), optional
-    Range of the columns, for tables of numbers: two numbers, or two arrays with one number per
-    column. It must be known without looking at the data; values beyond it are clipped.
-schema : Schema, dict or str, optional
-    Alternative to `bounds`, for tables with text and missing values: the range or the categories
-    of every column, see `skdptune.preprocessing.Schema`. A column of text stays one column.""",
-    "boosting": """\
-max_bins : int, default=32
-    Approximate number of bins for a column of numbers, with about the same number of records in
-    each.
-max_rounds : int, default=100
-    Rounds of boosting, each of which gives every column one tree. More rounds have more noise in
-    each, at the same cost.
-max_leaves : int, default=3
-    Leaves of a tree.
-learning_rate : float, optional
-    Share of its mean residual by which a leaf moves. Its product with `max_rounds` sets how far
-    scores can move and how much noise they have. None follows a rule from public numbers: the rate
-    gives the noise of a prediction a fixed standard deviation. That is 0.4 for a classifier (of a
-    logit; more if there are few records for the budget), at a rate of at most 1. It is 0.08 for a
-    regressor (of half of the targets' range), at a rate of at most 0.3. ``docs/benchmarks.md``
-    says on which data the rule was measured.
-bin_share : float, default=0.1
-    Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
-    bins; the rest pays for the boosting.
-interactions : "auto", int, list of pairs or None, default="auto"
-    Pairs of columns that get a table of scores of their own. "auto" looks for pairs if there are
-    enough records for the budget, and learns those that clearly matter; often these are none. A
-    whole number learns that many, and a list names pairs by name or place. None or 0 makes the
-    model additive, and leaves the whole budget to the columns.
-monotonic_cst : sequence of int or mapping of str to int, optional
-    For each column 1 if predictions must not fall as it grows, -1 if they must not rise, or 0 for
-    no constraint; for two classes, predictions of the second. A mapping has names as keys, and 0
-    for all others. Such a column is in no pair, and must not have categories.
-noise_multiplier : float, optional
-    Noise of the whole fit, as standard deviations at a sensitivity of 1. If given, it replaces
-    `epsilon`.
-random_state : int or None, default=None
-    None draws from the operating system's entropy; a seed gives reproducible research runs.
-    Fits with the same seed, such as clones on two folds, share their noise.
-n_public : int, optional
-    Public constant in place of the number of records. A search sets it if it fits on a random
-    subset of the data, whose size must stay secret.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
-term_names_ : list of str
-    The column of each term.
-term_scores_ : list of ndarray of shape (n_bins,) or (n_bins, n_classes)
-    The scores of each term's bins, with mean zero.
-term_deviations_ : list of ndarray, shaped as those of `term_scores_`
-    Standard deviations of the noise that all steps together added to the scores.
-pairs_ : list of tuple of int
-    The places of both columns of each learned pair.
-pair_scores_ : list of ndarray of shape (n_first, n_second) or (n_first, n_second, n_classes)
-    What each pair adds to the scores of its columns, which hold the means along both sides.
-pair_bins_ : list of tuple of two ndarray of shape (n_cells,)
-    For each pair, the row and the column of its table for each cell of both columns.
-pair_deviations_ : list of ndarray, shaped as those of `pair_scores_`
-    As `term_deviations_`, before means were moved to the columns.
-bin_weights_ : list of ndarray of shape (n_bins,)
-    Noisy numbers of records in the bins.
-bins_ : list of ndarray of shape (n_cells,)
-    For each term, the bin of each of its cells: equal parts of a range, or categories.
-learning_rate_ : float
-    The rate that was used.
-intercept_ : ndarray of shape (1,) or (n_classes,)
-    The mean prediction.
-privacy_ : PrivacyReport
-    What the fit cost.
-n_features_in_ : int
-    Number of columns.
-feature_names_in_ : ndarray of shape (n_features,)
-    Names of the columns, if they had any.""",
-    "notes": """\
-Theorem B1.
-
-Neighbours differ by adding or removing one record. The algorithm is that of Nori et al. (2021,
-arXiv 2106.09680), as in interpret-core. Noisy counts decide on bins. Then trees that are cut at
-random move the scores of one column after another by noisy sums of residuals. With k columns and T
-rounds a record changes k counts and k T sums. All are Gaussian releases, which compose to one of
-squared shift ``1 / noise_multiplier**2``. So a fit costs exactly one Gaussian release, whatever
-the other parameters are. interpret-core splits epsilon between both stages and adds it up again;
-the same noise costs some 13 % less epsilon here.
-
-Theorem B2.
-
-With ``interactions`` two fifths of the rounds go to pairs instead: to random grids of two columns,
-each with noisy sums of residuals and noisy counts of its cells. A cell moves by its mean residual,
-shrunk by as much as the grid's noise explains. Looking for pairs takes 8 % of the squared shift.
-All releases together still cost the same.
-
-Noise, counts and sums are those of this package, since a fit of interpret-core (0.7.8) shows more
-than its report says. It shows the number of records (``bag_weights_``, and the bins), and labels
-and categories that only one record has (also with declared categories). In regressions it shows
-residuals as long as the targets, while its noise suits the length of their range.""",
-}
+TEXT = __doc__
 
 
 _NO_RANGES = (
@@ -444,8 +444,8 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         self.privacy_ = self._make_report(plan.profile, self.privacy_assumptions(size), persons)
         return self
 
-    def _persons_refusal(self) -> str | None:
-        return None
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
 
     def _boost(
         self,
@@ -592,7 +592,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             rows = zeroed(rows, improper)
             self._terms = self._terms_of(rows.shape[1])
         else:
-            self._check_table(X)
+            self._check_fit({"X": X})
             validated_rows(self, as_table(X), skip_check_array=True)
             self._check_length(number_of_samples(X), targets)
             targets, _ = self._proper(targets, np.zeros(targets.shape[0], dtype=bool))
@@ -608,11 +608,11 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
                 "X must have records; got 0 sample(s) while a minimum of 1 is required."
             )
 
-    def _check_table(self, X: Any) -> None:
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
         """Refuse a table that lacks the columns of the schema, or has other types."""
         if self.schema is not None:
-            self._check_columns(X)
-            check_types(X, as_schema(self.schema).columns)
+            self._check_columns(given["X"])
+            check_types(given["X"], as_schema(self.schema).columns)
 
     def _check_columns(self, X: Any) -> None:
         schema = as_schema(self.schema)

@@ -1,20 +1,6 @@
-"""The private linear classifiers, one for each loss."""
+"""The private linear classifiers, one for each loss.
 
-from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
-from scipy import special
-
-from skdptune._docstrings import with_shared_text
-from skdptune.linear_model._private_classifier import PrivateLinearClassifier
-from skdptune.linear_model._solver_choice import CLIPPING_SOLVERS
-from skdptune.linear_model._solvers import LOGISTIC, huber_hinge, softmax_residuals
-
-# Shared by all classifiers.
-CLASSIFIER_TEXT = {
-    "shared_parameters": """\
+[shared_parameters]
 epsilon : float or None, default=1.0
     Privacy budget of a fit; infinite for no noise. Not used if `noise_multiplier` is given, unless
     `epochs` is "max".
@@ -82,17 +68,14 @@ tol : float, default=1e-12
 max_iter : int, default=300
     Largest number of Newton steps of "objective" and "output"; at least 100, since the
     guarantee needs the minimum.
-random_state : int or None, default=None
-    None draws from the operating system's entropy; a seed gives reproducible research runs.
-    Fits with the same seed, such as clones on two folds, share their noise.
+{randomness}
 n_public : int, optional
     Public constant in place of the number of records. A search sets it if it fits on a random
     subset of the data, whose size must stay secret. Not for "psgd" and for `sampling` "fixed",
     whose guarantees need the number itself.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
+{ledger}
+
+[shared_attributes]
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     The private weights.
 intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -108,8 +91,23 @@ plan_ : object
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
-    Names of the features, if the columns of `X` had any.""",
-}
+    Names of the features, if the columns of `X` had any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from skdptune._docstrings import with_shared_text
+from skdptune.linear_model._private_classifier import PrivateLinearClassifier
+from skdptune.linear_model._solver_choice import CLIPPING_SOLVERS
+from skdptune.linear_model._solvers import LOGISTIC, huber_hinge, softmax_residuals
+
+# Shared by all classifiers.
+CLASSIFIER_TEXT = __doc__
 
 
 @with_shared_text(CLASSIFIER_TEXT)

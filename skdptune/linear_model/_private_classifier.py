@@ -12,13 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from skdptune._compat import validated_rows
+from skdptune._compat import number_of_features, validated_rows
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
+    GROUPS,
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     PUBLIC_WEIGHTS,
@@ -28,6 +29,7 @@ from skdptune.base._shared import (
     check_classes,
     label_set,
     persons_of,
+    refuse_arguments,
     validate_records,
     weights_of_classes,
 )
@@ -81,13 +83,6 @@ _COST_PARAMETERS = {
     "sgd": _DESCENT,
     "adam": _DESCENT,
 }
-
-
-_REFUSED_WEIGHTS = (
-    "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
-    "bounds that influence at weight 1. Use class_weight for public weights of classes; repeat or "
-    "drop records before the fit only by a rule that looks at one record at a time."
-)
 
 
 class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -487,7 +482,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self
         """
         self._check_parameters()
-        self._check_arguments(coef_init, intercept_init, refused)
+        given = {"coef_init": coef_init, "intercept_init": intercept_init, "refused": refused}
+        self._check_fit({"X": X, **given})
         # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
@@ -500,7 +496,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self._warn_of_large_delta(n_samples)
         planned = self if persons is None else self._by_persons()
         plan: Any = active_solver(self).plan(planned, n_samples, X.shape[1], len(self.classes_))
-        start = self._initial_weights(coef_init, intercept_init, X.shape[1])
+        start = self._start(given, X.shape[1], len(self.classes_))
         rng = noise_generator(self.random_state)
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
@@ -514,40 +510,31 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]), persons)
         return self
 
-    def _persons_refusal(self) -> str | None:
-        return None
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
 
-    def _check_arguments(
-        self, coef_init: Any, intercept_init: Any, refused: dict[str, Any]
-    ) -> None:
-        """Refuse arguments that `fit` cannot use, before any data are read."""
-        if refused:
-            raise TypeError(
-                _REFUSED_WEIGHTS
-                if "sample_weight" in refused
-                else (
-                    f"fit() takes only X, y, coef_init, intercept_init and groups; got "
-                    f"{sorted(refused)}."
-                )
-            )
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Refuse arguments that `fit` cannot use, before any data are read or paid for."""
+        refuse_arguments(given.get("refused", ()), "X, y, coef_init, intercept_init and groups")
         solver = solver_of(self)
-        if solver in CLIPPING_SOLVERS:
-            return
-        for name, value in (("coef_init", coef_init), ("intercept_init", intercept_init)):
-            if value is not None:
-                raise ValueError(
-                    f"{name} must be None with solver={shown(solver)}, which has no starting "
-                    "point; got weights. Use solver='sgd' or 'adam'."
-                )
+        starts = [name for name in ("coef_init", "intercept_init") if given.get(name) is not None]
+        if starts and solver not in CLIPPING_SOLVERS:
+            raise ValueError(
+                f"{starts[0]} must be None with solver={shown(solver)}, which has no starting "
+                "point; got weights. Use solver='sgd' or 'adam'."
+            )
+        if starts:
+            n_classes = None if self.classes is None else len(self.classes)
+            self._start(given, number_of_features(given["X"]), n_classes)
 
-    def _initial_weights(
-        self, coef_init: Any, intercept_init: Any, n_features: int
+    def _start(
+        self, given: Mapping[str, Any], n_features: int | None, n_classes: int | None
     ) -> np.ndarray | None:
-        outputs = 1 if self.classes_.size == 2 else self.classes_.size
+        """Return starting weights; None stands for a number that is not known yet."""
         return initial_weights(
-            coef_init,
-            intercept_init,
-            n_outputs=outputs,
+            given.get("coef_init"),
+            given.get("intercept_init"),
+            n_outputs=1 if n_classes == 2 else n_classes,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
+from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._search import TuningSearch
@@ -112,6 +113,9 @@ class DPAdaptiveSearchCV(TuningSearch):
     True
     """
 
+    param_space: Any
+    n_trials: int
+
     def __init__(
         self,
         estimator: Any,
@@ -130,20 +134,7 @@ class DPAdaptiveSearchCV(TuningSearch):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_space = param_space
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_trials = n_trials
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     _searched, _counted = ("param_space", "space"), "n_trials"
     _default_strategy = AdaptiveTrials

@@ -88,10 +88,4 @@ diagnostics_ : dict
     Values that must stay secret; only with the strategy's `diagnostics`.
 """
 
-from __future__ import annotations
-
-import re
-
-# Docstrings are None under python -OO.
-_SECTIONS = re.findall(r"(?ms)^\[(\w+)\]\n(.*?)\n(?=\n\[|\Z)", __doc__ or "")
-SHARED_TEXT = dict(_SECTIONS)
+SHARED_TEXT = __doc__

@@ -6,6 +6,7 @@ from typing import Any
 
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
+from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._search import TuningSearch
@@ -108,6 +109,9 @@ class DoublingThresholdSearchCV(TuningSearch):
     1
     """
 
+    param_grid: Any
+    param_distributions: Any
+
     def __init__(
         self,
         estimator: Any,
@@ -126,20 +130,7 @@ class DoublingThresholdSearchCV(TuningSearch):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.param_distributions = param_distributions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     _searched, _default_strategy = ("param_grid", "grid"), ThresholdRounds
 

@@ -16,6 +16,7 @@ from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_e
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.base._shared import (
+    arguments_of,
     charge_of_fit,
     declared_labels,
     forget_seeds,
@@ -337,6 +338,9 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     """
 
     delta: float
+    param_space: Any
+    n_iter: int
+    release: float | None
 
     def __init__(
         self,
@@ -356,20 +360,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_space = param_space
-        self.delta = delta
-        self.n_iter = n_iter
-        self.scoring = scoring
-        self.cv = cv
-        self.release = release
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     # Parameters ---------------------------------------------------------------------------
 

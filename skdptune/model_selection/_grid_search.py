@@ -6,6 +6,7 @@ from typing import Any
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_option
+from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._cost import split_of
 from skdptune.model_selection._docstrings import SHARED_TEXT
@@ -139,6 +140,8 @@ class DPGridSearchCV(TuningSearch):
     True
     """
 
+    param_grid: Any
+
     def __init__(
         self,
         estimator: Any,
@@ -156,19 +159,7 @@ class DPGridSearchCV(TuningSearch):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     _searched = ("param_grid", "grid")
 

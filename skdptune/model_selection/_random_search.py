@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
+from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._search import TuningSearch
@@ -102,6 +103,9 @@ class DPRandomSearchCV(TuningSearch):
     True
     """
 
+    param_distributions: Any
+    n_iter: float
+
     def __init__(
         self,
         estimator: Any,
@@ -120,20 +124,7 @@ class DPRandomSearchCV(TuningSearch):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.cv = cv
-        self.refit = refit
-        self.strategy = strategy
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.n_public = n_public
-        self.ledger = ledger
+        self.__dict__.update(arguments_of(locals()))
 
     _searched, _counted = ("param_distributions", "distribution"), "n_iter"
     _default_strategy = RandomRuns

@@ -1,29 +1,6 @@
-"""Base class of all private nets: privacy cost, validation of data, and the report of a fit."""
+"""Base class of all private nets: privacy cost, validation of data, and the report of a fit.
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any, Self
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
-from sklearn.utils.validation import check_is_fitted
-from skorch import NeuralNet
-
-from skdptune._compat import validated_rows
-from skdptune._validation import check_integer
-from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import PUBLIC_SIZE, Persons, persons_of, validate_records
-from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
-from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
-from skdptune.neural_network._parameters import named_parameters
-from skdptune.neural_network._population import PopulationTrainer
-from skdptune.neural_network._training_loop import TrainingLoop
-
-SHARED_TEXT = {
-    "shared_parameters": """\
+[shared_parameters]
 epsilon : float or None, default=1.0
     Privacy budget of a fit, with the least noise that meets it. Infinite for no noise.
 delta : float, default=1e-5
@@ -82,19 +59,20 @@ random_state : int or None, default=None
     noise.
 n_public : int, optional
     Public constant in place of the number of records, if that number is secret.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "class_weight": """\
+{ledger}
+
+[class_weight]
 class_weight : mapping of class to float, optional
     Weights of classes, by which the clipped gradients of their records are multiplied; classes
     that are not named have weight 1. They must be public numbers, not counted in the data. They
     are divided by the largest weight, so that no record's influence grows and the cost stays the
-    same. For a rare class use `PrivateThreshold` instead.""",
-    "components": """\
+    same. For a rare class use `PrivateThreshold` instead.
+
+[components]
 **components
-    Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.""",
-    "shared_attributes": """\
+    Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.
+
+[shared_attributes]
 module_ : torch.nn.Module
     The trained network, without Opacus.
 lr_ : float
@@ -106,15 +84,39 @@ plan_ : NoisyGradientPlan
 privacy_ : PrivacyReport
     Privacy cost of the fit.
 n_features_in_ : int
-    Length of the second axis of the records.""",
-}
+    Length of the second axis of the records.
+"""
 
+from __future__ import annotations
 
-SHARED_TEXT["regressor_parameters"] = (
-    SHARED_TEXT["shared_parameters"]
-    .replace("default=SGD", 'default="auto"')
-    .replace("default=256", 'default="auto"')
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
+from skorch import NeuralNet
+
+from skdptune._compat import validated_rows
+from skdptune._validation import check_integer
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._shared import (
+    GROUPS,
+    PUBLIC_SIZE,
+    Persons,
+    persons_of,
+    refuse_arguments,
+    validate_records,
 )
+from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
+from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
+from skdptune.neural_network._parameters import named_parameters
+from skdptune.neural_network._population import PopulationTrainer
+from skdptune.neural_network._training_loop import TrainingLoop
+
+SHARED_TEXT = __doc__
 
 
 _COST_PARAMETERS = frozenset(
@@ -127,12 +129,7 @@ _COST_PARAMETERS = frozenset(
 
 # Values to search in addition to the current one, as multiples of it.
 _SUGGESTED = (1.0 / 3.0, 3.0)
-
-
-_REFUSED_WEIGHTS = (
-    "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
-    "bounds that influence at weight 1. Use class_weight of a classifier for public weights."
-)
+_TAKEN = "X, y and groups"
 
 
 class PrivateNet(TrainingLoop):
@@ -320,19 +317,16 @@ class PrivateNet(TrainingLoop):
         self
         """
         self._check_parameters()
-        if "sample_weight" in refused:
-            raise TypeError(_REFUSED_WEIGHTS)
-        if refused:
-            raise TypeError(
-                f"arguments of fit must be X, y and groups; got {sorted(refused)} as well."
-            )
+        refuse_arguments(refused, _TAKEN)
         run = self._training_run(X, y, groups)
         if self.grad_sample_mode == "auto":
             return PopulationTrainer().train(self, run)
         return self._train_alone(run)
 
-    def _try_on_made_up(self, X: Any, y: Any) -> None:
-        """Check module and criterion on made-up records, before a ledger pays."""
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Check arguments, and module and criterion on made-up records, before a ledger pays."""
+        refuse_arguments(given.get("refused", ()), _TAKEN)
+        X, y = given["X"], given.get("y", ())
         if not hasattr(X, "shape"):
             return
         net = clone(self)
@@ -353,7 +347,9 @@ class PrivateNet(TrainingLoop):
             net._start(run)
             net._gradient_mode(run)
 
-    def _persons_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
+        if form != GROUPS:
+            return super()._input_refusal(form)
         if self.grad_sample_mode != "ghost":
             return None
         return (

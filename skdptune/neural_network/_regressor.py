@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Literal
 
 import numpy as np
@@ -23,11 +24,12 @@ from skdptune.neural_network._parameters import (
 )
 from skdptune.neural_network._private_net import SHARED_TEXT, PrivateNet
 
+_TEXT = re.sub("default=(SGD|256)", 'default="auto"', SHARED_TEXT or "")
 # Half of the target range in units of the net: steps suit targets of about this size.
 _HALF_RANGE = 2.5
 
 
-@with_shared_text(SHARED_TEXT)
+@with_shared_text(_TEXT)
 class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     """Neural network regressor, trained with differential privacy (noisy, clipped gradients).
 
@@ -43,7 +45,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     criterion : class of torch.nn loss, default=MSELoss
         With ``reduction="none"`` it must return losses of the targets' shape; a record's loss is
         the mean over its targets.
-    {regressor_parameters}
+    {shared_parameters}
     target_bound : float or tuple (lower, upper), optional
         Bound on the absolute value of a target, or its public range; values beyond it are clipped.
         The net is trained on targets relative to the middle of the range, in units in which half

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -48,13 +48,24 @@ def not_offered(name: str) -> AttributeError:
     return AttributeError(_NOT_OFFERED.format(name=name))
 
 
-class NetComponents(NetParameters, NeuralNet):
-    """skorch's hooks, changed so that each fit starts anew and no other method trains."""
+class TrainingLoop(NetParameters, NeuralNet):
+    """The parts of a net's `fit`, which replace skorch's loop over a data loader.
+
+    skorch's hooks are changed so that each fit starts anew and no other method trains.
+
+    Notes
+    -----
+    Theorem U1.
+    """
 
     # Number of steps of the current fit.
     _steps = 1
     module_: torch.nn.Module
     criterion_: Any
+    # Set only during `fit`: training outside of it would not be charged.
+    _engine: NoisySteps | None = None
+    # Copies of module and criterion that see no record, from the start of `fit` to its end.
+    _unused: tuple[torch.nn.Module, Any] | None = None
 
     @property
     def _default_callbacks(self) -> list[Any]:
@@ -149,7 +160,7 @@ class NetComponents(NetParameters, NeuralNet):
         self.check_is_fitted()
         net = object.__new__(type(self))
         net.__dict__.update(self.__dict__, module_=copy.deepcopy(self.module_))
-        yield from super(NetComponents, net).forward_iter(X, *arguments, **settings)
+        yield from super(TrainingLoop, net).forward_iter(X, *arguments, **settings)
 
     @property
     def partial_fit(self) -> Any:
@@ -164,21 +175,7 @@ class NetComponents(NetParameters, NeuralNet):
         """Raise an error: it would compute gradients that are neither clipped nor noised."""
         raise not_offered("train_step_single")
 
-
-class TrainingLoop(NetComponents):
-    """The parts of a net's `fit`, which replace skorch's loop over a data loader.
-
-    Notes
-    -----
-    Theorem U1.
-    """
-
-    grad_sample_mode: str
-    max_epochs: float | Literal["auto", "max"]
-    # Set only during `fit`: training outside of it would not be charged.
-    _engine: NoisySteps | None = None
-    # Copies of module and criterion that see no record, from the start of `fit` to its end.
-    _unused: tuple[torch.nn.Module, Any] | None = None
+    # Training -------------------------------------------------------------------------------
 
     def _train_alone(self, run: TrainingRun) -> Any:
         try:

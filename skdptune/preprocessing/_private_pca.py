@@ -133,7 +133,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         self._check_parameters()
         return noise_for_budget(*self._checked_budget())[1]
 
-    def _parts_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
         return None
 
     @property

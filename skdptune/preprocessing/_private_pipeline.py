@@ -10,17 +10,18 @@ from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
-from skdptune._compat import routing_is_enabled
 from skdptune._formatting import shown, shown_names
 from skdptune.base import NoProfileError
 from skdptune.base._shared import (
+    GROUPS,
     declared_labels,
+    groups_of_steps,
     has_cost,
     is_paid,
     names_persons,
     no_profile,
     own_parameters,
-    persons_refusal,
+    refusal_of,
     refusals_of,
     refused_groups,
     together,
@@ -226,10 +227,7 @@ class PersonPipeline(Pipeline):
                 raise TypeError(refused_groups("a fit inside of another one"))
             return super().fit(X, y, **params)
         ids = self.ids_of(X, params)
-        if routing_is_enabled():
-            estimator.set_fit_request(groups=True)
-        name = "groups" if routing_is_enabled() else f"{last}__groups"
-        return super().fit(X, y, **{**params, name: ids})
+        return super().fit(X, y, **{**params, **groups_of_steps({last: estimator}, ids)})
 
     def ids_of(self, X: Any, params: Mapping[str, Any]) -> Any:
         """Return the column of ids; raise if arguments of a fit hold groups, too."""
@@ -248,7 +246,7 @@ class PersonPipeline(Pipeline):
 
 def _check_persons(estimator: Any) -> None:
     """Raise unless an estimator protects persons, whom the schema names."""
-    words = persons_refusal(estimator)
+    words = refusal_of(estimator, GROUPS)
     if words is not None or not hasattr(estimator, "predict"):
         raise TypeError(refused_groups(type(estimator).__name__, words))
 

@@ -1,4 +1,25 @@
-"""Scalers that learn from the records: by private moments, or by private quantiles."""
+"""Scalers that learn from the records: by private moments, or by private quantiles.
+
+[randomness_and_size]
+random_state : int or None, default=None
+    None uses the operating system's entropy. A seed makes research runs reproducible, but
+    gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
+    two folds, share their noise.
+n_public : int, optional
+    Public constant used in place of the number of records; by default, the actual number. A
+    search sets it when it fits on a random part of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Ledger in which a fit reserves its cost before it reads the data. None means the active
+    ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.
+
+[shared_attributes]
+privacy_ : PrivacyReport
+    The privacy cost of the fit.
+n_features_in_ : int
+    Number of features seen during ``fit``.
+feature_names_in_ : ndarray of str
+    Names of the features, if they have names.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +38,7 @@ from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    GROUPS,
     PUBLIC_SIZE,
     Persons,
     PrivateRows,
@@ -64,26 +86,7 @@ def in_units(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0))
 
 
-TEXT = {
-    "randomness_and_size": """\
-random_state : int or None, default=None
-    None uses the operating system's entropy. A seed makes research runs reproducible, but
-    gives no privacy against anyone who knows it. Fits with the same seed, such as clones on
-    two folds, share their noise.
-n_public : int, optional
-    Public constant used in place of the number of records; by default, the actual number. A
-    search sets it when it fits on a random part of the data, whose size must stay secret.
-ledger : PrivacyLedger, optional
-    Ledger in which a fit reserves its cost before it reads the data. None means the active
-    ledger, if there is one: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
-privacy_ : PrivacyReport
-    The privacy cost of the fit.
-n_features_in_ : int
-    Number of features seen during ``fit``.
-feature_names_in_ : ndarray of str
-    Names of the features, if they have names.""",
-}
+TEXT = __doc__
 Contributions = Callable[[np.ndarray], Iterable[np.ndarray]]
 
 
@@ -119,8 +122,8 @@ def _unit_totals(contributions: Contributions, X: Any, y: Any) -> np.ndarray:
 class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base class of transformers that learn from the records, with noise."""
 
-    def _persons_refusal(self) -> str | None:
-        return None
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
 
     def _validated(self, X: Any, groups: Any) -> tuple[Any, Persons | None]:
         """Return the rows that a fit reads, and the persons of these if there are any."""
@@ -249,7 +252,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
 
-    def _parts_refusal(self) -> str | None:
+    def _input_refusal(self, form: str) -> str | None:
         return None
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:

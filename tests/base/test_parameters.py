@@ -480,7 +480,7 @@ def test_refusals_are_found_without_sizes_and_without_what_depends_on_them() -> 
     composed = make_pipeline(StandardScaler(), Private(-1.0))
     (refusal,) = refusals_of(composed)
     assert (refusal.got, refusal.steps) == ("StandardScaler", ("standardscaler",))
-    assert refusals_of(make_pipeline(Normalizer(), Private(0.5)), 3) == ()
+    assert refusals_of(make_pipeline(Normalizer(), Private(0.5))) == ()
     assert refusals_of(Private(-1.0)) == ()
 
 

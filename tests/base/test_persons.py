@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skdptune.base._shared import Persons, persons_of, persons_refusal, refused_groups
+from skdptune.base._shared import ADVICE, GROUPS, Persons, persons_of, refusal_of, refused_groups
 from skdptune.mechanisms import unit_sum
 from skdptune.mechanisms._shared import UNIT, WHOLE
 from tests.testing.public_estimators import ESTIMATORS, nets
@@ -224,9 +224,9 @@ def test_the_page_names_what_takes_groups_and_what_does_not():
     )
     takes: dict[str, bool] = {}
     for estimator in (*ESTIMATORS, *nets()):
-        if hasattr(estimator, "_persons_refusal"):
+        if hasattr(estimator, "_input_refusal"):
             name = type(estimator).__name__
-            takes[name] = takes.get(name, False) or persons_refusal(estimator) is None
+            takes[name] = takes.get(name, False) or refusal_of(estimator, GROUPS) is None
     assert {name for name, is_taken in takes.items() if is_taken} <= left
     # Boosting and nets are named by their kinds where they refuse.
     assert not left & {name for name, is_taken in takes.items() if not is_taken}
@@ -235,7 +235,8 @@ def test_the_page_names_what_takes_groups_and_what_does_not():
 
 
 def test_a_refusal_is_a_link_that_exists():
-    page = (Path(__file__).parents[2] / "docs" / "persons.md").read_text(encoding="utf-8")
-    anchor = re.search(r"persons\.html#([\w-]+)", refused_groups("x")).group(1)
-    heads = re.findall(r"^## (.*)$", page, re.MULTILINE)
-    assert anchor in {head.lower().replace(" ", "-") for head in heads}
+    for words in (refused_groups("x"), *ADVICE.values()):
+        name, anchor = re.search(r"/(\w+)\.html#([\w-]+)", words).groups()
+        page = (Path(__file__).parents[2] / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        heads = re.findall(r"^## (.*)$", page, re.MULTILINE)
+        assert anchor in {head.lower().replace(" ", "-") for head in heads}

@@ -47,9 +47,9 @@ NOT_OF_ESTIMATORS = {
     # Of an object itself, and of nets, which take no data but that of their module.
     *("_replacement", "module"),
     # Of this package's own, and of scikit-learn's.
-    *("_person_column", "_persons_refusal", "_by_persons", "_parts_refusal"),
+    *("_person_column", "_input_refusal", "_by_persons"),
     *("score_epsilon", "storage"),
-    *("_check_parameters", "_check_table", "_try_on_made_up", "__sklearn_clone__", "fn"),
+    *("_check_parameters", "_check_fit", "__sklearn_clone__", "fn"),
 }
 
 

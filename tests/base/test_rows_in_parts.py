@@ -476,7 +476,9 @@ def test_other_estimators_and_groups_are_refused_before_anything_is_read_or_spen
     ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=1e-5)
     with ledger:
         for model in (DPLogisticRegression(), DPRandomSearchCV(DPLogisticRegression())):
-            with pytest.raises(TypeError, match=r"X must be a table in memory.*Fits in parts"):
+            with pytest.raises(
+                TypeError, match=r"X must be a table in memory.*data-larger-than-memory"
+            ):
                 model.fit(rows, None)
         ridge = clone(MODELS["ridge"])
         with pytest.raises(TypeError, match="groups must be None with PrivateRows"):

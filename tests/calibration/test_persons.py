@@ -219,7 +219,7 @@ def test_ranks_of_persons_are_means_of_the_ranks_of_their_rows() -> None:
 class TellsPersons(Told):
     """Remembers the persons of its fit, too."""
 
-    def _persons_refusal(self) -> None:
+    def _input_refusal(self, form: str) -> None:
         return None
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Any:
@@ -448,6 +448,21 @@ TABLE = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
 COLUMNS = {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1), "word": "drop"}
 OF_NUMBERS = Schema(COLUMNS, target=(-1, 1), person="patient")
 OF_LABELS = Schema(COLUMNS, target={"categories": [0, 1]}, person="patient")
+
+
+def test_a_pipeline_gets_persons_with_metadata_routing_as_without() -> None:
+    # Theorem P14.
+    steps = DPStandardScaler(bounds=(-1, 1)), DPLogisticRegression()
+    model = PrivateConformalClassifier(
+        make_pipeline(*steps), coverage=0.5, random_state=0, **BUDGET
+    )
+    with config_context(enable_metadata_routing=True):
+        routed = clone(model).fit(X, LABELS, groups=PEOPLE)
+    plain = clone(model).fit(X, LABELS, groups=PEOPLE)
+    for step, other in zip(routed.estimator_, plain.estimator_, strict=True):
+        assert step.privacy_.neighbouring == other.privacy_.neighbouring == PERSON
+    np.testing.assert_array_equal(routed.estimator_[-1].coef_, plain.estimator_[-1].coef_)
+    assert routed.quantile_ == plain.quantile_
 
 
 @pytest.mark.parametrize("routing", [False, True])

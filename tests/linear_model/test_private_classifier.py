@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
+from skdptune.calibration import PrivateScoreCurves
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
@@ -484,6 +485,33 @@ def test_the_present_values_come_first_and_all_are_valid(
         assert len(set(values)) == len(values)
         for value in values:
             clone(model).set_params(**{name: value}).privacy_profile(2000, 5)
+
+
+@pytest.mark.parametrize("classes", [None, range(3)])
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"coef_init": np.zeros((3, 4))},
+        {"coef_init": np.zeros((2, 3))},
+        {"coef_init": [["a", "b", "c"]] * 3},
+        {"coef_init": [[1.0], [1.0, 2.0]]},
+        {"coef_init": np.full((3, 3), np.nan)},
+        {"intercept_init": [0.0, np.inf, 0.0]},
+        {"intercept_init": np.zeros((3, 3))},
+        {"coef_init": np.zeros((3, 3)), "intercept_init": [0.0, 0.0]},
+        {"sample_weight": np.ones(800)},
+        {"typo": 1},
+    ],
+)
+def test_what_no_fit_can_start_from_is_refused_before_it_is_paid_for(classes, start):
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    model = DPLogisticRegression(solver="sgd", classes=classes)
+    is_start = classes is None and "init" in "".join(start)
+    around = [PrivateScoreCurves(model)] if is_start else []
+    for each in (model, *around):
+        with ledger, pytest.raises((TypeError, ValueError), match="must be|not supported|only"):
+            each.fit(X, Y, **start)
+    assert not list(ledger.history())
 
 
 @pytest.mark.parametrize("solver", ["auto", "sgd"])

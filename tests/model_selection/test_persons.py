@@ -76,7 +76,7 @@ class PersonSum(QuickParameters, ClassifierMixin, PrivateEstimatorMixin, BaseEst
     def privacy_profile(self, n_samples, n_features=None):
         return gaussian_profile(1.0, self.noise)
 
-    def _persons_refusal(self):
+    def _input_refusal(self, form):
         return None
 
     def fit(self, X, y, *, groups=None):

@@ -1,4 +1,49 @@
-"""Base class of the private linear regressions: parameters, cost, sums, predictions."""
+"""Base class of the private linear regressions: parameters, cost, sums, predictions.
+
+[epsilon]
+epsilon : float, default=1.0
+    Privacy budget of a fit; infinite for no noise.
+
+[delta]
+delta : float, default=1e-5
+    Delta of the budget; positive, and far below 1 over the number of records.
+
+[bounds_and_intercept]
+data_norm : float, optional
+    Bound on the Euclidean norm of a row; longer rows are shortened to it. None means
+    ``sqrt(n_features)``, about the norm of a row of standardised features.
+target_bound : float or tuple (lower, upper)
+    Bound on the absolute value of a target, or its public range; values beyond it are clipped. It
+    must be given, and known without looking at the data. With an intercept, targets are measured
+    from the middle of the range, so that the noise depends on the length of the range and not on
+    its distance from 0. Without an intercept targets are not shifted, and the end farther from 0
+    is the bound.
+fit_intercept : bool, default=True
+    Whether rows end with a constant, half of `data_norm`, whose weight is regularised like the
+    others.
+
+[failure_probability]
+failure_probability : float, optional
+    Probability with which each released bound may fail to hold; twice that (and a little) is
+    added to delta. The default is ``delta / 1000``: a search pays it once for every expected
+    run.
+
+[randomness_and_size]
+{randomness}
+{size_and_ledger}
+
+[shared_attributes]
+coef_ : ndarray of shape (n_features,), or (n_targets, n_features) of several targets
+    The private weights.
+intercept_ : float, or ndarray of shape (n_targets,)
+    The private intercept; 0.0 if there is none.
+privacy_ : PrivacyReport
+    What the fit cost.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, if the columns of `X` had any.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +61,7 @@ from skdptune._validation import check_flag, check_integer, check_kind, check_re
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
+    PARTS,
     PUBLIC_SIZE,
     Persons,
     PrivateRows,
@@ -39,53 +85,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
 from skdptune.linear_model._solvers import largest_subset_size, noise_generator, row_norm
 
 # Shared by all regressions.
-REGRESSOR_TEXT = {
-    "epsilon": """\
-epsilon : float, default=1.0
-    Privacy budget of a fit; infinite for no noise.""",
-    "delta": """\
-delta : float, default=1e-5
-    Delta of the budget; positive, and far below 1 over the number of records.""",
-    "bounds_and_intercept": """\
-data_norm : float, optional
-    Bound on the Euclidean norm of a row; longer rows are shortened to it. None means
-    ``sqrt(n_features)``, about the norm of a row of standardised features.
-target_bound : float or tuple (lower, upper)
-    Bound on the absolute value of a target, or its public range; values beyond it are clipped. It
-    must be given, and known without looking at the data. With an intercept, targets are measured
-    from the middle of the range, so that the noise depends on the length of the range and not on
-    its distance from 0. Without an intercept targets are not shifted, and the end farther from 0
-    is the bound.
-fit_intercept : bool, default=True
-    Whether rows end with a constant, half of `data_norm`, whose weight is regularised like the
-    others.""",
-    "failure_probability": """\
-failure_probability : float, optional
-    Probability with which each released bound may fail to hold; twice that (and a little) is
-    added to delta. The default is ``delta / 1000``: a search pays it once for every expected
-    run.""",
-    "randomness_and_size": """\
-random_state : int or None, default=None
-    None draws from the operating system's entropy; a seed gives reproducible research runs.
-    Fits with the same seed, such as clones on two folds, share their noise.
-n_public : int, optional
-    Public constant in place of the number of records. A search sets it if it fits on a random
-    subset of the data, whose size must stay secret.
-ledger : PrivacyLedger, optional
-    The ledger in which a fit reserves its cost before it reads the data. None uses the active
-    ledger, if any: that of ``with ledger:`` or `skdptune.config_context`.""",
-    "shared_attributes": """\
-coef_ : ndarray of shape (n_features,), or (n_targets, n_features) of several targets
-    The private weights.
-intercept_ : float, or ndarray of shape (n_targets,)
-    The private intercept; 0.0 if there is none.
-privacy_ : PrivacyReport
-    What the fit cost.
-n_features_in_ : int
-    Number of features.
-feature_names_in_ : ndarray of shape (n_features,)
-    Names of the features, if the columns of `X` had any.""",
-}
+REGRESSOR_TEXT = __doc__
 
 
 # Bounds on alpha within which nothing overflows.
@@ -324,11 +324,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         statistics = SufficientStatistics(*self._bounds(records.X.shape[1]))
         return statistics.add_persons(*records, persons), persons.size, records, persons
 
-    def _parts_refusal(self) -> str | None:
-        return None
-
-    def _persons_refusal(self) -> str | None:
-        if self._holds_for_persons:
+    def _input_refusal(self, form: str) -> str | None:
+        if form == PARTS or self._holds_for_persons:
             return None
         return (
             "The proof of its posterior sample needs one row per person. Use DPRidge, "

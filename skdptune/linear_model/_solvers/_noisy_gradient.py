@@ -540,7 +540,12 @@ def _positive(value: float, name: str) -> float:
 
 
 def initial_weights(
-    coef: Any, intercept: Any, *, n_outputs: int, n_features: int, fit_intercept: bool
+    coef: Any,
+    intercept: Any,
+    *,
+    n_outputs: int | None,
+    n_features: int | None,
+    fit_intercept: bool,
 ) -> np.ndarray | None:
     """Return starting weights of shape (width, n_outputs); None if none were given.
 
@@ -550,8 +555,9 @@ def initial_weights(
         With one output also of shape (n_features,).
     intercept : array-like of shape (n_outputs,) or None
         With one output also a number.
-    n_outputs, n_features : int
-        Number of linear functions and of their coefficients.
+    n_outputs, n_features : int or None
+        Number of linear functions and of their coefficients. None stands for the given weights'
+        own number.
     fit_intercept : bool
         Whether the intercepts are the last row of the weights; without it they must be 0.
 
@@ -566,12 +572,19 @@ def initial_weights(
     """
     if coef is None and intercept is None:
         return None
+    coef, intercept = _numbers(coef, "coef_init"), _numbers(intercept, "intercept_init")
+    if n_outputs is None:
+        # One for each label, but a single one for two labels.
+        found = len(np.atleast_2d(coef)) if intercept is None else intercept.size
+        n_outputs = found if found > 2 else 1
+    if n_features is None:
+        n_features = 1 if coef is None else np.atleast_2d(coef).shape[-1]
     weights = np.zeros((n_features + int(fit_intercept), n_outputs))
     if coef is not None:
-        weights[:n_features] = _checked(coef, "coef_init", (n_outputs, n_features)).T
+        weights[:n_features] = _shaped(coef, "coef_init", (n_outputs, n_features)).T
     if intercept is None:
         return weights
-    last = _checked(intercept, "intercept_init", (n_outputs,))
+    last = _shaped(intercept, "intercept_init", (n_outputs,))
     if fit_intercept:
         weights[n_features] = last
     elif last.any():
@@ -579,12 +592,18 @@ def initial_weights(
     return weights
 
 
-def _checked(value: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+def _numbers(value: Any, name: str) -> Any:
+    if value is None:
+        return None
     array = check_numbers(value, name=name, hint="Name the ids of persons: groups=ids.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite throughout.")
+    return array
+
+
+def _shaped(array: np.ndarray, name: str, shape: tuple[int, ...]) -> np.ndarray:
     if shape[0] == 1 and array.shape == shape[1:]:
         array = array.reshape(shape)
     if array.shape != shape:
         raise ValueError(f"{name} must be of shape {shape}; got shape {array.shape}.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite throughout.")
     return array

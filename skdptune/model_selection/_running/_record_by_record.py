@@ -28,6 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune._formatting import shown
 from skdptune.base._shared import (
+    GROUPS,
     OTHER_SOLVER,
     as_table,
     by_halves,
@@ -38,9 +39,9 @@ from skdptune.base._shared import (
     named_like,
     nested_estimators,
     paid_for,
-    persons_refusal,
     proper_targets,
     reads_numbers,
+    refusal_of,
     refused_groups,
     zeroed,
 )
@@ -361,7 +362,7 @@ def check_persons(estimators: Iterable[Any]) -> None:
     """
     for estimator in estimators:
         for _, part in nested_estimators(estimator):
-            words = persons_refusal(part)
+            words = refusal_of(part, GROUPS)
             if words is None and by_persons(part) is not part:
                 # A search states the costs of its fits as for records.
                 words = OTHER_SOLVER

@@ -85,7 +85,7 @@ class PersonSum(PrivateEstimatorMixin, BaseEstimator):
     def privacy_profile(self, n_samples, n_features=None):
         return PrivacyProfile.pure(self.epsilon)
 
-    def _persons_refusal(self):
+    def _input_refusal(self, form):
         return None
 
     def fit(self, X, y=None, *, groups=None):
