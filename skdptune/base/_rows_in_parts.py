@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
 from skdptune._compat import validated_rows
@@ -30,7 +30,6 @@ from skdptune.base._persons import names_persons
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
     check_rows_form,
-    check_target_type,
     read_targets,
     validate_rows,
 )
@@ -41,6 +40,10 @@ Part = Callable[[], Iterable[Chunk]]
 
 # Rows of one chunk of an array or a file, which are in memory at the same time.
 _ROWS = 2**16
+_READ_AGAIN = (
+    "X must be readable again, since this fit makes several passes; got an iterator. Use "
+    "PrivateRows.from_chunks with a function that makes it."
+)
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -167,11 +170,7 @@ def _chunks(part: Part) -> Iterator[Chunk]:
 
 def _targets(y: Any) -> Any:
     """Return targets as an array, of one dimension if there is one target of each row."""
-    if y is None:
-        return None
-    # All that accepts parts needs numbers.
-    check_target_type(y, None, is_classifier=False)
-    return read_targets(y, "any", None)[0]
+    return None if y is None else read_targets(y, "any", None)[0]
 
 
 def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
@@ -181,10 +180,10 @@ def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
         raise ValueError(f"each chunk must have {width} columns; got {rows.shape[1]}.")
     if _names(rows) != _names(form[0]):
         raise ValueError("each chunk must have the columns of the first one; got other names.")
-    if _kind(rows) != _kind(form[0]):
-        raise TypeError("each chunk must have the types of the first one; got others.")
     if (targets is None) != (form[1] is None):
         raise ValueError("each chunk must have targets, or none of them; got both.")
+    if _kind(rows) != _kind(form[0]) or not _may_be_alike(targets, form[1]):
+        raise TypeError("each chunk must have the types of the first one; got others.")
     if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
         raise ValueError(
             "each chunk must have targets of the shape of the first ones; got others."
@@ -203,6 +202,13 @@ def _kind(rows: Any) -> str:
     if rows.dtype == np.float32:
         return "single"
     return "numbers" if rows.dtype.kind in f"{NUMBERS}OUS" else str(rows.dtype.kind)
+
+
+def _may_be_alike(targets: Any, others: Any) -> bool:
+    """Return whether both are text or neither is; one record can cause the type object."""
+    if targets is None or "O" in (targets.dtype.kind, others.dtype.kind):
+        return True
+    return (targets.dtype.kind in "US") == (others.dtype.kind in "US")
 
 
 # Where parts lie -------------------------------------------------------------------------------
@@ -516,8 +522,12 @@ class PrivateRows:
         return (np.zeros((0, self._steps[-1].width)), form[1]) if self._steps else form
 
     def check_columns(self, estimator: Any) -> None:
-        """Check names and types of the columns, and store them as a fit to a table does."""
-        rows = self.form[0]
+        """Check names and types of the columns, and store them as a fit to a table does.
+
+        Targets must be there if the estimator needs them.
+        """
+        rows, targets = self.form
+        _check_given(estimator, targets)
         check_rows_form(rows, accept_sparse=False, allow_nd=False)
         validated_rows(estimator, rows, skip_check_array=True)
 
@@ -549,10 +559,7 @@ class PrivateRows:
         """
         carrier = self._carrier
         if carrier.is_read_once and carrier.sizes:
-            raise ValueError(
-                "X must be readable again, since this fit makes several passes; got an iterator. "
-                "Use PrivateRows.from_chunks with a function that makes it."
-            )
+            raise ValueError(_READ_AGAIN)
         task = Task(function, carrier.form, tuple(step.transform for step in self._steps))
         found = carrier.total(task)
         if found.failure is not None:
@@ -769,8 +776,8 @@ def _column(column: Any) -> Any:
 # Which fits take them ----------------------------------------------------------------------------
 
 _IN_PARTS = (
-    "Fits in parts: the linear regressions, DPStandardScaler, DPPCA, and pipelines of "
-    "TableEncoder or DPStandardScaler with one of these."
+    "Fits in parts: the linear regressions, linear classifiers with solver='preconditioned', "
+    "DPStandardScaler, DPPCA, and pipelines of TableEncoder or DPStandardScaler with one of these."
 )
 
 
@@ -793,6 +800,9 @@ def with_parts(
     X = args[0] if args else kwargs.get("X")
     if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)):
         return args, kwargs
+    if isinstance(X, np.memmap) and is_classifier(estimator):
+        # It makes many passes, which are faster over one array than over its parts.
+        return args, kwargs
     y = args[1] if len(args) > 1 else kwargs.get("y")
     has_groups = names_persons(kwargs)
     check_in_memory(estimator, X)
@@ -802,7 +812,7 @@ def with_parts(
         # Dask arrays are then read into memory.
         return args, kwargs
     rows = rows_in_parts(X, y)
-    _check_targets(estimator, rows)
+    _check_form(estimator, rows)
     return (rows, *((None,) * len(args[1:2])), *args[2:]), {
         key: value for key, value in kwargs.items() if key not in ("X", "y")
     }
@@ -842,10 +852,17 @@ def _check_alone(y: Any, has_groups: bool) -> None:
         )
 
 
-def _check_targets(estimator: Any, rows: PrivateRows) -> None:
-    """Raise if the form of the parts shows that targets are missing."""
+def _check_form(estimator: Any, rows: PrivateRows) -> None:
+    """Raise if it shows before a row is read that an estimator cannot be fitted."""
+    if rows.is_read_once and is_classifier(estimator):
+        raise ValueError(_READ_AGAIN)
     known = rows._carrier.known_form
-    if known is not None and known[1] is None and get_tags(estimator).target_tags.required:
+    if known is not None:
+        _check_given(estimator, known[1])
+
+
+def _check_given(estimator: Any, targets: Any) -> None:
+    if targets is None and get_tags(estimator).target_tags.required:
         raise ValueError(
             f"y must be given with rows in parts for {type(estimator).__name__}, which requires y "
             "to be passed; got None."
