@@ -1,4 +1,4 @@
-"""Rows that lie in parts: in chunks, in files, or on the workers of a dask cluster.
+"""Rows that lie in parts: in chunks, in files, or on the workers of a dask or ray cluster.
 
 **Guarantee.** A sum over rows counts every part exactly once, whatever fails, is computed twice
 or ends first (Theorem R10). Estimators pass functions whose results are exact, so that the sum
@@ -275,13 +275,13 @@ class _Once:
         return itertools.chain(ahead, self._chunks)
 
 
-class OnDask:
-    """Parts that dask computes, and adds up where they are.
+class _OnCluster:
+    """Parts that a cluster computes, and adds up where they are.
 
     Parameters
     ----------
-    blocks : sequence of tuples
-        Lazy rows and lazy targets, or None, of each part.
+    parts : sequence
+        What the cluster needs for the rows and targets of each part.
     form : tuple
         Rows and targets as in the parts, but without any row.
     sizes : mapping
@@ -290,25 +290,61 @@ class OnDask:
 
     is_read_once = False
 
-    def __init__(self, blocks: Sequence[Chunk], form: Chunk, sizes: Mapping[int, int]) -> None:
-        self.parts = blocks
+    def __init__(self, parts: Sequence[Any], form: Chunk, sizes: Mapping[int, int]) -> None:
+        self.parts = parts
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
     def total(self, task: Task) -> Tally:
         """Return the sum of a task's results over all parts, added up as a tree."""
-        dask = importlib.import_module("dask")
-        of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, merged))
-        level = [of_block(task, number, *block) for number, block in enumerate(self.parts)]
+        of_part, of_results, result = self._functions()
+        level = [of_part(task, number, *part) for number, part in enumerate(self.parts)]
         while len(level) > 1:
             starts = range(0, len(level), _BRANCHES)
-            level = [of_results(level[start : start + _BRANCHES]) for start in starts]
-        (found,) = dask.compute(*level)
-        return Tally(*found)
+            level = [of_results(*level[start : start + _BRANCHES]) for start in starts]
+        return Tally(*result(level[0]))
+
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
+        """Return what starts tasks for a part and for results, and what waits for the last one."""
+        raise NotImplementedError
+
+
+class OnDask(_OnCluster):
+    """Lazy rows and targets, or None, of each part."""
+
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
+        dask = importlib.import_module("dask")
+        of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, _merged))
+        return of_block, of_results, lambda last: dask.compute(last)[0]
+
+
+class OnRay(_OnCluster):
+    """The name of the column of targets, and a reference to an Arrow table, of each part."""
+
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
+        ray = importlib.import_module("ray")
+        of_table, of_results = map(ray.remote, (_of_table, _merged))
+        return of_table.remote, of_results.remote, ray.get
 
 
 def _of_block(task: Task, number: int, rows: Any, targets: Any) -> Tally:
     return task(number, partial(iter, [(rows, targets)]))
+
+
+def _of_table(task: Task, number: int, target: str | None, table: Any) -> Tally:
+    return task(number, partial(_chunks_of_table, table, target))
+
+
+def _chunks_of_table(table: Any, target: str | None) -> Iterator[Chunk]:
+    return (arrow_chunk(batch, target) for batch in table.to_batches(max_chunksize=_ROWS))
+
+
+def _form_of_table(table: Any) -> tuple[Any, int]:
+    return table.schema, table.num_rows
+
+
+def _merged(*tallies: Tally) -> Tally:
+    return merged(tallies)
 
 
 # The rows as estimators see them ---------------------------------------------------------------
@@ -330,10 +366,10 @@ class Step(NamedTuple):
 
 
 class PrivateRows:
-    """Rows and targets that lie in parts: in chunks, in files, or on the workers of dask.
+    """Rows and targets that lie in parts: in chunks, in files, or on workers of dask or ray.
 
     Made by one of its class methods. It takes the place of `X` in ``fit``, and brings the targets.
-    Parts are read one after the other, or on the workers of dask, and only sums leave a part.
+    Parts are read one after the other, or on the workers, and only sums leave a part.
     A fit with a seed gives the same model, to the last bit, for any division into parts.
 
     Dask arrays, dask DataFrames and memory-mapped arrays can be passed to ``fit`` as they are.
@@ -353,8 +389,8 @@ class PrivateRows:
     -----
     Theorem R10.
 
-    A sum counts each part exactly once. If a worker is lost, dask computes its parts again, and
-    the new result takes the place of the old one. The rows must be the same in every pass. The
+    A sum counts each part exactly once. If a worker is lost, its parts are computed again, and the
+    new result takes the place of the old one. The rows must be the same in every pass. The
     number of rows is public, as in any fit, unless the estimator has `n_public`. Errors name a
     part by its number, from 0, and show no value.
 
@@ -372,7 +408,7 @@ class PrivateRows:
     array([ 0.5, -0.5])
     """
 
-    def __init__(self, carrier: InProcess | OnDask, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(self, carrier: InProcess | OnDask | OnRay, steps: tuple[Step, ...] = ()) -> None:
         self._carrier = carrier
         self._steps = steps
 
@@ -468,6 +504,46 @@ class PrivateRows:
         targets, no_target = _dask_targets(y, lengths, len(blocks))
         pairs = list(zip(blocks, targets, strict=True))
         return cls(OnDask(pairs, (_empty(X), no_target), dict(enumerate(lengths or ()))))
+
+    @classmethod
+    def from_ray(cls, dataset: Any, target: str | None = None) -> PrivateRows:
+        """Return the rows of a ray dataset, which ray's workers read and add up.
+
+        Parameters
+        ----------
+        dataset : ray.data.Dataset
+            It is computed once, and kept in ray's object store. Each of its blocks is a part.
+        target : str, optional
+            Name of the column of targets. The other columns are features, in their order.
+
+        Returns
+        -------
+        PrivateRows
+
+        Notes
+        -----
+        Numbers are read as by `from_parquet`.
+        """
+        if not callable(getattr(dataset, "to_arrow_refs", None)):
+            raise TypeError(f"dataset must be a ray dataset; got {type(dataset).__name__}.")
+        ray = importlib.import_module("ray")
+        tables = dataset.to_arrow_refs()
+        forms = ray.get([ray.remote(_form_of_table).remote(table) for table in tables])
+        # A block without rows may have no columns.
+        found = [(table, *form) for table, form in zip(tables, forms, strict=True) if form[1]]
+        if not found:
+            raise ValueError("dataset must have records; got none.")
+        schema = found[0][1]
+        _check_target(schema, target)
+        for number, (_, other, _) in enumerate(found):
+            _check_schema(schema, other, f"part {number}")
+        return cls(
+            OnRay(
+                [(target, table) for table, _, _ in found],
+                arrow_chunk(_no_batch(schema), target),
+                {number: size for number, (_, _, size) in enumerate(found)},
+            )
+        )
 
     @classmethod
     def from_parquet(cls, paths: Any, target: str | None = None) -> PrivateRows:
@@ -643,7 +719,7 @@ def _dask_targets(y: Any, lengths: tuple[int, ...] | None, n_blocks: int) -> tup
 def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict[int, int]]:
     """Return the parts of files, tables without rows as they give them, and numbers of rows."""
     try:
-        pyarrow = importlib.import_module("pyarrow")
+        importlib.import_module("pyarrow")
         datasets = importlib.import_module("pyarrow.dataset")
     except ImportError as error:
         raise ImportError(
@@ -654,12 +730,11 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
         files = _files(paths)
         paths = datasets.dataset([str(path) for path in files], format="parquet")
     schema = paths.schema
-    if target is not None and target not in schema.names:
-        raise ValueError(f"target must be a column of the files; got {shown(target)}.")
+    _check_target(schema, target)
     parts: list[Part] = []
     sizes: dict[int, int] = {}
     for file in paths.get_fragments():
-        _check_schema(schema, file.physical_schema, file.path)
+        _check_schema(schema, file.physical_schema, shown_path(file.path))
         is_parquet = hasattr(file, "split_by_row_group")
         for group in file.split_by_row_group() if is_parquet else [file]:
             # `count_rows` of a row group is that of its file.
@@ -671,8 +746,17 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
             parts.append(ArrowPart(group, schema, target, _stamp(file.path)))
     if not parts:
         raise ValueError("paths must name at least one file; got none.")
-    none = pyarrow.RecordBatch.from_pylist([], schema=schema)
-    return parts, parts[0].chunk(none), sizes  # type: ignore[attr-defined]
+    return parts, arrow_chunk(_no_batch(schema), target), sizes
+
+
+def _no_batch(schema: Any) -> Any:
+    """Return a batch without rows."""
+    return importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+
+
+def _check_target(schema: Any, target: str | None) -> None:
+    if target is not None and target not in schema.names:
+        raise ValueError(f"target must be a column of the files; got {shown(target)}.")
 
 
 def _files(paths: Any) -> list[Path]:
@@ -695,12 +779,11 @@ def _files(paths: Any) -> list[Path]:
     return found
 
 
-def _check_schema(wanted: Any, found: Any, path: str) -> None:
+def _check_schema(wanted: Any, found: Any, place: str) -> None:
     types = {field.name: field.type for field in found}
     if types != {field.name: field.type for field in wanted}:
         raise ValueError(
-            "each file must have the columns and types of the first one; got others in "
-            f"{shown_path(path)}."
+            f"each file must have the columns and types of the first one; got others in {place}."
         )
 
 
@@ -738,27 +821,29 @@ class ArrowPart:
         batches = self.fragment.to_batches(
             schema=self.schema, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
         )
-        yield from map(self.chunk, batches)
+        for batch in batches:
+            yield arrow_chunk(batch, self.target)
         self._check_unchanged()
-
-    def chunk(self, batch: Any) -> Chunk:
-        """Return the rows and targets of a batch of Arrow, as an array or a DataFrame."""
-        targets = None
-        if self.target is not None:
-            targets = _targets(_column(batch.column(self.target)))
-            batch = batch.drop_columns([self.target])
-        kinds = {str(field.type) for field in batch.schema}
-        if not kinds <= _ARROW_NUMBERS:
-            return batch.to_pandas(), targets
-        dtype = np.float32 if kinds == {"float"} else np.float64
-        cells = np.empty((batch.num_columns, batch.num_rows), dtype=dtype)
-        for place, column in enumerate(batch.columns):
-            cells[place] = _column(column)
-        return cells.T, targets
 
     def _check_unchanged(self) -> None:
         if self.stamp is not None and _stamp(self.fragment.path) != self.stamp:
             raise ChangedError("X must be the same in every pass; got a file that was changed.")
+
+
+def arrow_chunk(batch: Any, target: str | None) -> Chunk:
+    """Return the rows and targets of a batch of Arrow, as an array or a DataFrame."""
+    targets = None
+    if target is not None:
+        targets = _targets(_column(batch.column(target)))
+        batch = batch.drop_columns([target])
+    kinds = {str(field.type) for field in batch.schema}
+    if not kinds <= _ARROW_NUMBERS:
+        return batch.to_pandas(), targets
+    dtype = np.float32 if kinds == {"float"} else np.float64
+    cells = np.empty((batch.num_columns, batch.num_rows), dtype=dtype)
+    for place, column in enumerate(batch.columns):
+        cells[place] = _column(column)
+    return cells.T, targets
 
 
 _ARROW_NUMBERS = {"float", "double", "halffloat"} | {
