@@ -394,17 +394,15 @@ def fit_preconditioned(
     factor = plan.margin_factor(basis.width, n_outputs, share) if is_logistic else 1.0
     limit = share * basis.usual_norm
     rate = learning_rate_by_rule(plan, basis, limit)
-    descent, settings = (
-        plan.descent(basis.steps),
-        {
-            "learning_rate": rate if learning_rate is None else rate * learning_rate,
-            "max_grad_norm": limit,
-            "regularization": regularization,
-            "rng": rng,
-            "initial": None if initial is None else initial / factor,
-            "averages": True,
-        },
-    )
+    descent = plan.descent(basis.steps)
+    settings: dict[str, Any] = {
+        "learning_rate": rate if learning_rate is None else rate * learning_rate,
+        "max_grad_norm": limit,
+        "regularization": regularization,
+        "rng": rng,
+        "initial": None if initial is None else initial / factor,
+        "averages": True,
+    }
     if isinstance(design, DesignInParts):
         return factor * _descent_in_parts(
             descent, design, problem_of, n_outputs, cut_basis(basis.matrix), **settings

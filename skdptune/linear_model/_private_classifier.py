@@ -516,12 +516,13 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             self._row_bound(n_features),
             self.fit_intercept,
         )
+        design: Any
+        codes: Any = None
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
             if read is None:
                 width = n_features + int(self.fit_intercept)
                 design = DesignInParts(X, bounded.of_chunk, width, self.fit_intercept)
-                codes = None
             else:
                 design, codes = bounded(read)
                 design = design.by_persons(persons)
@@ -589,7 +590,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             return math.inf
         return row_norm(self.data_norm, n_features)
 
-    def _label_set(self, y: np.ndarray | None) -> np.ndarray:
+    def _label_set(self, y: Any) -> np.ndarray:
         """Return the labels: the public ones, or those that occur."""
         found = label_set(y, self.classes)
         if self.classes is None and found.size > 2 and self._is_binary_only():
@@ -756,7 +757,7 @@ class _Bounded:
         # Theorem R5.
         return self(
             validate_records(
-                BaseEstimator(), X, y, labels=self.classes, is_classifier=True, min_samples=0
+                BaseEstimator(), X, y, labels=list(self.classes), is_classifier=True, min_samples=0
             )
         )
 
