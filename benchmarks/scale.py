@@ -5,9 +5,11 @@
 The script writes files of float32 columns, and then measures
 
 * read: one pass over the files that only reads them, as a fit does;
-* DPRidge: the time of a fit over its six passes, each relative to "read";
-* SGDRegressor: scikit-learn's `partial_fit` of one pass over the same chunks, without privacy;
-* dask: with --dask, DPRidge on one worker process and on two, with the rows persisted in them.
+* DPRidge, DPLogisticRegression: the time of a fit over its passes, each relative to "read"; the
+  classifier takes ten steps;
+* SGDRegressor, SGDClassifier: scikit-learn's `partial_fit` of one pass over the same chunks,
+  without privacy;
+* dask: with --dask, both fits on one worker process and on two, with the rows persisted in them.
 
 "memory" is the largest resident size of the process so far, in MB.
 """
@@ -26,12 +28,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sklearn.linear_model import SGDRegressor
+from sklearn.base import clone
+from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-from skdptune import DPRidge, PrivateRows
+from skdptune import DPLogisticRegression, DPRidge, PrivateRows
 
 _ROWS_PER_GROUP = 250_000
-_PASSES = 6
+_STEPS = 10
+# With the number of passes of each.
+_MODELS = (
+    (DPRidge(1.0, 1e-9, target_bound=1.0, random_state=0), 6),
+    (
+        DPLogisticRegression(1.0, 1e-9, classes=[0, 1], epochs=_STEPS, random_state=0),
+        _STEPS + 1,
+    ),
+)
 
 
 def write(folder: Path, n_rows: int, n_columns: int) -> None:
@@ -40,10 +51,10 @@ def write(folder: Path, n_rows: int, n_columns: int) -> None:
         rng = np.random.default_rng(number)
         size = min(_ROWS_PER_GROUP, n_rows - start)
         rows = rng.normal(size=(size, n_columns)).astype(np.float32)
-        target = np.clip(rows[:, 0] - rows[:, 1] + rng.normal(size=size), -4, 4)
+        target = rows[:, 0] - rows[:, 1] + rng.normal(size=size) > 0
         columns = {f"x{place}": rows[:, place] for place in range(n_columns)}
         pq.write_table(
-            pa.table({**columns, "y": target.astype(np.float32)}),
+            pa.table({**columns, "y": target.astype(np.int8)}),
             folder / f"rows{number:05d}.parquet",
         )
 
@@ -65,28 +76,30 @@ def memory() -> str:
     return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
 
 
-def model() -> DPRidge:
-    """Return the regression that is measured."""
-    return DPRidge(1.0, 1e-9, target_bound=4.0, random_state=0)
-
-
 def in_one_process(folder: Path) -> None:
     """Print the time of passes in this process."""
     rows = PrivateRows.from_parquet(folder, target="y")
     print(f"start: {memory()}")
     read = timed(lambda: rows.total(nothing))
     print(f"read: {read:.2f} s, {memory()}")
-    fit = timed(lambda: model().fit(rows))
-    print(f"DPRidge: {fit:.2f} s, {fit / _PASSES / read:.2f} of reading per pass, {memory()}")
-    peer = SGDRegressor(random_state=0)
+    for model, n_passes in _MODELS:
+        fit = timed(partial(clone(model).fit, rows))
+        each = fit / n_passes / read
+        print(f"{type(model).__name__}: {fit:.2f} s, {each:.2f} of reading per pass, {memory()}")
+    for peer, labels in (
+        (SGDRegressor(random_state=0), {}),
+        (SGDClassifier(), {"classes": [0, 1]}),
+    ):
+        other = timed(partial(one_pass, rows, peer, labels))
+        name = type(peer).__name__
+        print(f"{name}.partial_fit: {other:.2f} s, {other / read:.2f} of reading, {memory()}")
 
-    def one_pass() -> None:
-        for part in rows._carrier.parts:
-            for chunk, targets in part():
-                peer.partial_fit(chunk, targets)
 
-    other = timed(one_pass)
-    print(f"SGDRegressor.partial_fit: {other:.2f} s, {other / read:.2f} of reading, {memory()}")
+def one_pass(rows: PrivateRows, peer: Any, labels: dict[str, Any]) -> None:
+    """Fit a model of scikit-learn to each chunk once."""
+    for part in rows._carrier.parts:
+        for chunk, targets in part():
+            peer.partial_fit(chunk, targets, **labels)
 
 
 def on_dask(folder: Path) -> None:
@@ -94,7 +107,7 @@ def on_dask(folder: Path) -> None:
     import dask.dataframe as dd
     from distributed import Client, LocalCluster, wait
 
-    seconds = []
+    seconds: dict[str, list[float]] = {}
     for n_workers in (1, 2):
         with (
             LocalCluster(
@@ -106,9 +119,12 @@ def on_dask(folder: Path) -> None:
             wait(frame)
             rows = PrivateRows.from_dask(frame, "y")
             rows.counted()
-            seconds.append(timed(partial(model().fit, rows)))
-        print(f"dask, {n_workers} worker(s): {seconds[-1]:.2f} s")
-    print(f"two workers: {seconds[0] / seconds[1]:.2f} times one")
+            for model, _ in _MODELS:
+                found = seconds.setdefault(type(model).__name__, [])
+                found.append(timed(partial(clone(model).fit, rows)))
+                print(f"{type(model).__name__}, {n_workers} worker(s): {found[-1]:.2f} s")
+    for name, (one, two) in seconds.items():
+        print(f"{name}: two workers are {one / two:.2f} times as fast as one")
 
 
 def main() -> None:

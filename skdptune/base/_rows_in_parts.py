@@ -1,4 +1,4 @@
-"""Rows that lie in parts: in chunks, in files, or on the workers of a dask cluster.
+"""Rows that lie in parts: in chunks, in files, or on the workers of a dask or ray cluster.
 
 **Guarantee.** A sum over rows counts every part exactly once, whatever fails, is computed twice
 or ends first (Theorem R10). Estimators pass functions whose results are exact, so that the sum
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
 from skdptune._compat import validated_rows
@@ -30,7 +30,6 @@ from skdptune.base._persons import ADVICE, OWN_USE, PARTS, names_persons, refusa
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
     check_rows_form,
-    check_target_type,
     read_targets,
     validate_rows,
 )
@@ -41,6 +40,10 @@ Part = Callable[[], Iterable[Chunk]]
 
 # Rows of one chunk of an array or a file, which are in memory at the same time.
 _ROWS = 2**16
+_READ_AGAIN = (
+    "X must be readable again, since this fit makes several passes; got an iterator. Use "
+    "PrivateRows.from_chunks with a function that makes it."
+)
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -167,11 +170,7 @@ def _chunks(part: Part) -> Iterator[Chunk]:
 
 def _targets(y: Any) -> Any:
     """Return targets as an array, of one dimension if there is one target of each row."""
-    if y is None:
-        return None
-    # All that accepts parts needs numbers.
-    check_target_type(y, None, is_classifier=False)
-    return read_targets(y, "any", None)[0]
+    return None if y is None else read_targets(y, "any", None)[0]
 
 
 def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
@@ -181,10 +180,10 @@ def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
         raise ValueError(f"each chunk must have {width} columns; got {rows.shape[1]}.")
     if _names(rows) != _names(form[0]):
         raise ValueError("each chunk must have the columns of the first one; got other names.")
-    if _kind(rows) != _kind(form[0]):
-        raise TypeError("each chunk must have the types of the first one; got others.")
     if (targets is None) != (form[1] is None):
         raise ValueError("each chunk must have targets, or none of them; got both.")
+    if _kind(rows) != _kind(form[0]) or not _may_be_alike(targets, form[1]):
+        raise TypeError("each chunk must have the types of the first one; got others.")
     if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
         raise ValueError(
             "each chunk must have targets of the shape of the first ones; got others."
@@ -203,6 +202,13 @@ def _kind(rows: Any) -> str:
     if rows.dtype == np.float32:
         return "single"
     return "numbers" if rows.dtype.kind in f"{NUMBERS}OUS" else str(rows.dtype.kind)
+
+
+def _may_be_alike(targets: Any, others: Any) -> bool:
+    """Return whether both are text or neither is; one record can cause the type object."""
+    if targets is None or "O" in (targets.dtype.kind, others.dtype.kind):
+        return True
+    return (targets.dtype.kind in "US") == (others.dtype.kind in "US")
 
 
 # Where parts lie -------------------------------------------------------------------------------
@@ -269,13 +275,13 @@ class _Once:
         return itertools.chain(ahead, self._chunks)
 
 
-class OnDask:
-    """Parts that dask computes, and adds up where they are.
+class _OnCluster:
+    """Parts that a cluster computes, and adds up where they are.
 
     Parameters
     ----------
-    blocks : sequence of tuples
-        Lazy rows and lazy targets, or None, of each part.
+    parts : sequence
+        What the cluster needs for the rows and targets of each part.
     form : tuple
         Rows and targets as in the parts, but without any row.
     sizes : mapping
@@ -284,25 +290,61 @@ class OnDask:
 
     is_read_once = False
 
-    def __init__(self, blocks: Sequence[Chunk], form: Chunk, sizes: Mapping[int, int]) -> None:
-        self.parts = blocks
+    def __init__(self, parts: Sequence[Any], form: Chunk, sizes: Mapping[int, int]) -> None:
+        self.parts = parts
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
     def total(self, task: Task) -> Tally:
         """Return the sum of a task's results over all parts, added up as a tree."""
-        dask = importlib.import_module("dask")
-        of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, merged))
-        level = [of_block(task, number, *block) for number, block in enumerate(self.parts)]
+        of_part, of_results, result = self._functions()
+        level = [of_part(task, number, *part) for number, part in enumerate(self.parts)]
         while len(level) > 1:
             starts = range(0, len(level), _BRANCHES)
-            level = [of_results(level[start : start + _BRANCHES]) for start in starts]
-        (found,) = dask.compute(*level)
-        return Tally(*found)
+            level = [of_results(*level[start : start + _BRANCHES]) for start in starts]
+        return Tally(*result(level[0]))
+
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
+        """Return what starts tasks for a part and for results, and what waits for the last one."""
+        raise NotImplementedError
+
+
+class OnDask(_OnCluster):
+    """Lazy rows and targets, or None, of each part."""
+
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
+        dask = importlib.import_module("dask")
+        of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, _merged))
+        return of_block, of_results, lambda last: dask.compute(last)[0]
+
+
+class OnRay(_OnCluster):
+    """The name of the column of targets, and a reference to an Arrow table, of each part."""
+
+    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
+        ray = importlib.import_module("ray")
+        of_table, of_results = map(ray.remote, (_of_table, _merged))
+        return of_table.remote, of_results.remote, ray.get
 
 
 def _of_block(task: Task, number: int, rows: Any, targets: Any) -> Tally:
     return task(number, partial(iter, [(rows, targets)]))
+
+
+def _of_table(task: Task, number: int, target: str | None, table: Any) -> Tally:
+    return task(number, partial(_chunks_of_table, table, target))
+
+
+def _chunks_of_table(table: Any, target: str | None) -> Iterator[Chunk]:
+    return (arrow_chunk(batch, target) for batch in table.to_batches(max_chunksize=_ROWS))
+
+
+def _form_of_table(table: Any) -> tuple[Any, int]:
+    return table.schema, table.num_rows
+
+
+def _merged(*tallies: Tally) -> Tally:
+    return merged(tallies)
 
 
 # The rows as estimators see them ---------------------------------------------------------------
@@ -324,10 +366,10 @@ class Step(NamedTuple):
 
 
 class PrivateRows:
-    """Rows and targets that lie in parts: in chunks, in files, or on the workers of dask.
+    """Rows and targets that lie in parts: in chunks, in files, or on workers of dask or ray.
 
     Made by one of its class methods. It takes the place of `X` in ``fit``, and brings the targets.
-    Parts are read one after the other, or on the workers of dask, and only sums leave a part.
+    Parts are read one after the other, or on the workers, and only sums leave a part.
     A fit with a seed gives the same model, to the last bit, for any division into parts.
 
     Dask arrays, dask DataFrames and memory-mapped arrays can be passed to ``fit`` as they are.
@@ -347,8 +389,8 @@ class PrivateRows:
     -----
     Theorem R10.
 
-    A sum counts each part exactly once. If a worker is lost, dask computes its parts again, and
-    the new result takes the place of the old one. The rows must be the same in every pass. The
+    A sum counts each part exactly once. If a worker is lost, its parts are computed again, and the
+    new result takes the place of the old one. The rows must be the same in every pass. The
     number of rows is public, as in any fit, unless the estimator has `n_public`. Errors name a
     part by its number, from 0, and show no value.
 
@@ -366,7 +408,7 @@ class PrivateRows:
     array([ 0.5, -0.5])
     """
 
-    def __init__(self, carrier: InProcess | OnDask, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(self, carrier: InProcess | OnDask | OnRay, steps: tuple[Step, ...] = ()) -> None:
         self._carrier = carrier
         self._steps = steps
 
@@ -464,6 +506,46 @@ class PrivateRows:
         return cls(OnDask(pairs, (_empty(X), no_target), dict(enumerate(lengths or ()))))
 
     @classmethod
+    def from_ray(cls, dataset: Any, target: str | None = None) -> PrivateRows:
+        """Return the rows of a ray dataset, which ray's workers read and add up.
+
+        Parameters
+        ----------
+        dataset : ray.data.Dataset
+            It is computed once, and kept in ray's object store. Each of its blocks is a part.
+        target : str, optional
+            Name of the column of targets. The other columns are features, in their order.
+
+        Returns
+        -------
+        PrivateRows
+
+        Notes
+        -----
+        Numbers are read as by `from_parquet`.
+        """
+        if not callable(getattr(dataset, "to_arrow_refs", None)):
+            raise TypeError(f"dataset must be a ray dataset; got {type(dataset).__name__}.")
+        ray = importlib.import_module("ray")
+        tables = dataset.to_arrow_refs()
+        forms = ray.get([ray.remote(_form_of_table).remote(table) for table in tables])
+        # A block without rows may have no columns.
+        found = [(table, *form) for table, form in zip(tables, forms, strict=True) if form[1]]
+        if not found:
+            raise ValueError("dataset must have records; got none.")
+        schema = found[0][1]
+        _check_target(schema, target)
+        for number, (_, other, _) in enumerate(found):
+            _check_schema(schema, other, f"part {number}")
+        return cls(
+            OnRay(
+                [(target, table) for table, _, _ in found],
+                arrow_chunk(_no_batch(schema), target),
+                {number: size for number, (_, _, size) in enumerate(found)},
+            )
+        )
+
+    @classmethod
     def from_parquet(cls, paths: Any, target: str | None = None) -> PrivateRows:
         """Return the rows of parquet files, each row group of which is a part.
 
@@ -516,8 +598,12 @@ class PrivateRows:
         return (np.zeros((0, self._steps[-1].width)), form[1]) if self._steps else form
 
     def check_columns(self, estimator: Any) -> None:
-        """Check names and types of the columns, and store them as a fit to a table does."""
-        rows = self.form[0]
+        """Check names and types of the columns, and store them as a fit to a table does.
+
+        Targets must be there if the estimator needs them.
+        """
+        rows, targets = self.form
+        _check_given(estimator, targets)
         check_rows_form(rows, accept_sparse=False, allow_nd=False)
         validated_rows(estimator, rows, skip_check_array=True)
 
@@ -549,10 +635,7 @@ class PrivateRows:
         """
         carrier = self._carrier
         if carrier.is_read_once and carrier.sizes:
-            raise ValueError(
-                "X must be readable again, since this fit makes several passes; got an iterator. "
-                "Use PrivateRows.from_chunks with a function that makes it."
-            )
+            raise ValueError(_READ_AGAIN)
         task = Task(function, carrier.form, tuple(step.transform for step in self._steps))
         found = carrier.total(task)
         if found.failure is not None:
@@ -636,7 +719,7 @@ def _dask_targets(y: Any, lengths: tuple[int, ...] | None, n_blocks: int) -> tup
 def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict[int, int]]:
     """Return the parts of files, tables without rows as they give them, and numbers of rows."""
     try:
-        pyarrow = importlib.import_module("pyarrow")
+        importlib.import_module("pyarrow")
         datasets = importlib.import_module("pyarrow.dataset")
     except ImportError as error:
         raise ImportError(
@@ -647,12 +730,11 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
         files = _files(paths)
         paths = datasets.dataset([str(path) for path in files], format="parquet")
     schema = paths.schema
-    if target is not None and target not in schema.names:
-        raise ValueError(f"target must be a column of the files; got {shown(target)}.")
+    _check_target(schema, target)
     parts: list[Part] = []
     sizes: dict[int, int] = {}
     for file in paths.get_fragments():
-        _check_schema(schema, file.physical_schema, file.path)
+        _check_schema(schema, file.physical_schema, shown_path(file.path))
         is_parquet = hasattr(file, "split_by_row_group")
         for group in file.split_by_row_group() if is_parquet else [file]:
             # `count_rows` of a row group is that of its file.
@@ -664,8 +746,17 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
             parts.append(ArrowPart(group, schema, target, _stamp(file.path)))
     if not parts:
         raise ValueError("paths must name at least one file; got none.")
-    none = pyarrow.RecordBatch.from_pylist([], schema=schema)
-    return parts, parts[0].chunk(none), sizes  # type: ignore[attr-defined]
+    return parts, arrow_chunk(_no_batch(schema), target), sizes
+
+
+def _no_batch(schema: Any) -> Any:
+    """Return a batch without rows."""
+    return importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+
+
+def _check_target(schema: Any, target: str | None) -> None:
+    if target is not None and target not in schema.names:
+        raise ValueError(f"target must be a column of the files; got {shown(target)}.")
 
 
 def _files(paths: Any) -> list[Path]:
@@ -688,12 +779,11 @@ def _files(paths: Any) -> list[Path]:
     return found
 
 
-def _check_schema(wanted: Any, found: Any, path: str) -> None:
+def _check_schema(wanted: Any, found: Any, place: str) -> None:
     types = {field.name: field.type for field in found}
     if types != {field.name: field.type for field in wanted}:
         raise ValueError(
-            "each file must have the columns and types of the first one; got others in "
-            f"{shown_path(path)}."
+            f"each file must have the columns and types of the first one; got others in {place}."
         )
 
 
@@ -731,27 +821,29 @@ class ArrowPart:
         batches = self.fragment.to_batches(
             schema=self.schema, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
         )
-        yield from map(self.chunk, batches)
+        for batch in batches:
+            yield arrow_chunk(batch, self.target)
         self._check_unchanged()
-
-    def chunk(self, batch: Any) -> Chunk:
-        """Return the rows and targets of a batch of Arrow, as an array or a DataFrame."""
-        targets = None
-        if self.target is not None:
-            targets = _targets(_column(batch.column(self.target)))
-            batch = batch.drop_columns([self.target])
-        kinds = {str(field.type) for field in batch.schema}
-        if not kinds <= _ARROW_NUMBERS:
-            return batch.to_pandas(), targets
-        dtype = np.float32 if kinds == {"float"} else np.float64
-        cells = np.empty((batch.num_columns, batch.num_rows), dtype=dtype)
-        for place, column in enumerate(batch.columns):
-            cells[place] = _column(column)
-        return cells.T, targets
 
     def _check_unchanged(self) -> None:
         if self.stamp is not None and _stamp(self.fragment.path) != self.stamp:
             raise ChangedError("X must be the same in every pass; got a file that was changed.")
+
+
+def arrow_chunk(batch: Any, target: str | None) -> Chunk:
+    """Return the rows and targets of a batch of Arrow, as an array or a DataFrame."""
+    targets = None
+    if target is not None:
+        targets = _targets(_column(batch.column(target)))
+        batch = batch.drop_columns([target])
+    kinds = {str(field.type) for field in batch.schema}
+    if not kinds <= _ARROW_NUMBERS:
+        return batch.to_pandas(), targets
+    dtype = np.float32 if kinds == {"float"} else np.float64
+    cells = np.empty((batch.num_columns, batch.num_rows), dtype=dtype)
+    for place, column in enumerate(batch.columns):
+        cells[place] = _column(column)
+    return cells.T, targets
 
 
 _ARROW_NUMBERS = {"float", "double", "halffloat"} | {
@@ -782,6 +874,9 @@ def with_parts(
     X = args[0] if args else kwargs.get("X")
     if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)):
         return args, kwargs
+    if isinstance(X, np.memmap) and is_classifier(estimator):
+        # It makes many passes, which are faster over one array than over its parts.
+        return args, kwargs
     y = args[1] if len(args) > 1 else kwargs.get("y")
     has_groups = names_persons(kwargs)
     check_in_memory(estimator, X)
@@ -791,7 +886,7 @@ def with_parts(
         # Dask arrays are then read into memory.
         return args, kwargs
     rows = rows_in_parts(X, y)
-    _check_targets(estimator, rows)
+    _check_form(estimator, rows)
     return (rows, *((None,) * len(args[1:2])), *args[2:]), {
         key: value for key, value in kwargs.items() if key not in ("X", "y")
     }
@@ -831,10 +926,17 @@ def _check_alone(y: Any, has_groups: bool) -> None:
         )
 
 
-def _check_targets(estimator: Any, rows: PrivateRows) -> None:
-    """Raise if the form of the parts shows that targets are missing."""
+def _check_form(estimator: Any, rows: PrivateRows) -> None:
+    """Raise if it shows before a row is read that an estimator cannot be fitted."""
+    if rows.is_read_once and is_classifier(estimator):
+        raise ValueError(_READ_AGAIN)
     known = rows._carrier.known_form
-    if known is not None and known[1] is None and get_tags(estimator).target_tags.required:
+    if known is not None:
+        _check_given(estimator, known[1])
+
+
+def _check_given(estimator: Any, targets: Any) -> None:
+    if targets is None and get_tags(estimator).target_tags.required:
         raise ValueError(
             f"y must be given with rows in parts for {type(estimator).__name__}, which requires y "
             "to be passed; got None."

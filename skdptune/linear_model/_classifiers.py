@@ -150,7 +150,8 @@ class DPLogisticRegression(PrivateLinearClassifier):
 
     _loss = LOGISTIC
 
-    def _residuals_and_targets(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
+    @classmethod
+    def _residuals_and_targets(cls, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
         if outputs == 1:
             return super()._residuals_and_targets(codes, outputs)
         return softmax_residuals, codes

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,9 +14,18 @@ from scipy import sparse
 from skdptune._validation import check_real, check_share
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._regression import SufficientStatistics, squared_radius
-from skdptune.linear_model._solvers import Design, Residuals, fit_noisy_gradient
-from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget, unit_sum
-from skdptune.mechanisms._shared import WHOLE, NoisyGradientPlan
+from skdptune.linear_model._solvers import (
+    Coordinates,
+    Design,
+    DesignInParts,
+    ExactGradients,
+    Residuals,
+    cut_basis,
+    descend,
+    fit_noisy_gradient,
+)
+from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget
+from skdptune.mechanisms._shared import WHOLE, Batch, NoisyGradientPlan, of_unit_total, unit_total
 
 # Share of the squared shift of all releases that pays for the second moments.
 _MOMENT_SHARE = 0.08
@@ -214,7 +225,7 @@ class Basis:
 
 def release_basis(
     plan: PreconditionedPlan,
-    design: Design,
+    design: Design | DesignInParts,
     data_norm: float,
     n_outputs: int,
     rng: np.random.Generator,
@@ -224,7 +235,7 @@ def release_basis(
     Parameters
     ----------
     plan : PreconditionedPlan
-    design : Design
+    design : Design or DesignInParts
         The rows; those longer than `data_norm` are shortened for this release only.
     data_norm : float
         Bound on the norm of a row.
@@ -249,17 +260,14 @@ def release_basis(
 
 def _basis_of_moments(
     plan: PreconditionedPlan,
-    design: Design,
+    design: Design | DesignInParts,
     data_norm: float,
     n_outputs: int,
     rng: np.random.Generator,
 ) -> Basis:
     longest2, width = 1.0 + _CONSTANT**2 * float(design.intercept), design.width
     radius2, data_radius = squared_radius(False), data_norm * math.sqrt(longest2)
-    sums = SufficientStatistics(data_radius, 1.0, fit_intercept=False)
-    for weight, places in _places_by_weight(design):
-        for rows in _bounded_rows(design.take(places), data_norm):
-            sums.add_weighted(rows, np.zeros(rows.shape[0]), weight)
+    sums = design.total(partial(_sums_of_moments, data_norm, data_radius))
     scale = radius2 * plan.moment_noise
     upper = np.triu_indices(width)
     moments = np.zeros((width, width))
@@ -280,14 +288,24 @@ def _basis_of_moments(
     return Basis(matrix, usual, 1.0, distance, plan.steps)
 
 
+def _sums_of_moments(
+    data_norm: float, data_radius: float, design: Design, codes: np.ndarray | None
+) -> SufficientStatistics:
+    sums = SufficientStatistics(data_radius, 1.0, fit_intercept=False)
+    for weight, places in _places_by_weight(design):
+        for rows in _bounded_rows(design.take(places), data_norm):
+            sums.add_weighted(rows, np.zeros(rows.shape[0]), weight)
+    return sums
+
+
 def _basis_of_mean_norm(
-    plan: PreconditionedPlan, design: Design, data_norm: float, rng: np.random.Generator
+    plan: PreconditionedPlan,
+    design: Design | DesignInParts,
+    data_norm: float,
+    rng: np.random.Generator,
 ) -> Basis:
-    squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
-    shares = np.minimum(squares / data_norm**2, 1.0)
-    if design.persons is not None:
-        shares = design.persons.means(shares)
-    total = gaussian_release(float(unit_sum(shares)), 1.0, plan.moment_noise, rng)
+    sums = of_unit_total(design.total(partial(_total_share, data_norm)))
+    total = gaussian_release(float(sums), 1.0, plan.moment_noise, rng)
     # A mean that the noise hides is replaced by the size of the noise.
     least = max(plan.moment_noise / plan.n_samples, 1e-12)
     mean = math.sqrt(min(max(total / plan.n_samples, least), 1.0)) * data_norm
@@ -304,6 +322,13 @@ def _basis_of_mean_norm(
     )
 
 
+def _total_share(data_norm: float, design: Design, codes: np.ndarray | None) -> np.ndarray:
+    """Return the sum of squared norms as shares of the bound, in units of `unit_total`."""
+    squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
+    shares = np.minimum(squares / data_norm**2, 1.0)
+    return unit_total(shares if design.persons is None else design.persons.means(shares))
+
+
 def _unscaled_steps(plan: PreconditionedPlan, width: int) -> int:
     """Return the number of steps in unscaled coordinates; more steps would fit the noise."""
     # Noise of all steps together, relative to the number of records.
@@ -314,9 +339,9 @@ def _unscaled_steps(plan: PreconditionedPlan, width: int) -> int:
 
 def fit_preconditioned(
     plan: PreconditionedPlan,
-    design: Design,
-    residuals_of: Residuals,
-    targets: np.ndarray,
+    design: Design | DesignInParts,
+    problem_of: Callable[[Any, int], tuple[Residuals, np.ndarray]],
+    codes: np.ndarray | None,
     n_outputs: int,
     *,
     data_norm: float,
@@ -333,7 +358,13 @@ def fit_preconditioned(
     Parameters
     ----------
     plan : PreconditionedPlan
-    design, residuals_of, targets, n_outputs, regularization, rng, initial
+    design : Design or DesignInParts
+    problem_of : callable
+        From labels 0, 1, ... and the number of outputs to the residuals and targets of
+        `fit_noisy_gradient`.
+    codes : ndarray of shape (n_samples,) or None
+        Labels; None if they come with rows that lie in parts.
+    n_outputs, regularization, rng, initial
         As for `fit_noisy_gradient`.
     data_norm : float
         As for `release_basis`.
@@ -363,20 +394,43 @@ def fit_preconditioned(
     factor = plan.margin_factor(basis.width, n_outputs, share) if is_logistic else 1.0
     limit = share * basis.usual_norm
     rate = learning_rate_by_rule(plan, basis, limit)
+    descent = plan.descent(basis.steps)
+    settings: dict[str, Any] = {
+        "learning_rate": rate if learning_rate is None else rate * learning_rate,
+        "max_grad_norm": limit,
+        "regularization": regularization,
+        "rng": rng,
+        "initial": None if initial is None else initial / factor,
+        "averages": True,
+    }
+    if isinstance(design, DesignInParts):
+        return factor * _descent_in_parts(
+            descent, design, problem_of, n_outputs, cut_basis(basis.matrix), **settings
+        )
+    residuals_of, targets = problem_of(codes, n_outputs)
     return factor * fit_noisy_gradient(
-        plan.descent(basis.steps),
-        design,
-        residuals_of,
-        targets,
-        n_outputs,
-        learning_rate=rate if learning_rate is None else rate * learning_rate,
-        max_grad_norm=limit,
-        regularization=regularization,
-        rng=rng,
-        initial=None if initial is None else initial / factor,
-        basis=basis.matrix,
-        averages=True,
+        descent, design, residuals_of, targets, n_outputs, basis=basis.matrix, **settings
     )
+
+
+def _descent_in_parts(
+    plan: NoisyGradientPlan,
+    design: DesignInParts,
+    problem_of: Callable[[Any, int], tuple[Residuals, np.ndarray]],
+    n_outputs: int,
+    basis: np.ndarray,
+    **settings: Any,
+) -> np.ndarray:
+    """Return the weights of a descent along exact sums, each of which is a pass over the parts."""
+
+    def gradient_at(point: np.ndarray, batch: Batch) -> np.ndarray:
+        sums = ExactGradients(problem_of, basis, settings["max_grad_norm"], point)
+        return sums.of_total(design.total(sums))
+
+    # Theorem R10: a step reads all rows, whatever their number.
+    batches = iter([slice(None)] * plan.steps)
+    coordinates = Coordinates(basis, design.width)
+    return descend(plan, gradient_at, coordinates, batches, n_outputs, **settings)
 
 
 def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) -> float:

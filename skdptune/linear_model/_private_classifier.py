@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,11 +20,12 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
-    GROUPS,
+    PARTS,
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     PUBLIC_WEIGHTS,
     ZERO_OUT,
+    PrivateRows,
     Records,
     check_class_weight,
     check_classes,
@@ -51,6 +53,7 @@ from skdptune.linear_model._solvers import (
     PERMUTATION_ASSUMPTION,
     SGD_LEARNING_RATE,
     Design,
+    DesignInParts,
     MarginLoss,
     default_learning_rate,
     initial_weights,
@@ -447,7 +450,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         coef_init: Any = None,
         intercept_init: Any = None,
         *,
@@ -458,12 +461,13 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
 
         Parameters
         ----------
-        X : {array-like, CSR matrix} of shape (n_samples, n_features)
+        X : {array-like, CSR matrix} of shape (n_samples, n_features), or PrivateRows
             Rows longer than ``data_norm`` are shortened to it. A record with entries that are not
             finite numbers, or whose label is missing or not among ``classes``, counts as a row of
-            zeros with the first label: it cannot make the fit fail.
+            zeros with the first label: it cannot make the fit fail. With "preconditioned" and
+            given ``classes``, rows may lie in parts: see `PrivateRows`.
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels; None with `PrivateRows`.
         coef_init : array-like of the shape of ``coef_``, optional
             Starting values of "preconditioned", "sgd" and "adam"; zeros by default. They must not
             depend on the data, except through a release that is charged separately, such as an
@@ -487,31 +491,50 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
-        X, y = self._validated(X, y)
-        if persons is not None:
-            X, y = persons.select(X), persons.select(y)
-        codes = self._encode(y)
-        class_weights = weights_of_classes(self.class_weight, self.classes_)
-        n_samples = self._public_size(X.shape[0] if persons is None else persons.size)
+        if isinstance(X, PrivateRows):
+            read: Any = None
+            size = self._counted(X)
+        else:
+            read = self._validated(X, y)
+            if persons is not None:
+                read = Records(*map(persons.select, read))
+            size = read.X.shape[0] if persons is None else persons.size
+        self.classes_ = self._label_set(None if read is None else read.y)
+        n_features, n_samples = self.n_features_in_, self._public_size(size)
         self._warn_of_large_delta(n_samples)
         planned = self if persons is None else self._by_persons()
-        plan: Any = active_solver(self).plan(planned, n_samples, X.shape[1], len(self.classes_))
-        start = self._start(given, X.shape[1], len(self.classes_))
+        plan: Any = active_solver(self).plan(planned, n_samples, n_features, len(self.classes_))
+        start = self._start(given, n_features, len(self.classes_))
         rng = noise_generator(self.random_state)
+        bounded = _Bounded(
+            self.classes_,
+            weights_of_classes(self.class_weight, self.classes_),
+            self._row_bound(n_features),
+            self.fit_intercept,
+        )
+        design: Any
+        codes: Any = None
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
-            design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
-            design = design.weighted(None if class_weights is None else class_weights[codes])
-            design = design.by_persons(persons)
+            if read is None:
+                width = n_features + int(self.fit_intercept)
+                design = DesignInParts(X, bounded.of_chunk, width, self.fit_intercept)
+            else:
+                design, codes = bounded(read)
+                design = design.by_persons(persons)
             weights = active_solver(self).weights(self, plan, design, codes, rng, start)
         self._set_weights(weights.T)
         self.plan_ = plan
         self.solver_ = solver_of(self)
-        self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]), persons)
+        self.privacy_ = self._make_report(plan.profile, self._assumptions(n_features), persons)
         return self
 
     def _input_refusal(self, form: str) -> str | None:
-        return None if form == GROUPS else super()._input_refusal(form)
+        if form == PARTS and solver_of(self) != PRECONDITIONED:
+            return "Use solver='preconditioned', which reads rows only through exact sums."
+        if form == PARTS and self.classes is None:
+            return "Name the labels: classes=[...], since no pass looks for them."
+        return None
 
     def _check_fit(self, given: Mapping[str, Any]) -> None:
         """Refuse arguments that `fit` cannot use, before any data are read or paid for."""
@@ -558,31 +581,35 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             return math.inf
         return row_norm(self.data_norm, n_features)
 
-    def _encode(self, y: np.ndarray) -> np.ndarray:
-        """Set ``classes_`` and return labels as numbers 0, 1, ..."""
-        self.classes_ = label_set(y, self.classes)
-        if self.classes is not None:
-            return self._codes(y)
-        if self.classes_.size > 2 and self._is_binary_only():
+    def _label_set(self, y: Any) -> np.ndarray:
+        """Return the labels: the public ones, or those that occur."""
+        found = label_set(y, self.classes)
+        if self.classes is None and found.size > 2 and self._is_binary_only():
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
                 f"{type_of_target(y)}. Name the labels in classes=, so that the cost is known "
                 "before the fit, or use delta > 0 and solver='auto'."
             )
-        return self._codes(y)
+        return found
 
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        if y.size == 0:
-            return np.zeros(0, dtype=np.intp)
-        return np.searchsorted(self.classes_, y)
+    def _counted(self, rows: PrivateRows) -> int:
+        """Check rows that lie in parts, and return their number."""
+        rows.check_columns(self)
+        if self.n_public is not None:
+            return self.n_public
+        size = rows.counted()
+        if size == 0:
+            raise ValueError("X must have records; got 0 sample(s) in all parts.")
+        return size
 
     def _is_binary_only(self) -> bool:
         return self.classes is None and solver_of(self) not in CLIPPING_SOLVERS
 
-    def _residuals_and_targets(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
+    @classmethod
+    def _residuals_and_targets(cls, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
         """Return the derivative of a record's loss by its outputs, and the loss's targets."""
         positive = codes == 1 if outputs == 1 else codes[:, None] == np.arange(outputs)
-        return margin_residuals(self._loss.derivative), np.where(positive, 1.0, -1.0)
+        return margin_residuals(cls._loss.derivative), np.where(positive, 1.0, -1.0)
 
     def _set_weights(self, weights: np.ndarray) -> None:
         # A descent that diverged gives a bad model, not an error: errors would leak the data.
@@ -680,6 +707,43 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """Makes designs of proper records, from public values.
+
+    Attributes
+    ----------
+    classes : ndarray
+    class_weights : ndarray or None
+        Weight of each class.
+    bound : float
+        Norm to which rows are shortened.
+    intercept : bool
+    """
+
+    classes: np.ndarray
+    class_weights: np.ndarray | None
+    bound: float
+    intercept: bool
+
+    def __call__(self, records: Records) -> tuple[Design, np.ndarray]:
+        """Return the design of rows, and labels as numbers 0, 1, ..."""
+        codes = np.zeros(0, dtype=np.intp)
+        if records.y.size:
+            codes = np.searchsorted(self.classes, records.y)
+        weights = None if self.class_weights is None else self.class_weights[codes]
+        return Design.clipped(records.X, self.bound, self.intercept).weighted(weights), codes
+
+    def of_chunk(self, X: Any, y: Any) -> tuple[Design, np.ndarray]:
+        """Return the same for a chunk, whose columns were checked before."""
+        # Theorem R5.
+        return self(
+            validate_records(
+                BaseEstimator(), X, y, labels=list(self.classes), is_classifier=True, min_samples=0
+            )
+        )
 
 
 def _around(

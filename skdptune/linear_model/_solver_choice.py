@@ -20,6 +20,7 @@ from skdptune.linear_model._preconditioned import (
 from skdptune.linear_model._solvers import (
     OPTIMIZERS,
     Design,
+    DesignInParts,
     PublicProblem,
     default_learning_rate,
     fit_noisy_gradient,
@@ -267,22 +268,21 @@ class Preconditioned:
         self,
         model: PrivateLinearClassifier,
         plan: PreconditionedPlan,
-        design: Design,
-        codes: np.ndarray,
+        design: Design | DesignInParts,
+        codes: np.ndarray | None,
         rng: np.random.Generator,
         initial: np.ndarray | None,
     ) -> np.ndarray:
         """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
         outputs = 1 if model.classes_.size == 2 else model.classes_.size
-        residuals_of, targets = model._residuals_and_targets(codes, outputs)
         if initial is None and outputs > 1 and design.intercept:
             initial = np.zeros((design.width, outputs))
             initial[-1] = model._first_intercept
         return fit_preconditioned(
             plan,
             design,
-            residuals_of,
-            targets,
+            model._residuals_and_targets,
+            codes,
             outputs,
             data_norm=row_norm(model.data_norm, design.width - int(design.intercept)),
             learning_rate=model.learning_rate,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,7 +176,6 @@ class InParts(DPRidge):
 
 
 def table(size=600):
-    pd = pytest.importorskip("pandas")
     made = np.random.default_rng(3)
     frame = pd.DataFrame(
         {
@@ -391,6 +392,39 @@ def test_lost_workers_count_no_row_twice(tmp_path):
     assert "same bits" in run.stdout, run.stderr[-2000:]
 
 
+def sum_that_kills_once(path, X, y):
+    """Return the sum of a part's rows; the first attempt of one part kills its worker."""
+    if X[0, 0] == 0 and not os.path.exists(path):
+        Path(path).touch()
+        os._exit(1)
+    return int(X.sum())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, whole):
+    # Theorem R10.
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        frame = pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(y=TARGETS)
+        dataset = ray.data.from_pandas([frame[:200], frame[200:201], frame[201:]])
+        for name in ("ridge", "scaler"):
+            model = clone(MODELS[name]).fit(PrivateRows.from_ray(dataset, "y"))
+            assert learned(model) == whole[name]
+        with pytest.raises(ValueError, match="target must be a column"):
+            PrivateRows.from_ray(dataset, "z")
+        numbers = ray.data.from_pandas([pd.DataFrame({"a": range(k, k + 9)}) for k in (0, 9)])
+        lost = functools.partial(sum_that_kills_once, str(tmp_path / "killed"))
+        assert PrivateRows.from_ray(numbers).total(lost) == sum(range(18))
+        assert (tmp_path / "killed").exists()
+        with pytest.raises(ValueError, match="columns and types of the first one; got .* part 1"):
+            PrivateRows.from_ray(ray.data.from_pandas([frame, frame.astype({"a": str})]))
+    finally:
+        ray.shutdown()
+
+
 # Bad input --------------------------------------------------------------------------------------
 
 
@@ -406,7 +440,7 @@ def pair(rows, targets=TARGETS):
         (pair(ROWS.astype(np.float32)), TypeError, "types of the first one.* part 1 of X"),
         (pair(ROWS.astype(complex)), TypeError, "types of the first one.* part 1 of X"),
         (lambda: [(ROWS, TARGETS[:-1])], ValueError, "targets of the shape.* part 1 of X"),
-        (pair(ROWS, TARGETS.astype(str)), TypeError, "must hold numbers; got .* part 1 of X"),
+        (pair(ROWS, TARGETS.astype(str)), TypeError, "types of the first one.* part 1 of X"),
         (lambda: [(ROWS, None)], ValueError, "targets, or none of them.* part 1 of X"),
         (lambda: [ROWS], TypeError, "must give pairs.* part 1 of X"),
         (lambda: None, RuntimeError, "part 1 of X must be readable; got TypeError"),
@@ -421,8 +455,14 @@ def test_parts_that_differ_publish_nothing_and_show_no_value(second, error, mess
         assert not hasattr(model, "privacy_")
 
 
+def test_targets_of_text_are_no_numbers():
+    model = clone(MODELS["ridge"])
+    with pytest.raises(TypeError, match="y must hold numbers; got .* part 0 of X"):
+        model.fit(PrivateRows.from_chunks([pair(ROWS, TARGETS.astype(str))]))
+    assert not hasattr(model, "privacy_")
+
+
 def test_parts_with_other_names_are_refused():
-    pd = pytest.importorskip("pandas")
     frames = [pd.DataFrame(ROWS, columns=list(names)) for names in ("abc", "abd")]
     rows = PrivateRows.from_chunks([pair(frame) for frame in frames])
     with pytest.raises(ValueError, match="other names.* part 1 of X"):
@@ -451,6 +491,8 @@ def test_what_makes_no_chunks_is_refused(given):
 
 
 def test_lazy_objects_that_are_no_tables_are_refused():
+    with pytest.raises(TypeError, match="dataset must be a ray dataset; got DataFrame"):
+        PrivateRows.from_ray(pd.DataFrame({"a": [1.0]}))
     dask = pytest.importorskip("dask")
     da = pytest.importorskip("dask.array")
     for lazy in (dask.delayed(ROWS), 3):
@@ -475,11 +517,10 @@ def test_other_estimators_and_groups_are_refused_before_anything_is_read_or_spen
     rows = PrivateRows.from_chunks(unread)
     ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=1e-5)
     with ledger:
-        for model in (DPLogisticRegression(), DPRandomSearchCV(DPLogisticRegression())):
-            with pytest.raises(
-                TypeError, match=r"X must be a table in memory.*data-larger-than-memory"
-            ):
-                model.fit(rows, None)
+        with pytest.raises(
+            TypeError, match=r"X must be a table in memory.*data-larger-than-memory"
+        ):
+            DPRandomSearchCV(DPLogisticRegression()).fit(rows, None)
         ridge = clone(MODELS["ridge"])
         with pytest.raises(TypeError, match="groups must be None with PrivateRows"):
             ridge.fit(rows, groups=np.arange(900))

@@ -474,11 +474,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
     def _statistics_of_parts(self, rows: PrivateRows) -> tuple[SufficientStatistics, int, Any]:
         # Theorem R10: the sums of parts are merged, so that they are those of one pass.
-        form, targets = rows.form
-        if targets is None:
-            raise ValueError("y must be given with rows in parts; got parts without targets.")
         rows.check_columns(self)
-        bounds = self._bounds(form.shape[1])
+        bounds = self._bounds(self.n_features_in_)
         statistics = rows.total(functools.partial(_sums_of, bounds))
         if statistics.n_samples == 0 and self.n_public is None:
             raise ValueError("X must have records; got 0 sample(s) in all parts.")

@@ -15,6 +15,7 @@ from skdptune._validation import check_flag, check_kind, check_real
 from skdptune.base._shared import (
     Persons,
     PrivateRows,
+    check_target_type,
     finite_rows,
     middle_and_half,
     table_shape,
@@ -243,6 +244,7 @@ class SufficientStatistics:
 
     def _checked_chunk(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return arrays in which an improper record does not have a number as its target."""
+        check_target_type(y, None, is_classifier=False)
         X, no_numbers = _read(X, "X")
         y, no_targets = _read(y, "y")
         self._check_chunk(X, y)

@@ -2,16 +2,20 @@
 
 from skdptune.linear_model._solvers._design import (
     Design,
+    DesignInParts,
     add_noise,
     additive_noise,
     noise_generator,
     row_norm,
 )
+from skdptune.linear_model._solvers._exact_gradient import ExactGradients, cut_basis
 from skdptune.linear_model._solvers._noisy_gradient import (
     OPTIMIZERS,
     SGD_LEARNING_RATE,
+    Coordinates,
     Residuals,
     default_learning_rate,
+    descend,
     fit_noisy_gradient,
     initial_weights,
     margin_residuals,

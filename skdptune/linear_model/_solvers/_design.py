@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from skdptune._secure_random import secure_generator
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, calibrate
 from skdptune.accounting._shared import LARGEST_LOSS
-from skdptune.base._shared import Persons
+from skdptune.base._shared import Persons, PrivateRows
 from skdptune.mechanisms._shared import (
     add_gaussian,
     add_spherical,
@@ -117,6 +118,10 @@ class Design:
             weights,
         )
 
+    def total(self, function: Callable[[Design, Any], Any]) -> Any:
+        """Return the exact sum of a function of rows and labels; labels are None here."""
+        return function(self, None)
+
     def times_weights(self, values: np.ndarray) -> np.ndarray:
         """Return values (n_samples,) or (n_samples, k) times the weight of each record."""
         if self.weights is None:
@@ -138,6 +143,38 @@ class Design:
             return product
         last = np.reshape(residuals.sum(axis=0), (1, *residuals.shape[1:]))
         return np.concatenate([product, last])
+
+
+@dataclass(frozen=True)
+class DesignInParts:
+    """Rows that lie in parts, as `Design` sees those of each part.
+
+    Attributes
+    ----------
+    rows : PrivateRows
+    read : callable
+        From rows and targets of a chunk to a `Design`, and labels as numbers 0, 1, ...; it goes to
+        the workers, so it holds no seed.
+    width : int
+        Number of coefficients of one linear function, the intercept included.
+    intercept : bool
+        Whether a constant 1 follows the features.
+    """
+
+    rows: PrivateRows
+    read: Callable[[Any, Any], tuple[Design, np.ndarray]]
+    width: int
+    intercept: bool
+
+    def total(self, function: Callable[[Design, np.ndarray], Any]) -> Any:
+        """Return the exact sum of a function of rows and labels over all parts."""
+        return self.rows.total(functools.partial(_of_chunk, self.read, function))
+
+
+def _of_chunk(read: Any, function: Any, X: Any, y: Any) -> Any:
+    # A warning of overflow would reveal something about the data.
+    with np.errstate(all="ignore"):
+        return function(*read(X, y))
 
 
 def row_norm(data_norm: float | None, n_features: int | None) -> float:

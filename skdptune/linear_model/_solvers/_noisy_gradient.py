@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -228,16 +227,8 @@ class Coordinates:
     ----------
     basis : ndarray of shape (width,) or (width, width), or None
         Matrix ``A``, or its diagonal: ``weights = A coordinates``. None means the identity.
-    design : Design
-        Rows ``z``.
-    shrinkage : ndarray of shape (width, 1)
-        Weights ``s`` of ``sum(s * weights**2) / 2``, times the length of a step.
-
-    Attributes
-    ----------
-    squared_norms : ndarray of shape (n_samples,) or None
-        Squared norms of the rows ``A' z``, slightly more rather than less; infinite if they
-        overflow. None means those of the design.
+    width : int
+        Number of coefficients of one linear function.
 
     Notes
     -----
@@ -249,63 +240,69 @@ class Coordinates:
     Examples
     --------
     >>> design = Design.clipped(np.array([[3.0, 4.0]]), norm=9.0, intercept=False)
-    >>> coordinates = Coordinates(np.array([2.0, 1.0]), design, np.zeros((2, 1)))
-    >>> coordinates.squared_norms.round(6).tolist()
+    >>> coordinates = Coordinates(np.array([2.0, 1.0]), 2)
+    >>> coordinates.squared_norms(design).round(6).tolist()
     [52.0]
     >>> coordinates.weights(np.ones((2, 1))).tolist()
     [[2.0], [1.0]]
     """
 
-    def __init__(self, basis: np.ndarray | None, design: Design, shrinkage: np.ndarray) -> None:
-        self._basis = None if basis is None else _checked_basis(basis, design.width)
-        self._shrinkage = shrinkage
-        self.squared_norms = None
-        if self._basis is not None:
-            pieces = _pieces(design, self._basis.ndim == 2)
-            squares = [np.zeros(0), *(self._squares(*piece) for piece in pieces)]
-            found = np.concatenate(squares) * _ROUNDING
-            # Infinite in place of NaN: a row whose norm overflows changes nothing.
-            self.squared_norms = np.where(np.isnan(found), np.inf, found)
+    def __init__(self, basis: np.ndarray | None, width: int) -> None:
+        self.basis = None if basis is None else _checked_basis(basis, width)
+        self.width = width
+
+    def squared_norms(self, design: Design) -> np.ndarray:
+        """Return squared norms of the rows ``A' z``, slightly more rather than less."""
+        if self.basis is None:
+            return design.squared_norms
+        pieces = _pieces(design, self.basis.ndim == 2)
+        squares = [np.zeros(0), *(self._squares(*piece) for piece in pieces)]
+        found = np.concatenate(squares) * _ROUNDING
+        # Infinite in place of NaN: a row whose norm overflows changes nothing.
+        return np.where(np.isnan(found), np.inf, found)
 
     def weights(self, point: np.ndarray) -> np.ndarray:
         """Return the weights of coordinates of shape (width, n_outputs)."""
-        if self._basis is None:
+        if self.basis is None:
             return point
-        if self._basis.ndim == 1:
-            return self._basis[:, None] * point
-        return self._basis @ point
+        if self.basis.ndim == 1:
+            return self.basis[:, None] * point
+        return self.basis @ point
 
     def of(self, weights: np.ndarray) -> np.ndarray:
         """Return the coordinates of weights."""
-        if self._basis is None or not weights.any():
+        if self.basis is None or not weights.any():
             return weights
-        if self._basis.ndim == 1:
-            return weights / self._basis[:, None]
-        return np.linalg.solve(self._basis, weights)
+        if self.basis.ndim == 1:
+            return weights / self.basis[:, None]
+        return np.linalg.solve(self.basis, weights)
 
     def gradient(self, gradient: np.ndarray) -> np.ndarray:
         """Return the gradient by coordinates, given that by weights."""
-        if self._basis is None:
+        if self.basis is None:
             return gradient
-        if self._basis.ndim == 1:
-            return self._basis[:, None] * gradient
-        return self._basis.T @ gradient
+        if self.basis.ndim == 1:
+            return self.basis[:, None] * gradient
+        return self.basis.T @ gradient
 
-    def shrunk(self, point: np.ndarray) -> np.ndarray:
-        """Return the coordinates that minimise half the squared distance plus the shrinkage."""
-        return self._shrinker * point if self._shrinker.shape[1] == 1 else self._shrinker @ point
+    def shrinker(self, strength: float) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Return the map to the point that minimises half the squared distance to the given one.
 
-    @cached_property
-    def _shrinker(self) -> np.ndarray:
-        assert self._basis is not None
-        if self._basis.ndim == 1:
-            return 1.0 / (1.0 + self._shrinkage * self._basis[:, None] ** 2)
-        squares = self._basis.T @ (self._shrinkage * self._basis)
-        return np.linalg.inv(np.eye(len(squares)) + squares)
+        In addition to half of `strength` times the squared norm of the weights. None if these are
+        the coordinates.
+        """
+        if self.basis is None:
+            return None
+        if self.basis.ndim == 1:
+            factors = 1.0 / (1.0 + strength * self.basis[:, None] ** 2)
+            return lambda point: factors * point
+        squares = self.basis.T @ (strength * self.basis)
+        inverse = np.linalg.inv(np.eye(self.width) + squares)
+        return lambda point: inverse @ point
 
     def _squares(self, rows: Any, scale: np.ndarray, last: float) -> np.ndarray:
         """Return the squared norms of rows that will be scaled and end with a constant."""
-        basis, width = self._basis, rows.shape[1]
+        basis, width = self.basis, rows.shape[1]
         assert basis is not None
         with np.errstate(all="ignore"):
             if basis.ndim == 1:
@@ -431,33 +428,81 @@ def fit_noisy_gradient(
     True
     """
     _check_size(plan, design)
-    shape = design.width, n_outputs
+    coordinates = Coordinates(basis, design.width)
     limit = _positive(max_grad_norm, "max_grad_norm")
+    squared_norms = None if basis is None else coordinates.squared_norms(design)
+    sums = ClippedGradients(design, targets, residuals_of, limit, squared_norms)
+
+    def gradient_at(point: np.ndarray, batch: Batch) -> np.ndarray:
+        return coordinates.gradient(sums(coordinates.weights(point), design.rows_of(batch)))
+
+    return descend(
+        plan,
+        gradient_at,
+        coordinates,
+        plan.batches(design.n_records, rng),
+        n_outputs,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        max_grad_norm=limit,
+        regularization=regularization,
+        rng=rng,
+        initial=initial,
+        averages=averages,
+    )
+
+
+def descend(
+    plan: NoisyGradientPlan,
+    gradient_at: Callable[[np.ndarray, Batch], np.ndarray],
+    coordinates: Coordinates,
+    batches: Iterator[Batch],
+    n_outputs: int,
+    *,
+    optimizer: str = "sgd",
+    learning_rate: float,
+    max_grad_norm: float,
+    regularization: float,
+    rng: np.random.Generator,
+    initial: np.ndarray | None,
+    averages: bool,
+) -> np.ndarray:
+    """Return the weights of `fit_noisy_gradient`, from a function that sums clipped gradients.
+
+    Parameters
+    ----------
+    plan, n_outputs, optimizer, learning_rate, max_grad_norm
+        As for `fit_noisy_gradient`.
+    regularization, rng, initial, averages
+        As for `fit_noisy_gradient`.
+    gradient_at : callable
+        From coordinates and a batch to the sum of its records' gradients by these coordinates,
+        each clipped to `max_grad_norm`.
+    coordinates : Coordinates
+    batches : iterator
+    """
+    shape = coordinates.width, n_outputs
     rate = _positive(learning_rate, "learning_rate")
     strength = check_real(regularization, name="regularization", lower=0.0, upper=_LARGEST)
-    shrinkage = np.full((design.width, 1), strength / plan.n_samples)
-    is_shrunk = bool(shrinkage.any())
-    coordinates = Coordinates(basis, design, rate * shrinkage)
     start = np.zeros(shape) if initial is None else np.array(initial, dtype=np.float64)
     point = coordinates.of(start)
     step = {"sgd": _sgd, "adam": _adam}[optimizer](rate, shape)
-    sums = ClippedGradients(design, targets, residuals_of, limit, coordinates.squared_norms)
-    batches = plan.batches(design.n_records, rng)
-    with_noise = _noise(plan, limit, design.width * shape[1], rng)
+    shrinkage = strength / plan.n_samples
+    is_explicit = shrinkage > 0.0 and coordinates.basis is None
+    shrunk = coordinates.shrinker(rate * shrinkage) if shrinkage > 0.0 else None
+    with_noise = _noise(plan, max_grad_norm, coordinates.width * n_outputs, rng)
     mean, first = np.zeros(shape), plan.steps // 2 if averages else plan.steps - 1
     # A warning that depends on the data would be a release.
     with np.errstate(all="ignore"), Progress("noisy gradient descent") as progress:
         for count, batch in enumerate(batches):
             progress.count(count, plan.steps, "steps")
-            weights = coordinates.weights(point)
-            gradient = coordinates.gradient(sums(weights, design.rows_of(batch)))
-            gradient = with_noise(gradient)
+            gradient = with_noise(gradient_at(point, batch))
             gradient /= plan.batch_size
-            if is_shrunk and basis is None:
-                gradient += shrinkage * weights
+            if is_explicit:
+                gradient += shrinkage * point
             step(point, gradient)
-            if is_shrunk and basis is not None:
-                point = coordinates.shrunk(point)
+            if shrunk is not None:
+                point = shrunk(point)
             if count >= first:
                 mean += point
         return coordinates.weights(mean / (plan.steps - first))

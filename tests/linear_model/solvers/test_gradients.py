@@ -156,9 +156,9 @@ FORMS = {
 }
 
 
-def coordinates_of(name, form="dense", norm=1.5, shrinkage=0.0):
+def coordinates_of(name, form="dense", norm=1.5):
     design = Design.clipped(FORMS[form](ROWS), norm, intercept=True)
-    return design, Coordinates(BASES[name], design, np.full((4, 1), shrinkage))
+    return design, Coordinates(BASES[name], 4)
 
 
 def matrix(name):
@@ -173,9 +173,9 @@ def test_squared_norms_are_those_of_the_moved_rows(name, form):
     dense = design.rows.toarray() if sparse.issparse(design.rows) else design.rows
     rows = np.column_stack([dense * design.scale[:, None], np.ones(len(ROWS))])
     expected = ((rows @ matrix(name)) ** 2).sum(axis=1)
-    np.testing.assert_allclose(coordinates.squared_norms, expected, rtol=1e-6)
+    np.testing.assert_allclose(coordinates.squared_norms(design), expected, rtol=1e-6)
     if form == "dense":
-        assert np.all(coordinates.squared_norms >= expected)
+        assert np.all(coordinates.squared_norms(design) >= expected)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -186,7 +186,7 @@ def test_no_record_moves_a_clipped_sum_by_more_than_the_limit(name, form, n_outp
     design, coordinates = coordinates_of(name, form)
     targets = np.where(ROWS[:, 0] > 0, 1.0, -1.0) if n_outputs == 1 else np.arange(40) % 3
     residuals = logistic if n_outputs == 1 else softmax_residuals
-    sums = ClippedGradients(design, targets, residuals, 0.3, coordinates.squared_norms)
+    sums = ClippedGradients(design, targets, residuals, 0.3, coordinates.squared_norms(design))
     longest = 0.0
     for scale in (0.0, 1.0, 50.0):
         weights = coordinates.weights(scale * RNG.normal(size=(4, n_outputs)))
@@ -199,9 +199,10 @@ def test_no_record_moves_a_clipped_sum_by_more_than_the_limit(name, form, n_outp
 def test_rows_whose_norm_overflows_move_nothing():
     rows = np.array([[1e99, -1e99, 0.0], [1.0, 0.0, 0.0]])
     design = Design.clipped(rows, np.inf, intercept=True)
-    coordinates = Coordinates(1e80 * BASES["full"], design, np.zeros((4, 1)))
-    assert coordinates.squared_norms[0] > 1e300
-    sums = ClippedGradients(design, np.ones(2), logistic, 0.3, coordinates.squared_norms)
+    coordinates = Coordinates(1e80 * BASES["full"], 4)
+    norms = coordinates.squared_norms(design)
+    assert norms[0] > 1e300
+    sums = ClippedGradients(design, np.ones(2), logistic, 0.3, norms)
     assert np.abs(coordinates.gradient(sums(np.zeros((4, 1)), np.array([0])))).max() <= 0.3
 
 
@@ -559,9 +560,9 @@ def test_low_bits_do_not_show_which_weights_are_zero():
 
 @pytest.mark.parametrize("name", BASES)
 def test_shrinking_solves_the_implicit_step(name):
-    _, coordinates = coordinates_of(name, shrinkage=0.7)
+    _, coordinates = coordinates_of(name)
     point = RNG.normal(size=(4, 2))
-    shrunk = coordinates.shrunk(point)
+    shrunk = coordinates.shrinker(0.7)(point)
     np.testing.assert_allclose(
         shrunk + 0.7 * coordinates.gradient(coordinates.weights(shrunk)), point
     )

@@ -1,0 +1,288 @@
+"""Classifiers of rows that lie in parts: exact sums, the same bits for any parts, and refusals."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import special
+from sklearn.base import clone
+
+from skdptune import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPStandardScaler,
+    PrivacyLedger,
+    PrivateRows,
+    Schema,
+    make_private_pipeline,
+)
+from skdptune.linear_model._solvers import Design, ExactGradients, cut_basis, softmax_residuals
+from skdptune.linear_model._solvers._noisy_gradient import (
+    ClippedGradients,
+    Coordinates,
+    margin_residuals,
+)
+from skdptune.testing import replay_neighbours
+
+rng = np.random.default_rng(0)
+N = 700
+ROWS = rng.normal(size=(N, 4)) * rng.choice([0.1, 1.0, 30.0], size=(N, 1))
+LABELS = (ROWS[:, 0] - ROWS[:, 1] + 0.3 * rng.normal(size=N) > 0).astype(int)
+THREE = LABELS + (ROWS[:, 2] > 0)
+ROWS[5, 1], ROWS[6, 0] = np.nan, 1e200
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "epochs": 6, "random_state": 0}
+MODELS = {
+    "logistic": (DPLogisticRegression(classes=[0, 1], **BUDGET), LABELS),
+    "clipped": (DPLogisticRegression(classes=[0, 1], data_norm=1.0, C=0.1, **BUDGET), LABELS),
+    "weighted": (DPLinearSVC(classes=[0, 1], class_weight={0: 0.3, 1: 1.0}, **BUDGET), LABELS),
+    "softmax": (DPLogisticRegression(classes=[0, 1, 2], **BUDGET), THREE),
+    "rest": (DPLinearSVC(classes=[0, 1, 2], fit_intercept=False, **BUDGET), THREE),
+    "few": (DPLogisticRegression(classes=[0, 1], **{**BUDGET, "epsilon": 1e-3}), LABELS),
+}
+pytestmark = pytest.mark.filterwarnings("ignore:.* is fitted again")
+
+
+def chunk(y, places):
+    return lambda: iter([(ROWS[places], y[places])])
+
+
+def in_chunks(y, cuts, seed=0):
+    """Return the rows in parts of other sizes and in another order."""
+    order = np.random.default_rng(seed).permutation(N)
+    return PrivateRows.from_chunks([chunk(y, part) for part in np.split(order, sorted(cuts))])
+
+
+def bits(model):
+    return model.coef_.tobytes() + model.intercept_.tobytes()
+
+
+@pytest.fixture(scope="module")
+def one_part():
+    return {
+        name: bits(clone(model).fit(PrivateRows.from_arrays(ROWS, y)))
+        for name, (model, y) in MODELS.items()
+    }
+
+
+# The same model for any parts -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=4)
+@given(cuts=st.lists(st.integers(0, N), max_size=5), seed=st.integers(0, 2**32 - 1))
+def test_any_parts_give_the_same_bits(name, one_part, cuts, seed):
+    """Theorem R10."""
+    model, y = MODELS[name]
+    assert bits(clone(model).fit(in_chunks(y, cuts, seed))) == one_part[name]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_model_is_nearly_that_of_a_fit_in_memory(name):
+    # Rows are cut to a millionth of their length.
+    model, y = MODELS[name]
+    whole, parts = clone(model).fit(ROWS, y), clone(model).fit(in_chunks(y, [100, 101]))
+    assert_allclose(parts.coef_, whole.coef_, atol=1e-4 * np.abs(whole.coef_).max())
+    assert_allclose(parts.intercept_, whole.intercept_, atol=1e-4 * np.abs(whole.coef_).max())
+    assert parts.privacy_.profile.delta(0.5) == whole.privacy_.profile.delta(0.5)
+    assert str(parts.privacy_) == str(whole.privacy_)
+
+
+def test_dask_gives_the_same_bits(one_part):
+    dask = pytest.importorskip("dask.array")
+    model, y = MODELS["softmax"]
+    lazy = clone(model).fit(dask.from_array(ROWS, chunks=(300, 4)), dask.from_array(y, chunks=300))
+    assert bits(lazy) == one_part["softmax"]
+
+
+def test_maps_of_files_are_read_in_memory(tmp_path):
+    np.save(tmp_path / "rows.npy", ROWS)
+    model, y = MODELS["logistic"]
+    mapped = clone(model).fit(np.load(tmp_path / "rows.npy", mmap_mode="r"), y)
+    assert bits(mapped) == bits(clone(model).fit(ROWS, y))
+
+
+def test_without_rows_only_noise_is_fitted():
+    model, y = MODELS["logistic"]
+    empty = PrivateRows.from_arrays(ROWS[:0], y[:0])
+    with pytest.raises(ValueError, match="must have records; got 0"):
+        clone(model).fit(empty)
+    found = clone(model).set_params(n_public=N).fit(empty)
+    assert bits(found) != bits(clone(model).set_params(n_public=N, random_state=1).fit(empty))
+
+
+def test_rows_of_no_declared_label_count_as_zeros():
+    model, y = MODELS["softmax"]
+    odd, plain = y.astype(object), y.copy()
+    odd[[3, 8]] = None, "seven"
+    X = ROWS.copy()
+    X[[3, 8]], plain[[3, 8]] = 0.0, 0
+    found = clone(model).fit(PrivateRows.from_arrays(ROWS, odd))
+    assert bits(found) == bits(clone(model).fit(PrivateRows.from_arrays(X, plain)))
+
+
+# Exact sums -------------------------------------------------------------------------------------
+
+LOGISTIC = margin_residuals(lambda margins: -special.expit(-margins))
+
+
+def signs(codes, outputs):
+    return LOGISTIC, np.where(codes == 1, 1.0, -1.0)
+
+
+def softmax(codes, outputs):
+    return softmax_residuals, codes
+
+
+BASES = {
+    "full": np.random.default_rng(1).normal(size=(5, 5)) * [1.0, 1e-3, 1.0, 50.0, 1.0],
+    "diagonal": np.array([2.0, 0.1, 30.0, 0.5, 1.0]),
+}
+PROBLEMS = {"signs": (signs, 1), "softmax": (softmax, 3)}
+
+
+def sums_of(basis, problem, limit=0.3, scale=1.0):
+    problem_of, outputs = PROBLEMS[problem]
+    point = scale * np.random.default_rng(2).normal(size=(5, outputs))
+    return ExactGradients(problem_of, cut_basis(BASES[basis]), limit, point)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("basis", BASES)
+def test_sums_are_those_of_clipped_gradients(basis, problem):
+    design = Design.clipped(np.nan_to_num(ROWS), 100.0, intercept=True)
+    sums = sums_of(basis, problem)
+    found = sums.of_total(sums(design, THREE))
+    coordinates = Coordinates(sums.basis, 5)
+    residuals_of, targets = sums.problem_of(THREE, sums.point.shape[1])
+    norms = coordinates.squared_norms(design)
+    slow = ClippedGradients(design, targets, residuals_of, 0.3, norms)
+    expected = coordinates.gradient(slow(coordinates.weights(sums.point), slice(None)))
+    assert_allclose(found, expected, atol=0.3 * N * 1e-5)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("basis", BASES)
+def test_a_sum_is_the_sum_of_its_records(basis, problem):
+    # As whole numbers, and in blocks of rows that are added up by one product.
+    many = np.concatenate([np.nan_to_num(ROWS)] * 8)
+    labels = np.tile(THREE, 8)
+    sums = sums_of(basis, problem)
+    total = sums(Design.clipped(many, np.inf, intercept=True), labels)
+    single = [
+        sums(Design.clipped(many[[place]], np.inf, intercept=True), labels[[place]])
+        for place in range(N)
+    ]
+    assert_array_equal(total, 8 * np.sum(single, axis=0))
+    assert all(isinstance(entry, int) for entry in total.ravel())
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("basis", BASES)
+@given(
+    row=st.lists(st.floats(-1e300, 1e300) | st.floats(-2, 2), min_size=4, max_size=4),
+    label=st.integers(0, 2),
+    scale=st.sampled_from([0.0, 1e-9, 1.0, 1e9, 1e200]),
+    limit=st.sampled_from([1e-9, 0.3, 1e6]),
+)
+def test_no_record_counts_more_than_the_limit(basis, problem, row, label, scale, limit):
+    """Theorem R10, Theorem M5: compared as fractions, without any rounding."""
+    sums = sums_of(basis, problem, limit, scale)
+    with np.errstate(all="ignore"):
+        design = Design.clipped(np.array([row]), np.inf, intercept=True)
+        total = sums(design, np.array([label]))
+    unit = Fraction(limit) * Fraction(2) ** -59
+    assert sum(Fraction(entry) ** 2 for entry in total.ravel()) * unit**2 <= Fraction(limit) ** 2
+
+
+def test_the_limit_is_reached():
+    sums = sums_of("full", "signs", limit=1e-3)
+    total = sums(Design.clipped(ROWS[:1], np.inf, intercept=True), LABELS[:1])
+    assert 0.999e-3 < np.linalg.norm(sums.of_total(total)) <= 1e-3
+
+
+class InParts(DPLogisticRegression):
+    """Fits any table in parts of seven rows."""
+
+    def fit(self, X, y=None, *, groups=None):
+        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7))
+
+
+def test_replayed_neighbours_differ_as_they_may():
+    """Theorem R10."""
+    model = InParts(1.0, 1e-6, classes=[0, 1], epochs=3)
+    record = (np.array([1e9, np.nan, -1.0, 2.0]), 1)
+    replay_neighbours(model, ROWS[10:70], LABELS[10:70], record, n_repeats=6).assert_passes()
+
+
+# Tables, pipelines, refusals --------------------------------------------------------------------
+
+
+def table(size=600):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 90, size).astype(float), "smoker": rng.random(size) < 0.3}
+    )
+    frame["town"] = rng.choice(["a", "b", None], size)
+    frame.loc[3, "age"] = np.nan
+    frame["late"] = np.where(frame["age"] > 50, "yes", "no")
+    return frame
+
+
+SCHEMA = Schema({"age": (18, 90), "smoker": [False, True], "town": ["a", "b"]}, ["no", "yes"])
+
+
+def test_files_of_tables_with_labels_as_text(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = table()
+    frame[:200].to_parquet(tmp_path / "a.parquet")
+    frame[200:].to_parquet(tmp_path / "b.parquet")
+    pipeline = make_private_pipeline(DPLogisticRegression(**BUDGET), SCHEMA)
+    model = clone(pipeline).fit(PrivateRows.from_parquet(tmp_path, target="late"))
+    X, y = frame.drop(columns="late"), frame["late"]
+    whole = clone(pipeline).fit(X, y)
+    assert_allclose(model[-1].coef_, whole[-1].coef_, atol=1e-4)
+    assert_array_equal(model.predict(X), whole.predict(X))
+
+
+def test_scaled_rows_are_classified_within_the_parts():
+    scaler = DPStandardScaler(1.0, 1e-6, bounds=(-3, 3), random_state=0)
+    model, y = MODELS["logistic"]
+    rows = in_chunks(y, [50, 400])
+    found = clone(model).fit(clone(scaler).fit(rows).transform(rows))
+    whole = clone(model).fit(clone(scaler).fit(ROWS).transform(ROWS), y)
+    assert_allclose(found.coef_, whole.coef_, atol=1e-4 * np.abs(whole.coef_).max())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes": None}, "Name the labels"),
+        ({"solver": "sgd"}, "solver='preconditioned'"),
+        ({"solver": "objective"}, "solver='preconditioned'"),
+        ({"batch_size": 10}, "solver='preconditioned'"),
+    ],
+)
+def test_what_cannot_be_fitted_in_parts_is_refused_for_free(changes, message):
+    model = DPLogisticRegression(**{"classes": [0, 1], **changes})
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=1e-5)
+    with ledger, pytest.raises(TypeError, match=message):
+        model.fit(in_chunks(LABELS, [100]))
+    assert not ledger.history()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (PrivateRows.from_arrays(ROWS), "requires y to be passed"),
+        (PrivateRows.from_chunks(iter([(ROWS, LABELS)])), "readable again"),
+    ],
+)
+def test_rows_without_labels_or_read_once_are_refused_for_free(rows, message):
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=1e-5)
+    with ledger, pytest.raises(ValueError, match=message):
+        DPLogisticRegression(classes=[0, 1], n_public=N).fit(rows)
+    assert not ledger.history()
