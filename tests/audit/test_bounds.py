@@ -56,6 +56,21 @@ def test_bounds_are_below_the_truth_of_a_known_release(bound: str, mu: float) ->
         assert found > (0.6 if bound == "gaussian" else 0.25) * truth or mu == 0.0
 
 
+@pytest.mark.parametrize("size", [3, 40, 400])
+@pytest.mark.parametrize("risk", [0.3, 0.05])
+def test_a_normal_bound_is_that_of_the_noncentral_t_distribution(size: int, risk: float) -> None:
+    # Theorem A2.
+    together, without = normal_sides(2.5, size, 1)
+    found = gaussian_shift(together, without, risk)
+    error, degrees = math.sqrt(2.0 / size), 2 * size - 2
+    deviation = math.sqrt(0.5 * (together.var(ddof=1) + without.var(ddof=1)))
+    seen = (together.mean() - without.mean()) / (deviation * error)
+    law = stats.nct(degrees, found / error)
+    assert law.sf(seen) + law.cdf(-seen) == pytest.approx(risk, rel=1e-6)
+    assert gaussian_shift(without, together, risk) == found
+    assert gaussian_shift(together, together, risk) == 0.0
+
+
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize(("mu", "size", "delta"), [(1.0, 40, 0.1), (0.0, 400, 0.0)])
 def test_bounds_hold_as_often_as_stated(bound: str, mu: float, size: int, delta: float) -> None:
