@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
+from scipy.integrate import trapezoid
 
 from skdptune._formatting import shown
 from skdptune._validation import check_integer
@@ -243,7 +244,7 @@ class ScaledClaim:
         """
         rise = special.ndtr(self.quantiles + factor * self.shifts) - special.ndtr(self.quantiles)
         beyond = self.at_zero * max(_FARTHEST + self.quantiles[0], 0.0)
-        return float(np.trapezoid(rise, self.quantiles) + beyond) * (1.0 + _COARSENESS)
+        return float(trapezoid(rise, self.quantiles) + beyond) * (1.0 + _COARSENESS)
 
     def _dots(self, factor: float) -> tuple[FloatArray, FloatArray]:
         powers = special.ndtr(self.quantiles + factor * self.shifts)
