@@ -364,7 +364,7 @@ def _chi_squared_roots(degrees: int) -> tuple[FloatArray, FloatArray]:
     """Return roots of chi-squared numbers per degree of freedom, and their probabilities."""
     # The logarithm of such a number has a smooth density, which a sum integrates exactly.
     law = stats.chi2(degrees)
-    spots = np.exp(np.linspace(*np.log([law.ppf(_TAIL), law.isf(_TAIL)]), _N_SPOTS))
+    spots = np.geomspace(float(law.ppf(_TAIL)), float(law.isf(_TAIL)), _N_SPOTS)
     weights = law.pdf(spots) * spots
     return np.sqrt(spots / degrees), weights / weights.sum()
 
