@@ -438,12 +438,12 @@ def _gaussian(
     play(n_pairs)
     sides = _Parts.of(trials, n_pairs).projected(trials)
     bound = _gaussian_bound(claim, risk, *sides)
-    holds = bound is not None and bound.is_plausible
+    refutes = bound is not None and bound.refutes
     return Findings(
-        bound.epsilon_lower if bound is not None and holds else 0.0,
+        bound.epsilon_lower if bound is not None and bound.is_plausible else 0.0,
         *sides,
         _power(sides, sides[0].size, claim, _is_refuted_if_normal, risk),
-        bound is not None and holds and bound.is_refuted,
+        refutes,
         gaussian=bound,
     )
 

@@ -7,6 +7,7 @@ same standard deviation.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtr
 
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile
@@ -116,6 +117,8 @@ def read_claim(
 
 # Largest shift of a Gaussian profile: beyond it, a single fit distinguishes both sides.
 LARGEST_SHIFT = 30.0
+# Of a chi-squared law: what is left out on each side, and the number of points between.
+_TAIL, _N_SPOTS = 1e-15, 500
 # Number of half-lines from which an event is chosen.
 _N_LEVELS = 64
 
@@ -296,9 +299,14 @@ def refutation_by(
 def gaussian_shift(together: FloatArray, without: FloatArray, risk: float) -> float:
     """Return a lower bound on the distance between two normal means, in standard deviations.
 
-    Let ``d`` be the difference of means, and ``s`` the pooled deviation with ``m`` degrees of
-    freedom. Then ``d / sigma`` is normal around the distance, and ``m s^2 / sigma^2`` is
-    chi-squared. Each bound uses half of the risk.
+    It is the largest distance at which means that are at least so far apart, in units of the
+    pooled deviation, have a probability of at most the risk.
+
+    Parameters
+    ----------
+    together, without : ndarray
+        At least two numbers each.
+    risk : float
 
     Notes
     -----
@@ -311,25 +319,71 @@ def gaussian_shift(together: FloatArray, without: FloatArray, risk: float) -> fl
     deviation = math.sqrt(squares / degrees)
     if deviation == 0.0:
         return math.inf if difference > 0.0 else 0.0
-    least = math.sqrt(stats.chi2.ppf(risk / 2, degrees) / degrees)
-    # Half of the risk, two-sided, since the sign of the difference was used.
-    error = stats.norm.isf(risk / 4) * math.sqrt(1 / sizes[0] + 1 / sizes[1])
-    return max(difference / deviation * least - error, 0.0)
+    return least_distance(difference / deviation, degrees, 1 / sizes[0] + 1 / sizes[1], risk)
 
 
-def normality(together: FloatArray, without: FloatArray) -> float:
+def least_distance(
+    ratio: float, degrees: int, variance: float, risk: float, *, more_variance: float = 0.0
+) -> float:
+    """Return a lower bound on a distance in standard deviations, from the seen one.
+
+    Parameters
+    ----------
+    ratio : float
+        The seen distance, divided by the estimated standard deviation.
+    degrees : int
+        Degrees of freedom of this estimate.
+    variance : float
+        Variance of the seen distance, in units of the true variance.
+    risk : float
+    more_variance : float, default=0.0
+        A part that is known in units of the estimated variance.
+
+    Notes
+    -----
+    Theorem A2, Theorem A8.
+    """
+    roots, weights = _chi_squared_roots(degrees)
+    reached, errors = ratio * roots, np.sqrt(variance + more_variance * roots**2)
+
+    def chance(distance: float) -> float:
+        tails = ndtr((distance - reached) / errors) + ndtr((-distance - reached) / errors)
+        return float(weights @ tails)
+
+    if chance(0.0) >= risk:
+        return 0.0
+    low, high = 0.0, float(reached[-1])
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if chance(middle) < risk else (low, middle)
+    return low
+
+
+@functools.lru_cache(maxsize=16)
+def _chi_squared_roots(degrees: int) -> tuple[FloatArray, FloatArray]:
+    """Return roots of chi-squared numbers per degree of freedom, and their probabilities."""
+    # The logarithm of such a number has a smooth density, which a sum integrates exactly.
+    law = stats.chi2(degrees)
+    spots = np.geomspace(float(law.ppf(_TAIL)), float(law.isf(_TAIL)), _N_SPOTS)
+    weights = law.pdf(spots) * spots
+    return np.sqrt(spots / degrees), weights / weights.sum()
+
+
+def normality(*sides: FloatArray) -> float:
     """Return a p-value for normality with equal deviations.
 
-    It is the probability that such numbers would look less normal: twice the smaller p-value of
-    D'Agostino and Pearson's test of the distances from the means, and of Levene's test of equal
-    spreads. No test can prove that numbers are normal.
+    It is the probability that such numbers would look less normal. For several sides, it is twice
+    the smaller p-value of D'Agostino and Pearson's test of the distances from the means, and of
+    Levene's test of equal spreads. No test can prove that numbers are normal.
     """
-    sides = together - together.mean(), without - without.mean()
-    residuals = np.concatenate(sides)
+    distances = [side - side.mean() for side in sides]
+    residuals = np.concatenate(distances)
     if not np.isfinite(residuals).all() or np.unique(residuals).size < 20:
         return 0.0
-    found = stats.normaltest(residuals).pvalue, stats.levene(*sides).pvalue
-    return float(min(1.0, 2.0 * min(found)))
+    found = [stats.normaltest(residuals).pvalue]
+    if len(sides) > 1:
+        found.append(stats.levene(*distances).pvalue)
+    return float(min(1.0, len(found) * min(found)))
 
 
 # Maps numbers with and without the record to whether they refute the claim.

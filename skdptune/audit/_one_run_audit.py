@@ -32,6 +32,7 @@ from skdptune.audit._games import response
 from skdptune.audit._one_run_bounds import (
     epsilon_verdict,
     guessed,
+    mean_verdict,
     numbers_of_guesses,
     profile_verdict,
 )
@@ -358,7 +359,8 @@ def one_run_audit(
         Number of canaries; by default, the number of columns, but at least 100 and at most 1000.
     n_guesses : int or pair (n_in, n_out), optional
         Number of guesses: in total, half of them "in", or of each kind. No guess is made about the
-        other canaries. By default, several numbers are tried, at a corrected confidence.
+        other canaries. By default, half and a quarter of the canaries are tried, each with half of
+        the risk.
     background : {"made-up", "given"}, default="made-up"
         The other records for "orthogonal": a few rows in the middle of the allowed range, or `X`.
     form : {"fdp", "dp"}, default="fdp"
@@ -384,7 +386,8 @@ def one_run_audit(
     Returns
     -------
     OneRunResult
-        It has `epsilon_lower`, `claimed_epsilon`, `is_refuted`, `n_right` and `n_guesses`.
+        It has `epsilon_lower`, `claimed_epsilon`, `is_refuted`, `n_right`, `n_guesses`, and
+        `gaussian`: a far higher bound that assumes independent scores.
 
     See Also
     --------
@@ -402,9 +405,11 @@ def one_run_audit(
     claim's distance times a common factor. For a Gaussian claim, the curve is Gaussian, too. The
     curves below it are refuted.
 
-    A bound far below the claim is normal: a fit shows m guesses, and a Gaussian claim allows only
-    few of them to be certain. At epsilon = 8, a thousand canaries that do not interfere show 4 to
-    5.
+    `epsilon_lower` far below the claim is normal: under a Gaussian claim, an event of probability
+    .05 may show nearly all coins. At epsilon = 8, a thousand canaries that do not interfere show 4
+    to 5. Theorem A8 excludes such events. It compares the mean scores of included and of excluded
+    canaries, assuming that scores are independent, and those of excluded canaries normal. This
+    holds for sums with Gaussian noise and canaries that do not interfere.
 
     Examples
     --------
@@ -415,6 +420,8 @@ def one_run_audit(
     >>> result = one_run_audit(model, np.zeros((500, 500)), random_state=0)
     >>> result.is_refuted, 2.0 < result.epsilon_lower < 8.0
     (False, True)
+    >>> 4.0 < result.gaussian.epsilon_lower < 8.0
+    True
 
     The same model with an eighth of its epsilon as the claim:
 
@@ -444,24 +451,25 @@ def one_run_audit(
     risk = (1.0 - confidence) / len(found)
     test = profile_verdict if form == "fdp" else epsilon_verdict
     epsilon_lower, p_value, best = test(found, len(made), profile, delta, risk)
-    claimed = profile.epsilon(delta)
+    sides = scores[is_in], scores[~is_in]
     return OneRunResult(
         estimator=type(estimator).__name__,
         epsilon_lower=epsilon_lower,
-        claimed_epsilon=claimed,
+        claimed_epsilon=profile.epsilon(delta),
         delta=delta,
         confidence=confidence,
         is_refuted=p_value <= 1.0 - confidence,
         form=form,
         p_value=p_value,
+        gaussian=mean_verdict(*sides, profile, delta, 1.0 - confidence),
         n_canaries=len(made),
         n_guesses=best.n_guesses,
         n_right=best.n_right,
         canary=made.reason,
         statistic=words,
         neighbouring=relation,
-        statistic_with=scores[is_in],
-        statistic_without=scores[~is_in],
+        statistic_with=sides[0],
+        statistic_without=sides[1],
     )
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
+from scipy.integrate import trapezoid
 
 from skdptune._formatting import shown
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
+from skdptune.audit._bounds import least_distance, normality
+from skdptune.audit._result import GaussianBound
 
 _LARGEST_EPSILON = 1e3
 _HALVINGS_OF_COUNTS = 60
@@ -97,6 +100,8 @@ _SLACK = 1e-9
 # Range and number of points of a curve, as normal quantiles, and points of a profile.
 _FARTHEST, _N_POINTS, _N_EPSILONS = 7.5, 601, 800
 _LEAST_DELTA, _LARGEST_READ = 1e-15, 600.0
+# Relative error of an integral over these points.
+_COARSENESS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -228,6 +233,19 @@ class ScaledClaim:
         with np.errstate(divide="ignore"):
             return max(float(np.log((y[found] - delta) / x[found]).max()), 0.0)
 
+    def mean_shift(self, factor: float) -> float:
+        """Return how far a claim lets the mean of a number rise, if the number was normal before.
+
+        The unit is the standard deviation. Numbers are cut off at the farthest quantile.
+
+        Notes
+        -----
+        Theorem A8.
+        """
+        rise = special.ndtr(self.quantiles + factor * self.shifts) - special.ndtr(self.quantiles)
+        beyond = self.at_zero * max(_FARTHEST + self.quantiles[0], 0.0)
+        return float(trapezoid(rise, self.quantiles) + beyond) * (1.0 + _COARSENESS)
+
     def _dots(self, factor: float) -> tuple[FloatArray, FloatArray]:
         powers = special.ndtr(self.quantiles + factor * self.shifts)
         x = np.concatenate([[0.0], special.ndtr(self.quantiles), [1.0]])
@@ -284,23 +302,15 @@ def is_possible(
     return True
 
 
-def largest_refuted_factor(
-    claim: ScaledClaim, guesses: Sequence[tuple[int, int, float]], risk: float, largest: float
-) -> float:
-    """Return the largest noise factor of a claim that some guesses refute, or 0.
+def largest_refuted_factor(refutes: Callable[[float], bool], largest: float) -> float:
+    """Return the largest noise factor of a claim that is refuted, or 0.
 
     Parameters
     ----------
-    claim : ScaledClaim
-    guesses : sequence of (n_right, n_guesses, n_slots)
-        Each is tested with the full `risk`.
-    risk, largest : float
+    refutes : callable
+        Function from a factor to whether it is refuted; if so, all smaller ones are.
+    largest : float
     """
-
-    def refutes(factor: float) -> bool:
-        least = claim.least_error(factor)
-        return not all(is_possible(least, *each, risk) for each in guesses)
-
     low, high = 0.0, largest
     if refutes(high):
         return high
@@ -311,9 +321,10 @@ def largest_refuted_factor(
 
 
 # Shares of the canaries that are guessed, half of them "in" and half "out". With Gaussian noise, a
-# few sure guesses are more informative than all; without it, all are sure. Fewer guesses than the
-# minimum show almost nothing.
-_SHARES = (0.75, 0.5, 0.25, 0.125, 0.0625)
+# few sure guesses are more informative than all. Without it all are sure, and more of them show
+# more. Every further share leaves less risk for each. Fewer guesses than the minimum show almost
+# nothing.
+_SHARES = (0.5, 0.25)
 _FEWEST = 12
 
 
@@ -357,11 +368,8 @@ def numbers_of_guesses(n_canaries: int, given: Any = None) -> list[tuple[int, in
     Theorem A6.
     """
     if given is None:
-        sizes = {int(n_canaries * share / 2) for share in _SHARES}
-        # Even sure guesses can all be right only if they are not more than the canaries of each
-        # kind.
-        sizes.add(int(n_canaries / 2 - math.sqrt(n_canaries)))
-        kept = sorted((size for size in sizes if 2 * size >= _FEWEST), reverse=True)
+        sizes = [int(n_canaries * share / 2) for share in _SHARES]
+        kept = [size for size in sizes if 2 * size >= _FEWEST]
         return [(size, size) for size in kept] or [(n_canaries // 2, n_canaries // 2)]
     if isinstance(given, tuple):
         if len(given) != 2:
@@ -455,7 +463,13 @@ def profile_verdict(
     chances = [_largest_chance(least, case) for case in cases]
     p_value = min(min(chances) * len(found), 1.0)
     claim = ScaledClaim.of(profile)
-    factors = [largest_refuted_factor(claim, [case], risk, _LARGEST_FACTOR) for case in cases]
+
+    def refutes(case: tuple[int, int, float], factor: float) -> bool:
+        return not is_possible(claim.least_error(factor), *case, risk)
+
+    factors = [
+        largest_refuted_factor(functools.partial(refutes, case), _LARGEST_FACTOR) for case in cases
+    ]
     bound, claimed = claim.epsilon(max(factors), delta), profile.epsilon(delta)
     if p_value > risk * len(found):
         # Curves are interpolated between points, and the claim itself is evaluated at others.
@@ -476,3 +490,59 @@ def _largest_chance(least: LeastError, case: tuple[int, int, float]) -> float:
             (middle, high) if is_possible(least, *case, math.exp(middle)) else (low, middle)
         )
     return math.exp(high)
+
+
+# Fewer scores of either kind do not show whether their means are nearly normal.
+_FEWEST_SCORES = 20
+
+
+def score_shift(included: FloatArray, excluded: FloatArray, risk: float) -> float:
+    """Return a lower bound on the rise of the mean of scores, in deviations of excluded ones.
+
+    Notes
+    -----
+    Theorem A8.
+    """
+    centre, deviation = excluded.mean(), excluded.std(ddof=1)
+    if deviation == 0.0:
+        return 0.0
+    raised = np.minimum((included - centre) / deviation, _FARTHEST)
+    return least_distance(
+        max(float(raised.mean()), 0.0),
+        excluded.size - 1,
+        1.0 / excluded.size,
+        risk,
+        more_variance=float(raised.var(ddof=1)) / included.size,
+    )
+
+
+def mean_verdict(
+    included: FloatArray,
+    excluded: FloatArray,
+    profile: PrivacyProfile,
+    delta: float,
+    risk: float,
+) -> GaussianBound | None:
+    """Return the findings if scores of excluded canaries are normal, or None without a bound.
+
+    Parameters
+    ----------
+    included, excluded : ndarray
+        Scores of canaries that were in the data, and of those that were not.
+    profile : PrivacyProfile
+        The claimed profile.
+    delta, risk : float
+
+    Notes
+    -----
+    Theorem A8.
+    """
+    if min(included.size, excluded.size) < _FEWEST_SCORES:
+        return None
+    if not np.isfinite([*included, *excluded]).all():
+        return None
+    shift = score_shift(included, excluded, risk)
+    claim = ScaledClaim.of(profile)
+    factor = largest_refuted_factor(lambda f: claim.mean_shift(f) < shift, _LARGEST_FACTOR)
+    looks = normality(excluded)
+    return GaussianBound(claim.epsilon(factor, delta), shift, looks, factor >= 1.0)

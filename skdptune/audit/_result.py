@@ -70,7 +70,9 @@ _LEAST_P_VALUE = 0.01
 
 
 class GaussianBound(NamedTuple):
-    """The findings if the statistic is normal with equal spread on both sides.
+    """The findings if a statistic is normal with equal spread on both sides.
+
+    For scores of canaries, only those of excluded canaries must be normal, and all independent.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ class GaussianBound(NamedTuple):
     shift : float
         Lower bound on the distance between the means, in standard deviations.
     p_value : float
-        p-value of a test for normality with equal spread.
+        p-value of a test for this.
     is_refuted : bool
         Whether the claim is refuted under this assumption.
     """
@@ -91,8 +93,42 @@ class GaussianBound(NamedTuple):
 
     @property
     def is_plausible(self) -> bool:
-        """Whether the fits look normal."""
+        """Whether the numbers look normal."""
         return self.p_value >= _LEAST_P_VALUE
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the claim is refuted, and the numbers look normal."""
+        return self.is_refuted and self.is_plausible
+
+    def in_words(self, claimed_epsilon: float, numbers: str) -> str:
+        """Return the sentence that compares the bound with the claim.
+
+        Parameters
+        ----------
+        claimed_epsilon : float
+        numbers : str
+            What looks normal.
+        """
+        words = _bound_in_words(self.epsilon_lower, claimed_epsilon)
+        return f"if {numbers} normal, which the fits do not contradict, {words}"
+
+    def row(self) -> tuple[str, str]:
+        """Return the row of the printed text."""
+        looks = "" if self.is_plausible else ", which the fits contradict"
+        bound = _shown_bound(self.epsilon_lower)
+        return "if normal", f"ε ≥ {bound} (p = {self.p_value:.2g}{looks})"
+
+
+_STATISTIC = "the statistic is"
+_SCORES = "scores are independent, and those of excluded canaries are"
+
+
+def _if_refuted(bound: GaussianBound | None, claimed_epsilon: float, numbers: str) -> str:
+    """Return a sentence if only a bound for normal numbers refutes the claim."""
+    if bound is None or not bound.refutes:
+        return ""
+    return f" But {bound.in_words(claimed_epsilon, numbers)}, and the claim is wrong."
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -179,9 +215,7 @@ class AuditResult:
         if self.is_refuted:
             return f"The claim is refuted: {self._contradiction()}."
         words = f"Consistent with the claim: {self._bound()}."
-        if self.gaussian is not None and self.gaussian.is_refuted and self.gaussian.is_plausible:
-            words += f" But {self._if_normal()}, and the claim is wrong."
-        return words
+        return words + _if_refuted(self.gaussian, self.claimed_epsilon, _STATISTIC)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the fits, in a form that JSON can store.
@@ -229,7 +263,7 @@ class AuditResult:
         yield "fits", self._fits()
         yield "confidence", f"{100.0 * self.confidence:g} %"
         if self.gaussian is not None:
-            yield "if normal", self._normal_row()
+            yield self.gaussian.row()
         yield "power", self._power()
         yield "canary", self.canary
         yield "statistic", f"{self.statistic}; {self.event}" if self.event else self.statistic
@@ -256,22 +290,8 @@ class AuditResult:
             f"such fits have a probability below {max(chance, 1e-300):.2g} if the claim is true"
         )
         if self.gaussian is not None and self.gaussian.is_plausible:
-            words += f"; {self._if_normal()}"
+            words += f"; {self.gaussian.in_words(self.claimed_epsilon, _STATISTIC)}"
         return words
-
-    def _if_normal(self) -> str:
-        bound = 0.0 if self.gaussian is None else self.gaussian.epsilon_lower
-        words = _bound_in_words(bound, self.claimed_epsilon)
-        return f"if the statistic is normal, which the fits do not contradict, {words}"
-
-    def _normal_row(self) -> str:
-        if self.gaussian is None:
-            return ""
-        looks = "" if self.gaussian.is_plausible else ", which the fits contradict"
-        return (
-            f"ε ≥ {_shown_bound(self.gaussian.epsilon_lower)} (p = {self.gaussian.p_value:.2g}"
-            f"{looks})"
-        )
 
     def _power(self) -> str:
         factor, epsilon, probability = self.power
@@ -303,6 +323,9 @@ class OneRunResult:
         Whether the whole profile was tested ("fdp"), or one epsilon and delta ("dp").
     p_value : float
         Bound on the probability of such guesses if the claim is true.
+    gaussian : GaussianBound or None
+        The findings if scores are independent, and those of excluded canaries normal:
+        ``epsilon_lower``, ``shift``, ``p_value`` and ``is_refuted``. None for few canaries.
     n_canaries, n_guesses, n_right : int
         Numbers for the most informative number of guesses.
     canary, statistic, neighbouring : str
@@ -329,6 +352,7 @@ class OneRunResult:
     is_refuted: bool
     form: str
     p_value: float
+    gaussian: GaussianBound | None
     n_canaries: int
     n_guesses: int
     n_right: int
@@ -346,7 +370,8 @@ class OneRunResult:
         if self.form == "fdp":
             bound += ", for noise of the claimed kind"
         if not self.is_refuted:
-            return f"Consistent with the claim: {bound}."
+            words = f"Consistent with the claim: {bound}."
+            return words + _if_refuted(self.gaussian, self.claimed_epsilon, _SCORES)
         chance = (
             f"this many correct guesses have probability at most {self.p_value:.2g} if the "
             "claim is true"
@@ -360,7 +385,8 @@ class OneRunResult:
         -------
         dict
         """
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
+        found = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
+        return found | {"gaussian": None if self.gaussian is None else self.gaussian._asdict()}
 
     def plot(self, *, ax: Any = None) -> Any:
         """Draw the scores of canaries that were in the data, and of those that were not.
@@ -394,5 +420,7 @@ class OneRunResult:
         yield "guesses", f"{self.n_right} of {self.n_guesses} right; {self.n_canaries} canaries"
         yield "p-value", f"{self.p_value:.2g}, if the claim is true"
         yield "confidence", f"{100.0 * self.confidence:g} %"
+        if self.gaussian is not None:
+            yield self.gaussian.row()
         yield "canaries", self.canary
         yield "score", self.statistic

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.audit import _bounds as bounds
@@ -54,6 +54,29 @@ def test_bounds_are_below_the_truth_of_a_known_release(bound: str, mu: float) ->
         found = BOUNDS[bound](*normal_sides(mu, 2000, seed), 0.01, RISK)
         assert found <= truth
         assert found > (0.6 if bound == "gaussian" else 0.25) * truth or mu == 0.0
+
+
+@pytest.mark.parametrize("size", [3, 40, 400])
+@pytest.mark.parametrize("risk", [0.3, 0.05])
+def test_a_normal_bound_is_that_of_the_noncentral_t_distribution(size: int, risk: float) -> None:
+    # Theorem A2.
+    together, without = normal_sides(2.5, size, 1)
+    found = gaussian_shift(together, without, risk)
+    error, degrees = math.sqrt(2.0 / size), 2 * size - 2
+    deviation = math.sqrt(0.5 * (together.var(ddof=1) + without.var(ddof=1)))
+    seen = (together.mean() - without.mean()) / (deviation * error)
+    # The tails of that distribution, by integrating over the estimated deviation: those of scipy
+    # are not numbers at some places.
+    law = stats.chi(degrees, scale=degrees**-0.5)
+
+    def density(root: float) -> float:
+        tails = stats.norm.cdf([found / error - seen * root, -found / error - seen * root])
+        return float(law.pdf(root) * tails.sum())
+
+    chance, _ = integrate.quad(density, 0.0, law.isf(1e-12), limit=200)
+    assert chance == pytest.approx(risk, rel=1e-6)
+    assert gaussian_shift(without, together, risk) == found
+    assert gaussian_shift(together, together, risk) == 0.0
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
