@@ -33,7 +33,13 @@ from skdptune._compat import (
 )
 from skdptune._formatting import shown, shown_names
 from skdptune._progress import Progress, check_verbose, current_progress
-from skdptune._validation import check_integer, check_n_jobs, check_real, drop_frames
+from skdptune._validation import (
+    NamedArguments,
+    check_integer,
+    check_n_jobs,
+    check_real,
+    drop_frames,
+)
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
     PUBLIC_LABELS,
@@ -154,7 +160,7 @@ PlanT = TypeVar("PlanT", bound="Plan | ParetoPlan")
 
 @carry_settings
 class BasePrivateSearch(
-    CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, ABC, Generic[PlanT]
+    CallbackSupportMixin, MetaEstimatorMixin, NamedArguments, BaseEstimator, ABC, Generic[PlanT]
 ):
     """Base of all private searches.
 

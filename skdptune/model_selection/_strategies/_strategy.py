@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from skdptune._formatting import shown
-from skdptune._validation import check_flag, check_kind, check_option, check_real
+from skdptune._validation import NamedArguments, check_flag, check_kind, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
 from skdptune.base._shared import RESERVED_PARAMETERS, change_parameters, is_set_by_budget
 from skdptune.metrics import BoundedScorer
@@ -321,7 +321,7 @@ class Choice:
     before_final: Any = None
 
 
-class BaseStrategy(BaseEstimator):
+class BaseStrategy(NamedArguments, BaseEstimator):
     """The parameters of one kind of search, in addition to those that all searches have.
 
     A plan is made of copies. Parameters that influence the cost stay as planned, even if the user
