@@ -8,6 +8,7 @@ a sum of bounded contributions by no more than one bounded contribution (Theorem
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -303,7 +304,9 @@ def _canonical(entry: Any) -> str | None:
 
 # For messages; each estimator says itself whether it fits by persons, see `persons_refusal`.
 _ADVICE = (
-    "DPLogisticRegression, DPRidge and others protect persons: "
+    "Persons are protected by linear models (DPLogisticRegression, DPLinearSVC, DPRidge), "
+    "boosting (DPExplainableBoostingClassifier and ...Regressor), nets (DPNeuralNetClassifier and "
+    "...Regressor), PrivateThreshold around one of them, and searches: "
     "https://skdptune.readthedocs.io/en/latest/persons.html#what-takes-groups lists them, and "
     "says what to do elsewhere."
 )
@@ -378,6 +381,11 @@ def persons_for(
     inside = _names_persons_itself([getattr(estimator, "estimator", None)])
     if "groups" in accepted and not words and inside is not None:
         groups = inside.ids_of(X, arguments)
+    if inside is not None and words:
+        raise TypeError(
+            f"{type(estimator).__name__} must protect persons, since the schema of its pipeline "
+            f"names their column; it protects single records here. {words}"
+        )
     if groups is None or "groups" not in accepted or words:
         raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
     if words is not None:
@@ -417,6 +425,14 @@ def about_persons(relation: str, assumptions: Iterable[str]) -> tuple[str, tuple
     """
     others = (sentence for sentence in assumptions if sentence != PUBLIC_SIZE)
     return BY_PERSON[relation], (PUBLIC_PERSONS, MEAN_OF_ROWS, *others)
+
+
+def about_unit(text: str, relation: str) -> str:
+    """Return a text about records, in words about persons if the relation is about persons."""
+    words = {"record": "person", "records": "persons"}
+    if relation not in BY_PERSON.values():
+        return text
+    return re.sub(r"\brecords?\b", lambda match: words[match[0]], text)
 
 
 def by_persons(estimator: Any) -> Any:

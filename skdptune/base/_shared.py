@@ -44,6 +44,7 @@ from skdptune.base._persons import (
     PUBLIC_SIZE,
     Persons,
     about_persons,
+    about_unit,
     by_persons,
     checked_persons,
     hold_persons,

@@ -49,6 +49,7 @@ from skdptune.base._shared import (
     Charge,
     Persons,
     about_persons,
+    about_unit,
     announce_search,
     as_table,
     assumptions_in,
@@ -76,7 +77,7 @@ from skdptune.base._shared import (
 )
 from skdptune.checks._shared import check_plan
 from skdptune.ledger import PrivacyLedger
-from skdptune.ledger._shared import BY_PERSON, checked_ledger
+from skdptune.ledger._shared import BY_PERSON, PERSON, checked_ledger
 from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer, neg_squared_error
 from skdptune.model_selection._cost import SearchPlan, plan_cache, plan_key, split_of
@@ -770,6 +771,7 @@ def _parts_by_persons(parts: Sequence[PrivacyReport]) -> tuple[PrivacyReport, ..
         replace(
             part,
             neighbouring=BY_PERSON[part.neighbouring],
+            note=about_unit(part.note, PERSON),
             parts=_parts_by_persons(part.parts),
         )
         for part in parts

@@ -32,6 +32,7 @@ from skdptune.model_selection._cost import (
     make_layout,
     neighbours_replace,
 )
+from skdptune.model_selection._running import clipped_deviation
 
 if TYPE_CHECKING:
     from skdptune.model_selection._strategies._running_search import RunningSearch
@@ -277,8 +278,12 @@ class Plan:
         noise, scorers = self.cost.score_noise, self.request.scorers
         if noise.n_metrics == 1:
             return {}
-        scales = {name: noise.ratio * self.layout.sensitivity(scorers[name]) for name in scorers}
-        return {name: (scale, scale / noise.growth) for name, scale in scales.items()}
+        found = {}
+        for name, scorer in scorers.items():
+            scale = noise.ratio * self.layout.sensitivity(scorer)
+            both = clipped_deviation([scale, scale / noise.growth], scorer.lower, scorer.upper)
+            found[name] = (float(both[0]), float(both[1]))
+        return found
 
 
 @dataclass
