@@ -400,8 +400,9 @@ class BasePrivateSearch(
             return neg_squared_error(bounds[0])
         raise ValueError(
             "scoring must be given for an estimator that is not a classifier and has no "
-            "target_bound; got None. R² is not bounded: use "
-            "skdptune.metrics.neg_squared_error(bound=...)."
+            "target_bound; got None. Give the estimator target_bound=(lower, upper), a public "
+            "range of the targets: the score is then the bounded squared error. R² is not "
+            "bounded. Otherwise use skdptune.metrics.neg_squared_error(bound=...)."
         )
 
     # Fitting --------------------------------------------------------------------------------
