@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import ROUND_CEILING, Context, Decimal
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,11 @@ def shown_names(values: Iterable[Any]) -> str:
     listed = list(values)
     more = [f"and {len(listed) - _MOST_NAMES} more"] if len(listed) > _MOST_NAMES else []
     return ", ".join([*map(shown, listed[:_MOST_NAMES]), *more])
+
+
+def nearest_name(name: Any, known: Sequence[str]) -> str:
+    """Return the known name that is closest, in quotation marks, or "" if none is close."""
+    return "".join(map(shown, get_close_matches(str(name), known, n=1)))
 
 
 def shown_params(params: Mapping[str, Any]) -> str:

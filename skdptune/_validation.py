@@ -8,19 +8,21 @@ by their type.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import math
 import numbers
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._formatting import shown, shown_names
+from skdptune._formatting import nearest_name, shown, shown_names
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -46,6 +48,41 @@ def drop_frames(error: Exception) -> None:
     line = linecache.getline(file, last.tb_lineno).lstrip()
     if file.startswith(_HERE) and line.startswith("raise "):
         first.tb_next = None
+
+
+class NamedArguments:
+    """Base class of public classes: a wrong argument's message names the class and a near name."""
+
+    __slots__ = ()
+
+    # Hidden from type checkers, which then see the constructor's own arguments.
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+            """Raise for arguments that the constructor does not have."""
+            if cls.__init__ is object.__init__ and (args or kwargs):
+                raise TypeError(f"{cls.__name__}() takes no arguments")
+            known = _arguments_of(cls)
+            for name in kwargs:
+                if known is not None and name not in known:
+                    raise unexpected_argument(cls, name, known)
+            return super().__new__(cls)
+
+
+@cache
+def _arguments_of(cls: type) -> tuple[str, ...] | None:
+    """Return the names of a constructor's arguments; None if it takes any."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return tuple(each.name for each in parameters)
+
+
+def unexpected_argument(cls: type, name: str, known: Sequence[str]) -> TypeError:
+    """Return the error for an argument that the constructor of a class does not have."""
+    near = nearest_name(name, known)
+    hint = f"Did you mean {near}?" if near else f"It has {shown_names(known)}."
+    return TypeError(f"{cls.__name__}() got an unexpected argument {shown(name)}. {hint}")
 
 
 def check_real(

@@ -552,6 +552,35 @@ def test_a_ledger_holds_one_unit():
             DPLogisticRegression(**LABELS).fit(X, Y, groups=PEOPLE)
 
 
+def test_a_pipeline_with_persons_for_one_step_says_what_was_spent():
+    steps = (
+        DPStandardScaler(epsilon=0.5, delta=1e-5, bounds=(-2, 2)),
+        DPLogisticRegression(**LABELS),
+    )
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=9.0, delta=1e-3)
+    with ledger, pytest.raises(LedgerError, match="STEP__groups=ids") as caught:
+        make_pipeline(*steps).fit(X, Y, dplogisticregression__groups=PEOPLE)
+    assert [record.name for record in ledger.history()] == ["DPStandardScaler"]
+    used = str(ledger.report()).partition(" % of the budget is used")[0].split()[-1]
+    assert f"{used} % of the budget was spent before it" in str(caught.value)
+
+
+def test_a_ledger_of_persons_refuses_rows_before_anything_is_spent():
+    steps = (
+        DPStandardScaler(epsilon=0.5, delta=1e-5, bounds=(-2, 2)),
+        DPLogisticRegression(**LABELS),
+    )
+    unit = "one person with all of their rows"
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=9.0, delta=1e-3, unit=unit)
+    with ledger:
+        with pytest.raises(LedgerError, match=f"{PERSON}; got '{ADD_OR_REMOVE}' of 'DPStandard"):
+            make_pipeline(*steps).fit(X, Y, dplogisticregression__groups=PEOPLE)
+        assert not list(ledger.history())
+        named = {f"{type(step).__name__.lower()}__groups": PEOPLE for step in steps}
+        make_pipeline(*steps).fit(X, Y, **named)
+    assert [record.neighbouring for record in ledger.history()] == [PERSON, PERSON]
+
+
 def test_persons_are_passed_on_by_pipelines():
     steps = DPStandardScaler(bounds=(-2, 2), random_state=0), DPLogisticRegression(**LABELS)
     both = {f"{type(step).__name__.lower()}__groups": PEOPLE for step in steps}

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.resources
 import inspect
+import pickle
 import pkgutil
 import re
 import subprocess
 import tomllib
+import traceback
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import skdptune
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.linear_model import DPLogisticRegression
 from tests.structure import PACKAGE
 from tests.testing.public_estimators import PUBLIC
 
@@ -97,6 +102,70 @@ def test_public_names_are_documented(module: str) -> None:
             issubclass(thing, Exception) or inspect.isabstract(thing) or is_protocol
         ):
             assert ">>> " in documentation, f"{name}: no doctest"
+
+
+def public_classes() -> list[type]:
+    """Return all public classes that users can construct."""
+    found = {}
+    for module in public_modules():
+        for name in getattr(importlib.import_module(module), "__all__", []):
+            if module != "skdptune.neural_network" or find_spec("opacus"):
+                found[name] = getattr(importlib.import_module(module), name)
+    return [
+        thing
+        for thing in found.values()
+        if inspect.isclass(thing) and not getattr(thing, "_is_protocol", False)
+    ]
+
+
+@pytest.mark.parametrize("cls", public_classes(), ids=lambda cls: cls.__name__)
+def test_message_of_a_wrong_argument_names_the_class(cls: type) -> None:
+    with pytest.raises(TypeError) as caught:
+        cls(argumentt=1)
+    if not issubclass(cls, str | tuple):  # Python names the constructor of these in full.
+        assert re.match(rf"{cls.__name__}\b", str(caught.value))
+    assert "argument" in str(caught.value)
+    if cls.__name__ not in {*public_names(), *dir(skdptune)}:
+        return
+    # The classes of a user's script also suggest the nearest argument.
+    parameters = inspect.signature(cls).parameters.values()
+    known = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
+    assert known
+    for name in known:
+        wrong = {f"{name}{name[-1]}": None}
+        message = f"{cls.__name__}() got an unexpected argument '{name}{name[-1]}'. "
+        with pytest.raises(TypeError, match=re.escape(f"{message}Did you mean '")) as caught:
+            cls(**wrong)
+        assert len(traceback.extract_tb(caught.tb)) <= 4
+    with pytest.raises(TypeError, match=r"'xyzzy'\. It has '"):
+        cls(xyzzy=None)
+
+
+def test_check_of_arguments_is_not_seen_in_signatures() -> None:
+    for name in dir(skdptune):
+        cls = getattr(skdptune, name)
+        if inspect.isclass(cls):
+            constructor = inspect.signature(cls.__init__)
+            own = [each for each in constructor.parameters.values() if each.name != "self"]
+            expected = inspect.Signature(own, return_annotation=inspect.Signature.empty)
+            seen = inspect.signature(cls).replace(return_annotation=inspect.Signature.empty)
+            assert seen == expected
+
+
+def test_class_of_a_user_keeps_its_arguments() -> None:
+    class Plain(PrivateEstimatorMixin):
+        pass
+
+    class Own(DPLogisticRegression):
+        def __init__(self, *, degree: int = 1, **others: Any) -> None:
+            super().__init__(**others)
+            self.degree = degree
+
+    for wrong in ({"epsilon": 1.0}, {"degree": 2}):
+        with pytest.raises(TypeError):
+            Plain(**wrong)  # type: ignore[arg-type]
+    assert Own(degree=3, epsilon=0.5).epsilon == 0.5
+    assert pickle.loads(pickle.dumps(DPLogisticRegression(C=2.0))).C == 2.0
 
 
 def test_no_test_reads_a_clock() -> None:

@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from skdptune._validation import check_integer, check_real
+from skdptune._validation import NamedArguments, check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import SEEDED
 from skdptune.base._persons import OWN_USE, PUBLIC_SIZE, Persons, about_persons
@@ -39,7 +39,7 @@ def warn_of_large_delta(delta: float, n_samples: int, *, stacklevel: int) -> Non
         )
 
 
-class PrivateEstimatorMixin:
+class PrivateEstimatorMixin(NamedArguments):
     """Budget handling and reporting for an estimator with parameters ``epsilon`` and ``delta``.
 
     A subclass has the parameters ``epsilon``, ``delta`` and ``random_state``. The latter is an int

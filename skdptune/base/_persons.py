@@ -8,6 +8,7 @@ a sum of bounded contributions by no more than one bounded contribution (Theorem
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -306,7 +307,7 @@ GROUPS, PARTS = "groups", "parts"
 OWN_USE = "own use"
 _PAGES = "https://skdptune.readthedocs.io/en/latest"
 ADVICE = {
-    GROUPS: "DPLogisticRegression, DPRidge and others protect persons: "
+    GROUPS: "Linear models, boosting, nets, and searches over them protect persons: "
     f"{_PAGES}/persons.html#what-takes-groups lists them, and says what to do elsewhere.",
     PARTS: "DPRidge and others fit rows in parts: "
     f"{_PAGES}/clusters.html#data-larger-than-memory lists them.",
@@ -407,6 +408,11 @@ def persons_for(
     inside = _names_persons_itself([getattr(estimator, "estimator", None)])
     if takes_groups and inside is not None:
         groups = inside.ids_of(X, arguments)
+    if inside is not None and words not in (None, OWN_USE):
+        raise TypeError(
+            f"{type(estimator).__name__} must protect persons, since the schema of its pipeline "
+            f"names their column; it protects single records here. {words}"
+        )
     if groups is None or not takes_groups:
         raise TypeError(refused_groups(f"{type(estimator).__name__}.{name}", words))
     return groups if words == OWN_USE else checked_persons(estimator, groups, X, y)
@@ -444,6 +450,14 @@ def about_persons(relation: str, assumptions: Iterable[str]) -> tuple[str, tuple
     """
     others = (sentence for sentence in assumptions if sentence != PUBLIC_SIZE)
     return BY_PERSON[relation], (PUBLIC_PERSONS, MEAN_OF_ROWS, *others)
+
+
+def about_unit(text: str, relation: str) -> str:
+    """Return a text about records, in words about persons if the relation is about persons."""
+    words = {"record": "person", "records": "persons"}
+    if relation not in BY_PERSON.values():
+        return text
+    return re.sub(r"\brecords?\b", lambda match: words[match[0]], text)
 
 
 def by_persons(estimator: Any) -> Any:

@@ -566,7 +566,8 @@ def checked_class_weight(class_weight: Any) -> dict[Any, float]:
     if isinstance(class_weight, str) and class_weight == "balanced":
         raise TypeError(
             f"{_DOMAIN}; got 'balanced', which would count private labels. Give weights by public "
-            "shares of the classes, such as {'ill': 1 / 0.02, 'well': 1 / 0.98}."
+            "shares of the classes, such as {'ill': 1 / 0.02, 'well': 1 / 0.98}. For a rare "
+            "class, PrivateThreshold around the unweighted classifier is better."
         )
     if not isinstance(class_weight, Mapping) or not class_weight:
         got = "an empty one" if isinstance(class_weight, Mapping) else shown(class_weight)

@@ -26,7 +26,9 @@ _REGISTER = "If you know its cost, pass it to register_profile."
 _LINEAR = "skdptune.linear_model."
 _LOGISTIC = f"{_LINEAR}DPLogisticRegression"
 _SVC = f"{_LINEAR}DPLinearSVC"
+_KERNEL = f"RBFSampler(gamma=0.1), for a kernel, before {_SVC}"
 _RIDGE = f"{_LINEAR}DPRidge(target_bound=...)"
+_THRESHOLD = "skdptune.calibration.PrivateThreshold, around the last step of a pipeline"
 _NET = "skdptune.neural_network.DPNeuralNet"
 _TREES = "skdptune.ensemble.DPExplainableBoosting"
 _TREES_FOR = {
@@ -45,7 +47,8 @@ _MODELS = {
     "Perceptron": _LOGISTIC,
     "RidgeClassifier": _LOGISTIC,
     "LinearSVC": _SVC,
-    "SVC": _SVC,
+    "SVC": _KERNEL,
+    "NuSVC": _KERNEL,
     "LinearRegression": _RIDGE,
     "Ridge": _RIDGE,
     "RidgeCV": _RIDGE,
@@ -58,8 +61,12 @@ _MODELS = {
     "NeuralNetClassifier": f"{_NET}Classifier",
     "NeuralNetBinaryClassifier": f"{_NET}BinaryClassifier",
     "NeuralNetRegressor": f"{_NET}Regressor",
+    "TunedThresholdClassifierCV": _THRESHOLD,
     "GridSearchCV": f"{_SEARCHES}DPGridSearchCV",
-    "RandomizedSearchCV": f"{_SEARCHES}DPRandomSearchCV",
+    **dict.fromkeys(
+        ("RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
+        f"{_SEARCHES}DPRandomSearchCV",
+    ),
     **{
         f"{family}{kind}": counterpart
         for family in (

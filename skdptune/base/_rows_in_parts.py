@@ -25,7 +25,7 @@ from sklearn.utils import get_tags
 
 from skdptune._compat import validated_rows
 from skdptune._formatting import shown, shown_path
-from skdptune._validation import check_integer
+from skdptune._validation import NamedArguments, check_integer
 from skdptune.base._persons import ADVICE, OWN_USE, PARTS, names_persons, refusal_of
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
@@ -365,7 +365,7 @@ class Step(NamedTuple):
     width: int
 
 
-class PrivateRows:
+class PrivateRows(NamedArguments):
     """Rows and targets that lie in parts: in chunks, in files, or on workers of dask or ray.
 
     Made by one of its class methods. It takes the place of `X` in ``fit``, and brings the targets.

@@ -49,6 +49,7 @@ from skdptune.base._persons import (
     PUBLIC_SIZE,
     Persons,
     about_persons,
+    about_unit,
     by_persons,
     checked_persons,
     groups_of_steps,

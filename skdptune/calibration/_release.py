@@ -282,6 +282,12 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         # A frozen model reads nothing, and its own report says whom it protects.
         if self._is_frozen():
             return None
+        if getattr(self.estimator, "_person_column", None):
+            model, name = type(self.estimator.steps[-1][1]).__name__, type(self).__name__
+            return (
+                f"Put it into the pipeline: make_private_pipeline({name}({model}(...), ...), "
+                "schema), and put a search around that pipeline."
+            )
         if isinstance(self.estimator, HOLDERS):
             return _NOT_LAST.remedy
         return refusal_by_persons(self.estimator, self._checked_budget)

@@ -44,6 +44,8 @@ PERSON_ZEROED = (
 )
 # The relation about persons that takes the place of one about records, where persons are given.
 BY_PERSON = {ADD_OR_REMOVE: PERSON, ZERO_OUT: PERSON_ZEROED}
+# The unit of a ledger that admits releases about persons only, and of one that holds them.
+PERSON_UNIT = "one person with all of their rows"
 RELATIONS = (ADD_OR_REMOVE, ZERO_OUT, REPLACE, PERSON, PERSON_ZEROED)
 
 
@@ -66,6 +68,12 @@ def common_relation(relations: Iterable[str]) -> str | None:
         return next(iter(found), ADD_OR_REMOVE)
     pairs = ({ADD_OR_REMOVE, ZERO_OUT}, ZERO_OUT), ({PERSON, PERSON_ZEROED}, PERSON_ZEROED)
     return next((weaker for pair, weaker in pairs if found == pair), None)
+
+
+def unit_of(registered: str, relations: Iterable[str | None]) -> str:
+    """Return what releases protect: the registered unit, unless they say it more exactly."""
+    by_persons = any(relation in (PERSON, PERSON_ZEROED) for relation in relations)
+    return PERSON_UNIT if by_persons and registered == "one record" else registered
 
 
 # Three ways of adding up costs -----------------------------------------------------------------
@@ -606,9 +614,12 @@ class Books:
     def relation_with(self, content: dict[str, Any]) -> str | None:
         """Return the common relation of all guarantees, including those of one more event.
 
-        None if there is no such relation.
+        None if there is no such relation, or if the unit is a person and the event is not about
+        persons.
         """
-        return _relation(self.state, content)
+        found = _relation(self.state, content)
+        is_by_persons = self.terms.unit == PERSON_UNIT
+        return common_relation([found, PERSON]) if found and is_by_persons else found
 
     def status_of(self, reservation: str) -> tuple[str, Charges, Collection[str]]:
         """Return status, charges and parts of a reservation, which must be in this ledger."""

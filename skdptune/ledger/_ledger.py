@@ -14,7 +14,13 @@ from types import TracebackType
 from typing import Any, Literal, Self, overload
 
 from skdptune._formatting import shown
-from skdptune._validation import check_flag, check_integer, check_kind, check_real
+from skdptune._validation import (
+    NamedArguments,
+    check_flag,
+    check_integer,
+    check_kind,
+    check_real,
+)
 from skdptune._version import __version__
 from skdptune.accounting import (
     BudgetExceededError,
@@ -24,6 +30,7 @@ from skdptune.accounting import (
 )
 from skdptune.ledger._books import (
     ADD_OR_REMOVE,
+    PERSON,
     REPLACE,
     Books,
     Charges,
@@ -34,6 +41,7 @@ from skdptune.ledger._books import (
     check_relation,
     key_of,
     save_account,
+    unit_of,
 )
 from skdptune.ledger._context import enter_ledger, leave_ledger
 from skdptune.ledger._reference import (
@@ -54,6 +62,7 @@ from skdptune.ledger._report import (
     add_records,
     facts_of,
     refusal,
+    shown_percent,
     who_of,
 )
 from skdptune.ledger._storage import MEMORY, LedgerError, Transaction
@@ -153,7 +162,7 @@ class Reservation:
         return f"Reservation({self.name!r}, dataset={self.ledger.dataset!r}, {self.identifier!r})"
 
 
-class PrivacyLedger(LedgerReference):
+class PrivacyLedger(NamedArguments, LedgerReference):
     r"""The lifetime budget of a data set: releases reserve their cost before they read the data.
 
     Create a new ledger once by `create`; this constructor opens an existing one. A missing or
@@ -286,7 +295,10 @@ class PrivacyLedger(LedgerReference):
             self._bind(storage, terms, who, note)
             return
         with storage.transaction(write=False) as transaction:
-            terms = Books(transaction, dataset, storage.location).terms
+            books = Books(transaction, dataset, storage.location)
+        terms = books.terms
+        if unit == unit_of(terms.unit, [books.state.neighbouring]):
+            unit = None
         asked = {"epsilon": epsilon, "delta": delta, "unit": unit, "parts_by": parts_by}
         check_agreement(terms, asked | {"parts": None if parts is None else tuple(parts)})
         self._bind(storage, terms, who, note)
@@ -320,7 +332,8 @@ class PrivacyLedger(LedgerReference):
         delta : float
             Delta of the lifetime budget, in [0, 1).
         unit : str, default="one record"
-            How neighbouring data sets differ.
+            How neighbouring data sets differ. With "one person with all of their rows", fits by
+            rows are refused before anything is spent.
         parts : sequence of str, optional
             Names of disjoint parts of the data, such as sites or years; see `part`. Releases on
             different parts do not add up.
@@ -463,11 +476,15 @@ class PrivacyLedger(LedgerReference):
         leave_ledger(self)
 
     def _of_other_neighbours(self, content: Mapping[str, Any], state: State) -> LedgerError:
+        used = shown_percent(self._used(state))
         return LedgerError(
             f"neighbouring must suit what {shown(self.dataset)} holds, guarantees about "
-            f"neighbours that {state.neighbouring}; got {shown(content['neighbouring'])} of "
-            f"{shown(content['name'])}. Such costs must not be added up. Nothing was recorded: "
-            "keep releases of this kind in a ledger of their own, and report both."
+            f"neighbours that {state.neighbouring or PERSON}; got "
+            f"{shown(content['neighbouring'])} of {shown(content['name'])}. Such costs must not "
+            f"be added up. Nothing was recorded for this release; {used} of the "
+            "budget was spent before it, by earlier steps too. In a Pipeline, name persons for "
+            "every step that has a cost (STEP__groups=ids), or for none. Keep releases of "
+            "another kind in a ledger of their own, and report both."
         )
 
     def _refusal(self, content: Mapping[str, Any], state: State) -> str:

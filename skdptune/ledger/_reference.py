@@ -19,7 +19,7 @@ from typing import Any, Self
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.ledger._books import Books, Replay, Terms, Ways
+from skdptune.ledger._books import Books, Replay, Terms, Ways, unit_of
 from skdptune.ledger._postgresql import PostgresqlServer, check_url, is_url
 from skdptune.ledger._report import LedgerRecord
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
@@ -162,6 +162,8 @@ class LedgerReference:
         # The last event that was seen, with its digest; and how costs are added up, once this is
         # settled.
         self._seen = (0, "")
+        # The relation of the releases that were seen.
+        self._relation = ""
         self._ways: Ways | None = None
         # Events that were verified, with the records of their reservations; or empty.
         self._replayed: list[tuple[Replay, dict[str, LedgerRecord]]] = []
@@ -259,6 +261,7 @@ class LedgerReference:
                 )
             yield transaction, books
         self._seen = max(self._seen, (books.state.n_events, books.state.last_digest))
+        self._relation = books.state.neighbouring
 
     def __copy__(self) -> Self:
         """Return the ledger itself: a copy of an estimator uses the same budget."""
@@ -284,11 +287,12 @@ class LedgerReference:
         return hash(self._terms)
 
     def __repr__(self) -> str:
-        """Return the registered terms as text."""
+        """Return the registered terms as text, with the unit of the releases that were seen."""
+        unit = unit_of(self.unit, [self._relation])
         of_parts = f".part{self._parts!r}" if self._parts else ""
         return (
             f"PrivacyLedger({self.path!r}, {self.dataset!r}, epsilon={self.epsilon!r}, "
-            f"delta={self.delta!r}, unit={self.unit!r}){of_parts}"
+            f"delta={self.delta!r}, unit={unit!r}){of_parts}"
         )
 
 

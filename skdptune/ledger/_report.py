@@ -19,7 +19,7 @@ from skdptune.accounting._shared import (
     to_html,
     to_text,
 )
-from skdptune.ledger._books import Terms
+from skdptune.ledger._books import Terms, unit_of
 
 
 @dataclass(frozen=True)
@@ -384,12 +384,7 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
 
 
 def _unit(terms: Terms, records: Sequence[LedgerRecord]) -> str:
-    """Return what the releases protect: the registered unit, unless they say it more exactly."""
-    by_persons = any("one person" in (record.neighbouring or "") for record in records)
-    is_default = terms.unit == "one record"
-    return (
-        "one person with all of their rows" if by_persons and is_default else one_line(terms.unit)
-    )
+    return one_line(unit_of(terms.unit, [record.neighbouring for record in records]))
 
 
 def _neighbouring(records: Sequence[LedgerRecord]) -> str:

@@ -67,11 +67,12 @@ class DPAdaptiveSearchCV(TuningSearch):
         The posterior mean of the chosen candidate's score, or its noisy score if the strategy
         chooses the largest one. Not available if `refit` is a callable.
     best_score_std_ : float
-        Standard deviation of that posterior.
+        Standard deviation of that posterior, at most half of the public range of a score.
     cv_results_ : dict
         One row for each candidate, as in scikit-learn but without times, which can depend on a
         record. It holds the parameters, the noisy scores (of each fold, if there are folds), and
-        in ``std_test_score`` the standard deviation of the noise, or of the folds' noisy scores.
+        in ``std_test_score`` the standard deviation of the noise, or of the folds' noisy scores,
+        at most half of the public range of a score.
         With a pruner, ``resource`` is the share of a whole fit that was scored. With several
         metrics, columns end in their names in place of ``score``.
     best_index_ : int

@@ -33,7 +33,13 @@ from skdptune._compat import (
 )
 from skdptune._formatting import shown, shown_names
 from skdptune._progress import Progress, check_verbose, current_progress
-from skdptune._validation import check_integer, check_n_jobs, check_real, drop_frames
+from skdptune._validation import (
+    NamedArguments,
+    check_integer,
+    check_n_jobs,
+    check_real,
+    drop_frames,
+)
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
     PUBLIC_LABELS,
@@ -43,6 +49,7 @@ from skdptune.base._shared import (
     Charge,
     Persons,
     about_persons,
+    about_unit,
     announce_search,
     as_table,
     assumptions_in,
@@ -70,7 +77,7 @@ from skdptune.base._shared import (
 )
 from skdptune.checks._shared import check_plan
 from skdptune.ledger import PrivacyLedger
-from skdptune.ledger._shared import BY_PERSON, checked_ledger
+from skdptune.ledger._shared import BY_PERSON, PERSON, checked_ledger
 from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer, neg_squared_error
 from skdptune.model_selection._cost import SearchPlan, plan_cache, plan_key, split_of
@@ -154,7 +161,7 @@ PlanT = TypeVar("PlanT", bound="Plan | ParetoPlan")
 
 @carry_settings
 class BasePrivateSearch(
-    CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, ABC, Generic[PlanT]
+    CallbackSupportMixin, MetaEstimatorMixin, NamedArguments, BaseEstimator, ABC, Generic[PlanT]
 ):
     """Base of all private searches.
 
@@ -393,8 +400,9 @@ class BasePrivateSearch(
             return neg_squared_error(bounds[0])
         raise ValueError(
             "scoring must be given for an estimator that is not a classifier and has no "
-            "target_bound; got None. R² is not bounded: use "
-            "skdptune.metrics.neg_squared_error(bound=...)."
+            "target_bound; got None. Give the estimator target_bound=(lower, upper), a public "
+            "range of the targets: the score is then the bounded squared error. R² is not "
+            "bounded. Otherwise use skdptune.metrics.neg_squared_error(bound=...)."
         )
 
     # Fitting --------------------------------------------------------------------------------
@@ -764,6 +772,7 @@ def _parts_by_persons(parts: Sequence[PrivacyReport]) -> tuple[PrivacyReport, ..
         replace(
             part,
             neighbouring=BY_PERSON[part.neighbouring],
+            note=about_unit(part.note, PERSON),
             parts=_parts_by_persons(part.parts),
         )
         for part in parts

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtri
 
 from skdptune.model_selection._cost import expected_loss
+from skdptune.model_selection._running import clipped_deviation
 
 # Deviation of runs from what a final fit would score, in units of the loss caused by their noise;
 # and the loss, in points, from which on this deviation grows with its seventh power. Beyond that,
@@ -124,8 +125,8 @@ class TableOutlook:
         if self.smallest_gain <= limit:
             return ""
         return (
-            f"a score deviates by {100.0 * self.deviation:.1f} %, so gains of less than "
-            f"{self.gain_in_words} cannot be found"
+            f"a score deviates by {100.0 * clipped_deviation(self.deviation):.1f} %, so gains of "
+            f"less than {self.gain_in_words} cannot be found"
         )
 
     @property

@@ -99,13 +99,15 @@ class DPGridSearchCV(TuningSearch):
         strategy chooses the largest one. With "compose", its noisy score. With "noisy_max" NaN,
         since no score is published. Not available if `refit` is a callable.
     best_score_std_ : float
-        Standard deviation of that posterior; with "table".
+        Standard deviation of that posterior, at most half of the public range of a score; with
+        "table".
     cv_results_ : dict
         With "table" and "compose", one row for each candidate, as in scikit-learn but without
         times, which can depend on a record. It holds the parameters, the noisy scores (of each
         fold, if there are folds), and in ``std_test_score`` the standard deviation of the noise,
-        or of the folds' noisy scores. With "noisy_max", the winner's parameters. With several
-        metrics, columns end in their names in place of ``score``.
+        or of the folds' noisy scores, at most half of the public range of a score. With
+        "noisy_max", the winner's parameters. With several metrics, columns end in their names in
+        place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
     {common_attributes}

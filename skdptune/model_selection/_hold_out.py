@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown, shown_names
-from skdptune._validation import check_kind, check_option, check_share
+from skdptune._validation import NamedArguments, check_kind, check_option, check_share
 from skdptune.base._shared import as_table, table_shape
 from skdptune.model_selection._running import Quiet, made_up_like
 from skdptune.preprocessing._shared import (
@@ -31,7 +31,7 @@ _N_TRIED = 18
 
 
 @dataclass(frozen=True)
-class HoldOut:
+class HoldOut(NamedArguments):
     """Hold out the records that a public rule selects for validation, such as the newest ones.
 
     Pass it to a search as `cv`. Whether a record is held out depends on that record only, and on

@@ -45,6 +45,7 @@ from skdptune.model_selection._running import (
     Streams,
     check_fits,
     check_fits_of_nothing,
+    clipped_deviation,
     generator_of,
     random_split,
 )
@@ -107,7 +108,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         tuple(_alternatives(plan)) if compare else (),
         layout.tuning,
         plan.strategy.in_words(plan),
-        plan.score_deviation() * (scorer.upper - scorer.lower),
+        float(clipped_deviation(plan.score_deviation()) * (scorer.upper - scorer.lower)),
         plan.calibration_in_words,
         _suggestion_in_words(plan),
         f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else plan.strategy.advice(plan),

@@ -100,7 +100,7 @@ from sklearn.utils.validation import check_is_fitted
 from skorch import NeuralNet
 
 from skdptune._compat import validated_rows
-from skdptune._validation import check_integer
+from skdptune._validation import check_integer, unexpected_argument
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._shared import (
     GROUPS,
@@ -137,7 +137,11 @@ class PrivateNet(TrainingLoop):
 
     # Public classes define the defaults, and list skorch's parameters.
     def __init__(self, **given: Any) -> None:
-        own = {*self._own_names()} - {name for name, _ in named_parameters(NeuralNet.__init__)}
+        theirs = {name for name, _ in named_parameters(NeuralNet.__init__)}
+        own = {*self._own_names()} - theirs
+        for name in given.keys() - own - theirs:
+            if "__" not in name:
+                raise unexpected_argument(type(self), name, self._own_names())
         super().__init__(**{name: given[name] for name in given if name not in own})
         for name in own & given.keys():
             setattr(self, name, given[name])

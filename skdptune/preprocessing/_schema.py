@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from skdptune._formatting import shown, shown_names
+from skdptune._validation import NamedArguments
 from skdptune.base._shared import target_array
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._schema_quality import (
@@ -39,7 +40,7 @@ _KEYS = {"columns", "target", "person"}
 _WIDTH = 79
 
 
-class Schema:
+class Schema(NamedArguments):
     """A public description of a table, by which it is encoded without learning from its rows.
 
     scikit-learn's encoders and scalers learn categories and ranges from the data. In a schema,

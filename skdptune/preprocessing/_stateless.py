@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdptune._formatting import shown
-from skdptune._validation import check_integer, check_real
+from skdptune._validation import NamedArguments, check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import rows_with_gaps, validate_rows
 
@@ -71,7 +71,7 @@ def check_feature_range(feature_range: Any) -> tuple[float, float]:
 FLOATS = ("float64", "float32")
 
 
-class FreeTransformer(TransformerMixin, BaseEstimator):
+class FreeTransformer(TransformerMixin, NamedArguments, BaseEstimator):
     """A transformer that processes each record separately, at no privacy cost."""
 
     # The cost is zero for all parameters.

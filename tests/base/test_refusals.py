@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import StandardScaler
@@ -39,6 +39,7 @@ COUNTERPARTS = [
     (MLPClassifier(), "neural_network.DPNeuralNetClassifier."),
     (MLPRegressor(), "neural_network.DPNeuralNetRegressor."),
     (GridSearchCV(LinearSVC(), {"C": [1]}), "model_selection.DPGridSearchCV."),
+    (TunedThresholdClassifierCV(LinearSVC()), "calibration.PrivateThreshold"),
     (KNeighborsClassifier(), "linear_model.DPLogisticRegression or"),
     (KNeighborsRegressor(), "linear_model.DPRidge(target_bound=...) or"),
     (RandomForestClassifier(), "ensemble.DPExplainableBoostingClassifier(bounds=...)."),

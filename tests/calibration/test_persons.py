@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -493,3 +494,21 @@ def test_a_fitted_pipeline_has_curves_by_persons() -> None:
     held = FrozenEstimator(model.fit(TABLE, LABELS))
     curves = PrivateScoreCurves(held, insist=True, **BUDGET).fit(TABLE, LABELS)
     assert curves.privacy_.neighbouring == PERSON
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [(PrivateScoreCurves, {}), (PrivateThreshold, {"metric": "recall", "at_least": 0.5})],
+)
+def test_a_threshold_around_a_pipeline_with_persons_says_what_to_write(
+    kind: Any, more: dict[str, Any]
+) -> None:
+    model = make_private_pipeline(DPLogisticRegression(random_state=0), OF_LABELS)
+    words = f"make_private_pipeline({kind.__name__}(DPLogisticRegression(...), ...), schema)"
+    with pytest.raises(TypeError, match=f"names their column.*{re.escape(words)}"):
+        kind(model, epsilon=1.0, **more).fit(TABLE, LABELS)
+    inside = make_private_pipeline(
+        kind(DPLogisticRegression(random_state=0), insist=True, **BUDGET, **more),
+        OF_LABELS,
+    )
+    assert inside.fit(TABLE, LABELS)[-1].privacy_.neighbouring == PERSON

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -13,7 +14,7 @@ import yaml
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.inspection import LedgerDisplay
-from skdptune.ledger import PrivacyLedger
+from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._shared import PERSON
 from tests.accounting.statement.registry import SCHEMA
 
@@ -113,6 +114,19 @@ def test_a_ledger_of_persons_says_so(unit: str | None, shown: str) -> None:
     report = ledger.report()
     assert f"({shown})" in str(report) and shown in report._repr_html_()
     assert "record" not in str(report)
+    assert repr(ledger).endswith(f"unit={shown!r})")
+
+
+def test_a_ledger_of_persons_opens_with_the_terms_that_it_shows(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = PrivacyLedger.create(path, "visits", epsilon=3.0, delta=1e-5)
+    with ledger.reserve(PrivacyProfile.pure(0.5), name="mean age", neighbouring=PERSON):
+        pass
+    shown = repr(PrivacyLedger(path, "visits"))
+    assert "unit='one person with all of their rows'" in shown
+    assert eval(shown) == ledger
+    with pytest.raises(LedgerError, match="unit must be 'one record'"):
+        PrivacyLedger(path, "visits", unit="one visit")
 
 
 def test_record_follows_the_schema() -> None:

@@ -442,6 +442,23 @@ def test_report_of_a_release_is_a_tree() -> None:
 # Refusals ----------
 
 
+@pytest.mark.parametrize("more", [{}, {"release": 2.0, "refit": False}])
+def test_a_bound_that_the_estimator_lacks_is_refused_before_any_fit(
+    more: dict[str, Any],
+) -> None:
+    class WithoutDivergences(Scripted):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+            return PrivacyProfile.approximate(1.0, DELTA / 100)
+
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            raise AssertionError("The data were read.")
+
+    for call in (lambda search: search.plan(len(X)), lambda search: search.fit(X, Y)):
+        search = made(privacy="moments", estimator=WithoutDivergences(), **more)
+        with pytest.raises(ValueError, match="Rényi divergences are not known; got 'moments'"):
+            call(search)
+
+
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [

@@ -480,7 +480,11 @@ def test_a_schema_names_the_persons_of_a_search():
     # Theorem P14.
     table = visits()
     search = DPGridSearchCV(PIPELINE, GRID, **BUDGET)
-    assert search.plan(P, 5, compare=False).report.neighbouring == PERSON
+    plan = search.plan(P, 5, compare=False)
+    assert plan.report.neighbouring == PERSON
+    for shown in (str(plan), plan._repr_html_()):
+        assert "in fits on all persons" in shown and "number of persons" in shown
+        assert "records" not in shown
     ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
     with ledger:
         search.fit(table, ANSWERS)
@@ -493,6 +497,7 @@ def test_a_schema_names_the_persons_of_a_search():
     assert "the number of persons is public" in text
     assert "one record" not in text
     assert "number of records is public" not in text
+    assert "on all persons" in text and "of the records" not in text
     assert "one person" in str(search.privacy_.statement())
     assert b"p17" not in pickle.dumps(search)
     plain = make_private_pipeline(DPLogisticRegression(), Schema(COLUMNS, target=["no", "yes"]))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
 from skdptune import DPRandomSearchCV
-from skdptune.base import privacy_of, profile_of
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import PrivateEstimatorMixin, privacy_of, profile_of
 from skdptune.calibration import PrivateThreshold
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.ledger import PrivacyLedger
@@ -146,6 +148,25 @@ def test_a_ledger_records_what_a_pipeline_states_for_persons(estimator):
 def test_estimators_of_single_records_refuse_the_schema(estimator):
     with pytest.raises((TypeError, ValueError), match="groups must be None for"):
         make_private_pipeline(estimator, SCHEMA)
+
+
+def test_the_refusal_of_a_schema_with_persons_lists_the_models() -> None:
+    class Mean(PrivateEstimatorMixin, BaseEstimator):
+        epsilon, delta, random_state = 1.0, 0.0, None
+
+        def fit(self, X: Any, y: Any = None) -> Any:
+            return self
+
+        def predict(self, X: Any) -> Any:
+            return np.zeros(len(X))
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            return PrivacyProfile.pure(1.0)
+
+    with pytest.raises(TypeError, match="protects single records") as caught:
+        make_private_pipeline(Mean(), SCHEMA)
+    for name in ("DPRidge", "DPExplainableBoostingClassifier", "DPNeuralNetClassifier"):
+        assert name in str(caught.value)
 
 
 def test_what_reads_a_schema_without_persons_never_ignores_them():

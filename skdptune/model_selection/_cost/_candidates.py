@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from skdptune._formatting import shown, shown_names
+from skdptune._formatting import nearest_name, shown, shown_names
 from skdptune.base._shared import change_parameters
 
 Space = Mapping[str, Any]
@@ -141,8 +140,8 @@ class Candidates:
     def _no_parameter(self, name: str, estimator: Any, known: list[str]) -> ValueError:
         last = name.rpartition("__")[2]
         meant = [each for each in known if each.rpartition("__")[2] == last]
-        meant = meant or get_close_matches(name, known, n=1)
-        hint = f"Did you mean {shown(meant[0])}?" if meant else f"It has {shown_names(known)}."
+        near = shown(meant[0]) if meant else nearest_name(name, known)
+        hint = f"Did you mean {near}?" if near else f"It has {shown_names(known)}."
         return ValueError(
             f"{self.name} must name parameters of {type(estimator).__name__}; got {shown(name)}. "
             f"{hint}"

@@ -10,6 +10,7 @@ from html import escape
 from skdptune._formatting import shown_delta, shown_number
 from skdptune._html import GREY_LINE, box, title
 from skdptune.accounting import PrivacyReport, RunCountDistribution
+from skdptune.base._shared import about_unit
 from skdptune.checks import CheckReport
 
 _TABLE = "font:inherit;margin:.5em 0;border-collapse:collapse;font-variant-numeric:tabular-nums"
@@ -125,7 +126,8 @@ class SearchPlan:
     n_iter_distribution : str
         Distribution of the number of runs; empty if it is fixed.
     score_noise : float
-        Standard deviation (or scale) of the noise on a score, in units of the score.
+        Standard deviation (or scale) of the noise on a score, in units of the score. At most half
+        of the public range, to which scores are clipped.
     calibration : str
         How the noise of the fits was found, and the loss this causes.
     suggestion : str
@@ -188,6 +190,10 @@ class SearchPlan:
         """The delta at which the total is stated."""
         return self.report.delta
 
+    def _worded(self, text: str) -> str:
+        """Return a sentence about records, in words about persons if the plan protects these."""
+        return about_unit(text, self.report.neighbouring)
+
     def _head(self) -> str:
         head = f"ε = {shown_number(self.report.epsilon)} at δ = {shown_delta(self.delta)} in all"
         if self.n_iter_distribution:
@@ -196,17 +202,17 @@ class SearchPlan:
             head += f"; tuning on {self.tuning_fraction:.3g} of the records"
         if self.score_noise > 0.0:
             head += f"; noise of a score: {self.score_noise:.2g}"
-        return head
+        return self._worded(head)
 
     def _notes(self) -> list[str]:
         words = (
-            _LEGEND,
+            self._worded(_LEGEND),
             self.validation,
             self._metrics_in_words,
-            self.calibration,
+            self._worded(self.calibration),
             self.suggestion,
-            self.keeps,
-            self.advice,
+            self._worded(self.keeps),
+            self._worded(self.advice),
         )
         return [each for each in words if each]
 
@@ -230,7 +236,8 @@ class SearchPlan:
     def __str__(self) -> str:
         """Return the plan as a text table."""
         table = _table(self._cells())
-        return "\n".join([self._head(), *table, *self._notes(), *self.findings.brief])
+        findings = map(self._worded, self.findings.brief)
+        return "\n".join([self._head(), *table, *self._notes(), *findings])
 
     def __repr__(self) -> str:
         """Return the printed text."""
@@ -238,7 +245,8 @@ class SearchPlan:
 
     def _repr_html_(self) -> str:
         titles, *rows = self._cells()
-        return to_html(self._head(), titles, rows, self._notes(), self.findings.brief_html())
+        findings = self._worded(self.findings.brief_html())
+        return to_html(self._head(), titles, rows, self._notes(), findings)
 
 
 _COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work", "shows")

@@ -10,6 +10,7 @@ from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrat
 from skdptune.base._shared import LOSS_OF_DOUBLING
 from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._cost._layout import Layout
+from skdptune.model_selection._running import clipped_deviation
 
 # Points of accuracy that the final fit may lose by the table's cost, and limits of its noise.
 _LOSS, _LIMITS = 0.1, (1.02, 1.05)
@@ -233,5 +234,7 @@ class ExpectedGain:
         reasons = [self.noise_reason] if self.noise_reason else []
         limit = _LARGEST_DEVIATION_OF_FEW if self.is_narrow else _LARGEST_DEVIATION
         if not self.deviation <= limit:
-            reasons.append(f"a score deviates by {100.0 * self.deviation:.1f} %")
+            reasons.append(
+                f"a score deviates by {100.0 * clipped_deviation(self.deviation):.1f} %"
+            )
         return ", and ".join(reasons)

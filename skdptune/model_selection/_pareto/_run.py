@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -148,6 +148,7 @@ def moments_epsilon(profile: PrivacyProfile, delta: float) -> float:
 
 # Number of points of the space whose costs are computed to plan a release.
 _N_SAMPLED = 16
+_Found = TypeVar("_Found")
 _UNPROTECTED = PrivacyProfile.approximate(0.0, 1.0)
 
 
@@ -225,9 +226,11 @@ def make_pareto_plan(
         classes,
         is_released=search.release is not None,
     )
-    if search.release is None:
+    if search.release is None or strategy.privacy == "moments":
+        # Also refuses an estimator without the asked bound, before the data are read.
         with Quiet():
-            _sampled_costs(families, costs.of_final_fit, 1)
+            _sampled_costs(families, costs.epsilon, 1)
+    if search.release is None:
         return ParetoPlan(strategy, costs, None)
     n_sampled = _N_SAMPLED if families.costs_differ else 1
     # dp_accounting logs every fractional order.
@@ -252,10 +255,11 @@ def make_pareto_plan(
 
 
 def _sampled_costs(
-    families: Families, cost_of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
-) -> list[PrivacyProfile]:
+    families: Families, cost_of: Callable[[dict[str, Any]], _Found], wanted: int
+) -> list[_Found]:
     """Return costs of fits at some points of the space, always the same points."""
-    found, problems = [], []
+    found: list[_Found] = []
+    problems: list[Exception] = []
     rng = np.random.default_rng(0)
     for _ in range(_N_SAMPLED):
         try:

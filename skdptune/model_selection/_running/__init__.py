@@ -54,6 +54,7 @@ from skdptune.model_selection._running._runs import (
     Scoring,
     auto_partitions,
     choice_noise,
+    clipped_deviation,
     partition_utilities,
     perform_runs,
     permute_and_flip_cost,

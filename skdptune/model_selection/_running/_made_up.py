@@ -82,7 +82,9 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
 def check_form(estimator: Any, X: Any) -> None:
     """Refuse data that are not a table of records, by their shape and the estimator's input."""
     check_not_pairwise(estimator)
-    takes = get_tags(first_step(estimator) or estimator)
+    first = first_step(estimator)
+    # Not by truth: forests have a length, but only after their fit.
+    takes = get_tags(estimator if first is None else first)
     if takes.input_tags.two_d_array and not takes.no_validation:
         check_rows_form(X, accept_sparse=True, allow_nd=takes.input_tags.three_d_array)
 

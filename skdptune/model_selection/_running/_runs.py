@@ -30,6 +30,14 @@ from skdptune.model_selection._running._parallel import perform_all
 from skdptune.model_selection._running._quiet import child_stream, noise_random
 
 
+def clipped_deviation(deviation: Any, lower: float = 0.0, upper: float = 1.0) -> Any:
+    """Return the standard deviation of a score, at most half of its public range.
+
+    Scores are clipped to their range, and no number in a range deviates by more (Popoviciu).
+    """
+    return np.minimum(deviation, 0.5 * (upper - lower))
+
+
 def results_of(
     rows: Sequence[dict[str, Any]],
     lower: float = -np.inf,
@@ -61,7 +69,7 @@ def results_of(
         deviations = splits.std(axis=1)
         if splits.shape[1] == 1:
             deviations = np.array([row["deviation"] for row in rows], dtype=np.float64)
-        results[f"std_test_{metric}"] = deviations
+        results[f"std_test_{metric}"] = clipped_deviation(deviations, lower, upper)
     results[f"mean_test_{metric}"] = np.clip(scores, lower, upper)
     results[f"rank_test_{metric}"] = rankdata(-scores, method="min").astype(np.int32)
     return results

@@ -33,6 +33,7 @@ from skdptune.model_selection._running import (
     RunFile,
     Scoring,
     Streams,
+    clipped_deviation,
     disjoint_folds,
     final_model,
     generator_of,
@@ -287,7 +288,8 @@ class RunningSearch:
             if not callable(search.refit):
                 found["best_score_"] = float(np.clip(choice.score, scorer.lower, scorer.upper))
             if choice.deviation is not None:
-                found["best_score_std_"] = choice.deviation
+                deviation = clipped_deviation(choice.deviation, scorer.lower, scorer.upper)
+                found["best_score_std_"] = float(deviation)
         if self.strategy.diagnostics:
             found["diagnostics_"] = deepcopy(choice.diagnostics)
         shown = scorers if is_multimetric else scorer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from skdptune._formatting import shown
-from skdptune._validation import check_flag, check_kind, check_option, check_real
+from skdptune._validation import NamedArguments, check_flag, check_kind, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
 from skdptune.base._shared import RESERVED_PARAMETERS, change_parameters, is_set_by_budget
 from skdptune.metrics import BoundedScorer
@@ -32,6 +32,7 @@ from skdptune.model_selection._cost import (
     make_layout,
     neighbours_replace,
 )
+from skdptune.model_selection._running import clipped_deviation
 
 if TYPE_CHECKING:
     from skdptune.model_selection._strategies._running_search import RunningSearch
@@ -277,8 +278,12 @@ class Plan:
         noise, scorers = self.cost.score_noise, self.request.scorers
         if noise.n_metrics == 1:
             return {}
-        scales = {name: noise.ratio * self.layout.sensitivity(scorers[name]) for name in scorers}
-        return {name: (scale, scale / noise.growth) for name, scale in scales.items()}
+        found = {}
+        for name, scorer in scorers.items():
+            scale = noise.ratio * self.layout.sensitivity(scorer)
+            both = clipped_deviation([scale, scale / noise.growth], scorer.lower, scorer.upper)
+            found[name] = (float(both[0]), float(both[1]))
+        return found
 
 
 @dataclass
@@ -321,7 +326,7 @@ class Choice:
     before_final: Any = None
 
 
-class BaseStrategy(BaseEstimator):
+class BaseStrategy(NamedArguments, BaseEstimator):
     """The parameters of one kind of search, in addition to those that all searches have.
 
     A plan is made of copies. Parameters that influence the cost stay as planned, even if the user

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from skdptune._formatting import shown, shown_names
+from skdptune._formatting import nearest_name, shown, shown_names
 from skdptune.base._shared import table_of, table_shape
 from skdptune.preprocessing._table._columns import (
     CLIPPED,
@@ -347,8 +346,8 @@ def _is_word(value: Any, *words: Any) -> bool:
 
 
 def _meant(word: Any, known: Sequence[str]) -> str:
-    close = get_close_matches(str(word), known, n=1)
-    return f" (did you mean {shown(close[0])}?)" if close else ""
+    near = nearest_name(word, known)
+    return f" (did you mean {near}?)" if near else ""
 
 
 # The content of a column, by the class of cells that its type implies; the first match counts.
@@ -547,8 +546,8 @@ def _check_names(names: list[str], columns: Sequence[Column], target: str | None
         if name == target:
             problems.append(f"{shown(name)} is the target, which X must not hold")
         elif name not in known:
-            close = get_close_matches(name, absent, n=1)
-            meant = f"did you mean {shown(close[0])}? Otherwise describe" if close else "describe"
+            near = nearest_name(name, absent)
+            meant = f"did you mean {near}? Otherwise describe" if near else "describe"
             problems.append(f"{shown(name)} is not in the schema: {meant} it, or set it to 'drop'")
     problems.check("X must have the columns of the schema")
 
