@@ -256,7 +256,8 @@ class BudgetDisplay(DrawsReport):
         parts = self._parts()
         if self.levels[row] != 1:
             return shown_epsilon(float(self.alone[row]))
-        return figures_of_parts(self.alone[parts], self.added[parts])[parts.index(row)]
+        figures = figures_of_parts(self.alone[parts].tolist(), self.added[parts].tolist())
+        return figures[parts.index(row)]
 
     def _draw_total(self, ax: Any, height: float, end: float) -> list[Any]:
         """Draw the shares of the parts one after the other."""
