@@ -37,6 +37,7 @@ from skdptune.accounting import (
     Poisson,
     PrivacyProfile,
     RunCountDistribution,
+    SharedCurve,
     calibrate,
     compare_bounds,
     selection_lower_bound,
@@ -298,6 +299,30 @@ def print_lists(options: argparse.Namespace) -> None:
                 noises.append(plan.row.effective_noise)
             cells = "".join(f" {noise:17.3f} {noise / noises[0]:6.3f}" for noise in noises)
             print(f"  {tuning:<9} {epsilon:8g}{cells}", flush=True)
+    print_plan_times()
+
+
+def print_plan_times() -> None:
+    """Print the processor time of plans of lists of settings that all differ in cost."""
+    from skdptune.linear_model import DPLogisticRegression
+    from skdptune.model_selection import DPRandomSearchCV
+
+    event = training(2.0, 0.01, 10_000)
+    peer = least_time(lambda: peer_epsilon(event), 3)
+    print(
+        "\nPlans of lists, by the processor; relative to dp_accounting's epsilon of 10,000 steps"
+    )
+    draws = np.random.default_rng(0)
+    for number in (16, 200):
+        pairs = zip(draws.uniform(0.01, 0.1, number), draws.integers(2, 12, number), strict=True)
+        space = [{"batch_size": [round(rate, 4)], "epochs": [int(n)]} for rate, n in pairs]
+        search = DPRandomSearchCV(
+            DPLogisticRegression(solver="sgd"), space, epsilon=1.0, delta=DELTA, n_iter=20
+        )
+        start = time.process_time()
+        search.plan(32_561, 100, compare=False)
+        seconds = time.process_time() - start
+        print(f"  {number:4d} settings {seconds:7.2f} s {seconds / peer:7.1f}", flush=True)
 
 
 def print_rules(options: argparse.Namespace) -> None:
@@ -366,6 +391,7 @@ def print_ledger(options: argparse.Namespace) -> None:
     from skdptune.ledger import PrivacyLedger
     from skdptune.ledger._books import Totals, Ways
 
+    searches = {}
     print("Budget (3, 1e-5); Gaussian runs, geometric number of mean 20, delta 1e-6 each")
     print(f"  {'epsilon':>8} {'two ways':>9} {'with copies':>12} {'composed':>9} {'seconds':>8}")
     for epsilon in options.epsilons:
@@ -376,6 +402,7 @@ def print_ledger(options: argparse.Namespace) -> None:
             parameter="budget",
             upper=25.0,
         ).profile
+        searches[epsilon] = search
         before = (ways.more(Totals(), ways.charges_of(search)) for ways in Ways.options(3.0, 1e-5))
         start = time.process_time()
         ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
@@ -388,6 +415,27 @@ def print_ledger(options: argparse.Namespace) -> None:
             f"  {epsilon:8g} {max(before):9.0f} {found:12.0f} {composed:9d} {seconds:8.1f}",
             flush=True,
         )
+    if {1.0, 0.1} <= set(searches):
+        print_mixed_ledger(searches[1.0], searches[0.1])
+
+
+def print_mixed_ledger(large: PrivacyProfile, small: PrivacyProfile) -> None:
+    """Print how many small searches follow two large ones, and what copies would need."""
+    from skdptune.ledger import PrivacyLedger
+
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+    for profile in (large, large):
+        with ledger.reserve(profile, name="search"):
+            pass
+    fixed = 0
+    while (2 * large + (fixed + 1) * small).epsilon(1e-5) <= 3.0:
+        fixed += 1
+    copies, most = 1, 113
+    while copies <= most and not SharedCurve(0.1, 1e-7, copies * small).covers(large):
+        copies += 1
+    words = f"{copies}" if copies <= most else f"more than {most}"
+    print(f"\nAfter two of epsilon 1: {ledger.plan(small).n_more:.0f} more of .1;", end=" ")
+    print(f"{fixed} if costs were fixed beforehand. Copies of .1 above one of 1: {words}")
 
 
 def print_runs(options: argparse.Namespace) -> None:

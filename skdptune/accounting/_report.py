@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,7 +83,9 @@ class PrivacyReport:
     The first line of the printed tree shows the requested epsilon and delta, and the spent epsilon
     if it is smaller. Every other figure is the cost of **that part considered separately, at the
     delta of the printed report**: the epsilon of its own profile at this delta. The figures of the
-    parts therefore need not add up to the total, which follows from composing whole profiles.
+    parts therefore need not add up to the total, which follows from composing whole profiles. If
+    the parts use the same records, each part also shows what it adds to all later ones. The last
+    part adds its own cost, so these figures sum to the total.
 
     Figures are rounded up, so that none is below the exact number.
 
@@ -111,10 +114,10 @@ class PrivacyReport:
     ... )
     >>> print(report)
     DPRandomSearchCV: ε = 1.000 at δ = 0, spent 0.784 (add or remove one record)
-    ├─ scaling                              ε = 0.125
-    └─ selection (mean 10 runs) [envelope]  ε = 0.659
+    ├─ scaling                              ε = 0.125 alone, adds 0.125
+    └─ selection (mean 10 runs) [envelope]  ε = 0.659 alone
        └─ one run                           ε = 0.250
-    Each part's ε is its own cost at δ = 0; the parts need not add up to the total.
+    Each part's ε is its own cost at δ = 0; what parts add to those below sums to the total.
     Assumptions:
     - the number of records is public
     """
@@ -299,10 +302,12 @@ def view_of(report: PrivacyReport) -> ReportView:
     """Return the texts and figures that are shown of a report."""
     asked, spent = shown_epsilon(report.epsilon), shown_epsilon(report.epsilon_spent)
     relation = one_line(report.neighbouring)
+    added = added_epsilons(report)[1]
     # A cost that exceeds the budget by rounding counts as equal to the budget.
     is_less = report.epsilon_spent < report.epsilon and spent != asked
     return ReportView(
-        top=_row(report, asked, report.delta, relation),
+        top=_row(report, asked, report.delta, relation, added),
+        is_divided=any(map(math.isfinite, added)),
         delta=shown_delta(report.delta),
         spent=shown_number(report.epsilon_spent) if is_less else "",
         neighbouring=relation,
@@ -310,12 +315,16 @@ def view_of(report: PrivacyReport) -> ReportView:
     )
 
 
-def _row(report: PrivacyReport, figure: str, delta: float, relation: str) -> Row:
+def _row(
+    report: PrivacyReport, figure: str, delta: float, relation: str, added: Sequence[float] = ()
+) -> Row:
     """Return one line of the tree and those below it, with their costs at ``delta``."""
     own_relation = one_line(report.neighbouring)
     remarks = [one_line(report.note), "" if own_relation == relation else own_relation]
+    figures = figures_of_parts([part.epsilon_at(delta) for part in report.parts], added)
     rows = (
-        _row(part, shown_epsilon(part.epsilon_at(delta)), delta, relation) for part in report.parts
+        _row(part, shown, delta, relation)
+        for part, shown in zip(report.parts, figures, strict=True)
     )
     return Row(
         name=one_line(report.name),
@@ -324,6 +333,50 @@ def _row(report: PrivacyReport, figure: str, delta: float, relation: str) -> Row
         figure=figure,
         rows=tuple(rows),
     )
+
+
+# Parts whose total is below this share of their composition use different records.
+_COMPOSED = 0.99
+
+
+def added_epsilons(report: PrivacyReport) -> tuple[float | None, list[float]]:
+    """Return the composed cost of a report's parts, and what each part adds to the later ones.
+
+    The shares are NaN if the total is less than the composition, because then the parts use
+    different records.
+    """
+    total, later = report.epsilon_spent, PrivacyProfile.pure(0.0)
+    reached = [0.0]
+    for part in reversed(report.parts):
+        later = part.profile + later
+        reached.append(later.epsilon(report.delta))
+    composed = reached[-1] if report.parts else None
+    if math.isinf(reached[-1]) or total < _COMPOSED * reached[-1]:
+        return composed, [math.nan] * len(report.parts)
+    # Composing on a grid rounds up by an invisible amount.
+    rounded = [min(each, total) for each in reached]
+    steps = [max(after - before, 0.0) for before, after in itertools.pairwise(rounded)]
+    return composed, steps[::-1]
+
+
+def figures_of_parts(alone: Sequence[float], added: Sequence[float]) -> list[str]:
+    """Return the text on each part's cost: its own, and what it adds to the later parts.
+
+    The latter is left out for the last part, and for parts that use different records.
+    """
+    figures = [shown_epsilon(each) for each in alone]
+    if len(figures) < 2 or not len(added):
+        return figures
+    is_divided = all(map(math.isfinite, added))
+    return [
+        f"{figure} alone" + (f", {adds(more)}" if is_divided and index < len(alone) - 1 else "")
+        for index, (figure, more) in enumerate(zip(figures, added, strict=True))
+    ]
+
+
+def adds(added: float) -> str:
+    """Return what a part adds, in words."""
+    return f"adds {shown_number(added)}" if added > 0.0 else "adds nothing"
 
 
 def _gathered_assumptions(report: PrivacyReport) -> Iterator[str]:
@@ -502,14 +555,16 @@ class ReportView:
     spent: str
     neighbouring: str
     assumptions: tuple[str, ...] = ()
+    # Whether the total is divided into what parts add.
+    is_divided: bool = False
 
     @property
     def caption(self) -> str:
         """Explanation of the figures of the parts."""
-        return (
-            f"Each part's ε is its own cost at δ = {self.delta}; the parts need not add up to the "
-            "total."
-        )
+        sums = "the parts need not add up to the total"
+        if self.is_divided and len(self.top.rows) > 1:
+            sums = "what parts add to those below sums to the total"
+        return f"Each part's ε is its own cost at δ = {self.delta}; {sums}."
 
 
 def one_line(text: str) -> str:

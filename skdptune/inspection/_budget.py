@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number
+from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_number
 from skdptune._validation import (
     check_integer,
     check_kind,
@@ -17,7 +17,8 @@ from skdptune._validation import (
     check_real,
     check_vector,
 )
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyReport
+from skdptune.accounting._shared import added_epsilons, adds, figures_of_parts
 from skdptune.inspection._plotting import (
     LETTER,
     DrawsReport,
@@ -40,8 +41,6 @@ _NAMES = 2.4
 _THICK, _THIN = 0.72, 0.5
 # A smaller share of the total is not visible.
 _NOTHING = 5e-4
-# Parts whose total is below this share of their composition use different records.
-_COMPOSED = 0.99
 
 
 class BudgetDisplay(DrawsReport):
@@ -143,9 +142,9 @@ class BudgetDisplay(DrawsReport):
         total = float(self.alone[0])
         parts = [(self.names[row], float(self.added[row])) for row in reversed(self._parts())]
         if math.isinf(total) or not parts:
-            return f"{self.names[0]}: {_figure(total)}."
+            return f"{self.names[0]}: {shown_epsilon(total)}."
         if not self._is_divided:
-            together = f"Together the parts cost {_figure(total)}"
+            together = f"Together the parts cost {shown_epsilon(total)}"
             if self.composed is None or math.isinf(self.composed):
                 return f"{together}."
             return (
@@ -153,8 +152,8 @@ class BudgetDisplay(DrawsReport):
                 f"{shown_number(self.composed)}."
             )
         (last, own), *others = parts
-        words = [f"Of {_figure(total)}, {last} takes {shown_number(own)}"]
-        words += [f"{name} {_adds(added)}" for name, added in others]
+        words = [f"Of {shown_epsilon(total)}, {last} takes {shown_number(own)}"]
+        words += [f"{name} {adds(added)}" for name, added in others]
         return "; ".join(words) + "."
 
     @property
@@ -191,7 +190,7 @@ class BudgetDisplay(DrawsReport):
         rows = list(_rows(report, 0))
         delta = report.delta
         added = np.full(len(rows), np.nan)
-        composed, parts = _added(report)
+        composed, parts = added_epsilons(report)
         added[[row for row, (_, level) in enumerate(rows) if level == 1]] = parts
         display = cls(
             [" ".join(part.name.split()) for part, _ in rows],
@@ -254,17 +253,16 @@ class BudgetDisplay(DrawsReport):
 
     def _figure_of(self, row: int) -> str:
         """Return the text next to a bar."""
-        words = _figure(float(self.alone[row]))
-        if self.levels[row] != 1 or len(self._parts()) == 1:
-            return words
-        if not self._is_divided or row == self._parts()[-1]:
-            return f"{words} alone"
-        return f"{words} alone, {_adds(float(self.added[row]))}"
+        parts = self._parts()
+        if self.levels[row] != 1:
+            return shown_epsilon(float(self.alone[row]))
+        figures = figures_of_parts(self.alone[parts].tolist(), self.added[parts].tolist())
+        return figures[parts.index(row)]
 
     def _draw_total(self, ax: Any, height: float, end: float) -> list[Any]:
         """Draw the shares of the parts one after the other."""
         total = float(self.alone[0])
-        write_beside(ax, _figure(total), min(total, end), height)
+        write_beside(ax, shown_epsilon(total), min(total, end), height)
         if math.isinf(total) or not self._is_divided:
             look = {"facecolor": quiet(ax, 0.35), "edgecolor": quiet(ax), "linewidth": 0.8}
             return list(ax.barh(height, min(total, end), _THICK * 1.4, **look))
@@ -324,33 +322,6 @@ def _rows(report: PrivacyReport, level: int) -> Iterator[tuple[PrivacyReport, in
     yield report, level
     for part in report.parts:
         yield from _rows(part, level + 1)
-
-
-def _added(report: PrivacyReport) -> tuple[float | None, list[float]]:
-    """Return the composed cost of a report's parts, and what each part adds to the later ones.
-
-    The shares are NaN if the total is less than the composition, because then the parts use
-    different records.
-    """
-    total, later = report.epsilon_spent, PrivacyProfile.pure(0.0)
-    reached = [0.0]
-    for part in reversed(report.parts):
-        later = part.profile + later
-        reached.append(later.epsilon(report.delta))
-    composed = reached[-1] if report.parts else None
-    if math.isinf(reached[-1]) or total < _COMPOSED * reached[-1]:
-        return composed, [math.nan] * len(report.parts)
-    # Composing on a grid rounds up by an invisible amount.
-    added = np.diff(np.minimum(reached, total))
-    return composed, np.maximum(added, 0.0)[::-1].tolist()
-
-
-def _figure(epsilon: float) -> str:
-    return NOT_PRIVATE if math.isinf(epsilon) else f"ε = {shown_number(epsilon)}"
-
-
-def _adds(added: float) -> str:
-    return f"adds {shown_number(added)}" if added > 0.0 else "adds nothing"
 
 
 def _checked_tree(names: Any, levels: Any) -> tuple[list[str], list[int]]:

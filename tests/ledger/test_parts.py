@@ -108,6 +108,7 @@ def test_in_memory_and_with_estimators():
 def test_unknown_parts_are_refused(sites, names):
     with pytest.raises(LedgerError, match=r"names must be different parts of 'patients'.*Nothing"):
         sites.part(*names)
+    assert sites.history() == [] and sites.used() == 0.0
 
 
 def test_a_ledger_without_parts_has_none(ledger):
@@ -123,6 +124,8 @@ def test_a_ledger_without_parts_has_none(ledger):
         ({"parts": ["a", "A "]}, "parts must be disjoint"),
         ({"parts": "north"}, "parts must be a sequence of str"),
         ({"parts_by": None}, "parts_by must be a str"),
+        # A rule is a public text: no function that may look at other rows.
+        ({"parts_by": lambda rows: rows["site"].mode()}, "parts_by must be a str"),
     ],
 )
 def test_bad_parts_are_refused(path, changes, words):
@@ -186,6 +189,15 @@ def test_a_ledger_of_version_2_opens_and_goes_on(of_version_2):
     sites = PrivacyLedger.create(of_version_2, "sites", **TERMS)
     spend(sites.part("north"), 2)
     spend(sites.part("south"), 2)
+
+
+@pytest.mark.parametrize("parts", [["north", "south"], ["north", "south", "west", "east"]])
+def test_parts_stay_as_registered(sites, place, parts):
+    spend(sites.part("north"))
+    with pytest.raises(LedgerError, match="parts must be"):
+        PrivacyLedger(place, "patients", parts=parts)
+    assert PrivacyLedger(place, "patients").parts == SITES
+    assert sites.part("north").used() == pytest.approx(0.5, abs=1e-4)
 
 
 def test_plans_record_nothing(sites):

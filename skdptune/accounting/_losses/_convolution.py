@@ -181,7 +181,7 @@ def _lumped(part: LossDistribution) -> tuple[FloatArray, FloatArray]:
     masses = part.masses
     places = part.lowest + np.arange(masses.size, dtype=np.float64)
     moments = masses * places
-    if masses.size > 16 * _POINTS:
+    if masses.size > 2 * _POINTS:
         largest = np.argpartition(masses, -_POINTS // 4)[-_POINTS // 4 :]
         alone = np.concatenate([largest, np.arange(16), np.arange(-16, 0) + masses.size])
         even = np.arange(0, masses.size, -(-masses.size // _POINTS))
@@ -209,8 +209,9 @@ Bounds = tuple[FloatArray, FloatArray]
 TAIL = 1e-17
 # Number of roundings of a value per stage of a transform, and outside of the transform.
 _PER_STAGE, _OUTSIDE = 8.0, 32.0
-# Supports up to this size are convolved directly, using only positive numbers.
-_DIRECT = 1500
+# Supports up to this size are convolved directly, using only positive numbers. So are larger ones
+# if they need at most this many products, which takes less time than a search for slopes.
+_DIRECT, _PRODUCTS = 1500, 2**25
 # Smaller tails, in multiples of the tail that is cut off, are ignored. In larger tails, at most
 # this share may be an allowance.
 _FLOOR, _SHARE = 100.0, 1e-5
@@ -246,7 +247,8 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     low = sum(count * part.lowest for part, count in parts)
     size = 1 + sum(count * (part.masses.size - 1) for part, count in parts)
     step = parts[0][0].step
-    if size <= _DIRECT or not all(part.masses.any() for part, _ in parts):
+    is_short = size <= _DIRECT or _n_products(parts) <= _PRODUCTS
+    if is_short or not all(part.masses.any() for part, _ in parts):
         return LossDistribution(step, low, _directly(parts, size), min(infinity, 1.0))
     cumulant = Cumulant(parts)
     low, size, beyond = _window(parts, cumulant, (low, size), tail)
@@ -394,6 +396,16 @@ def _directly(parts: Parts, size: int) -> FloatArray:
         copies += count
     # The error of a product of size numbers is smaller, and so is that of sums of products.
     return result * (1.0 + 2.0 * UNIT * size * (math.log2(copies) + 2.0))
+
+
+def _n_products(parts: Parts) -> float:
+    """Return roughly how many products a direct convolution computes."""
+    total, length = 0.0, 1.0
+    for part, count in parts:
+        own = float(count * (part.masses.size - 1) + 1)
+        total += (own * own / 3.0 if count > 1 else 0.0) + length * own
+        length += own - 1.0
+    return total
 
 
 def _direct_power(masses: FloatArray, count: int) -> FloatArray:

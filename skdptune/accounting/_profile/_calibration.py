@@ -68,6 +68,7 @@ def calibrate(
     upper: float = 1e6,
     guess: float | None = None,
     tolerance: float = 1e-4,
+    stride: float = 0.7,
 ) -> Calibration:
     """Return the smallest noise, or the largest budget parameter, for a total budget.
 
@@ -85,6 +86,8 @@ def calibrate(
         Start of the search; a good guess saves evaluations.
     tolerance : float, default=1e-4
         Share of epsilon that may remain unspent.
+    stride : float, default=0.7
+        First step from the guess, in the parameter's logarithm; smaller for a better guess.
 
     Returns
     -------
@@ -119,7 +122,8 @@ def calibrate(
     tolerance = check_real(tolerance, name="tolerance", lower=1e-12, upper=0.5)
     start = 1.0 if guess is None else check_real(guess, name="guess", lower=lower, upper=upper)
     sign = 1.0 if parameter == "noise" else -1.0
-    return _Solver(make_profile, epsilon, delta, sign, (lower, upper), tolerance).solve(
+    stride = check_real(stride, name="stride", lower=1e-6, upper=2.0)
+    return _Solver(make_profile, epsilon, delta, sign, (lower, upper), tolerance, stride).solve(
         min(max(start, lower), upper)
     )
 
@@ -151,6 +155,7 @@ class _Solver:
     sign: float
     limits: tuple[float, float]
     tolerance: float
+    stride: float
 
     def solve(self, start: float) -> Calibration:
         first = self._try(self.sign * math.log(start))
@@ -165,9 +170,12 @@ class _Solver:
             if width <= 1e-3 * self.tolerance:
                 break
             point = self._try(risky.safety + width * self._share(safe, risky, halve))
+            nearest = min(-safe.excess, risky.excess)
             safe, risky = (point, risky) if point.excess <= 0.0 else (safe, point)
-            # If a secant step leaves more than half of the bracket, the next step is a bisection.
-            halve = not halve and safe.safety - risky.safety > 0.5 * width
+            # If a secant step leaves more than half of the bracket, and is not much closer, the
+            # next step is a bisection.
+            is_slow = abs(point.excess) > 0.25 * nearest
+            halve = not halve and is_slow and safe.safety - risky.safety > 0.5 * width
         return Calibration(self._value(safe.safety), safe.profile)
 
     def _value(self, safety: float) -> float:
@@ -184,7 +192,7 @@ class _Solver:
     def _bracket(self, point: _Point) -> tuple[_Point, _Point | None]:
         """Return a point that fits the budget and one that does not (None if all fit)."""
         riskiest, safest = sorted(self.sign * math.log(limit) for limit in self.limits)
-        stride = 0.7
+        stride = self.stride
         safe: _Point | None = point if point.excess <= 0.0 else None
         risky: _Point | None = None if safe else point
         while safe is None or risky is None:

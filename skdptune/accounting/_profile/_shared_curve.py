@@ -23,8 +23,8 @@ _STEPS = 40
 _POINTS = 2000
 # Tails that were cut off a grid.
 _NEGLIGIBLE = 1e-12
-# Relative part of the shift that a calibration may leave unused.
-_TOLERANCE = 2e-3
+# Relative distance to the curve, and of two values of a parameter, at which a calibration ends.
+_TOLERANCE, _CLOSE = 2e-3, 1e-3
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-9, 60.0
 # Limit for a curve, beyond which a profile has no significant digits.
 _LARGEST_CURVE = 30.0
@@ -114,20 +114,22 @@ class SharedCurve:
         last dot only the failure remains, and a profile does not increase.
         """
         check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-        return all(
-            bool(np.all(profile.delta(points, direction) <= values))
-            for direction, (points, values) in self._dots.items()
-        )
+        return self._compared(profile)[0]
 
     def excess(self, profile: PrivacyProfile) -> float:
         """Return the logarithm of the largest ratio of a profile to the curve, at any epsilon."""
-        ratios = []
+        return float(self._compared(profile)[1].max())
+
+    def _compared(self, profile: PrivacyProfile) -> tuple[bool, FloatArray]:
+        """Return whether a profile is covered, and the logarithm of its ratio at each dot."""
+        is_covered, ratios = True, []
         for direction, (points, values) in self._dots.items():
             found = profile.delta(points, direction)
+            is_covered = is_covered and bool(np.all(found <= values))
             with np.errstate(divide="ignore"):
-                ratios.append(np.max(np.divide(found, values, where=found > 0.0, out=0.0 * found)))
-        largest = float(max(ratios))
-        return math.log(largest) if largest > 0.0 else -math.inf
+                ratios.append(np.divide(found, values, where=found > 0.0, out=0.0 * found))
+        with np.errstate(divide="ignore"):
+            return is_covered, np.log(np.concatenate(ratios))
 
     def divided(self, share: float, failures: int) -> SharedCurve:
         """Return the curve of a component that has a share of the squared shift.
@@ -174,6 +176,7 @@ def calibrate_to_curve(
     lower: float = 1e-6,
     upper: float = 1e6,
     guess: float = 1.0,
+    tolerance: float = _TOLERANCE,
 ) -> Calibration:
     """Return nearly the smallest noise, or the largest budget, whose profile a curve covers.
 
@@ -188,6 +191,9 @@ def calibrate_to_curve(
         Range of the parameter; positive.
     guess : float, default=1.0
         Start of the search.
+    tolerance : float, default=2e-3
+        Relative distance to the curve that is small enough. If it is infinite, any covered profile
+        is returned, which decides whether there is one.
 
     Returns
     -------
@@ -203,9 +209,10 @@ def calibrate_to_curve(
     -----
     Theorem T4.
 
-    The smallest Gaussian shift that covers a profile decreases nearly in proportion to the noise,
-    which leads to a bracket. Secants of `SharedCurve.excess` then need few profiles. Only a
-    parameter whose profile was verified to be covered is returned (Theorem C1).
+    At each epsilon, the logarithm of a profile's delta is a smooth function of that of the noise.
+    The secants of all of them, through the two closest trials, give the next noise: the largest at
+    which one of them meets the curve. Only a parameter whose profile was verified to be covered is
+    returned (Theorem C1).
 
     Examples
     --------
@@ -218,48 +225,73 @@ def calibrate_to_curve(
     check_kind(curve, name="curve", kind=SharedCurve, domain="a SharedCurve")
     lower, upper = check_range(parameter, lower, upper)
     guess = check_real(guess, name="guess", lower=0.0, lower_open=True)
+    tolerance = check_real(tolerance, name="tolerance", lower=0.0)
     sign = 1.0 if parameter == "noise" else -1.0
-    safest, riskiest = (upper, lower) if sign > 0 else (lower, upper)
-    safe: tuple[float, float, PrivacyProfile] | None = None
-    risky: tuple[float, float] | None = None
-    wanted = curve.shift if curve.shape is None else curve.least_shift(curve.profile)
-    value = min(max(guess, lower), upper)
+    # Larger safety costs less.
+    riskiest, safest = sorted((sign * math.log(lower), sign * math.log(upper)))
+    safe: tuple[float, PrivacyProfile] | None = None
+    risky: float | None = None
+    tried: list[_Trial] = []
+    safety = min(max(sign * math.log(guess), riskiest), safest)
     for _ in range(_STEPS):
+        value = min(max(math.exp(sign * safety), lower), upper)
         profile = make_profile(value)
         check_kind(profile, name="make_profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-        excess = curve.excess(profile)
-        if curve.covers(profile):
-            safe = (value, excess, profile)
-            if excess >= -_TOLERANCE or value == riskiest:
+        is_covered, ratios = curve._compared(profile)
+        tried.append(_Trial(safety, ratios, float(ratios.max())))
+        if is_covered:
+            safe = (safety, profile)
+            if tried[-1].excess >= -tolerance or safety == riskiest:
                 break
         else:
-            risky = (value, excess)
-            if value == safest:
+            risky = safety
+            if safety == safest:
                 break
-        if safe is not None and risky is not None:
-            if abs(math.log(safe[0] / risky[0])) < 1e-3:
-                break
-            value = _between(safe, risky)
-        else:
-            # The aim is half the tolerance below, so that the result is on the safe side.
-            ratio = curve.least_shift(profile) / (wanted * (1.0 - 0.5 * _TOLERANCE))
-            ratio = min(max(ratio, 0.1), 10.0) if math.isfinite(ratio) else 4.0
-            # A step in the wrong direction would never end.
-            ratio = min(ratio, 0.98) if risky is None else max(ratio, 1.02)
-            value = min(max(value * ratio**sign, lower), upper)
+        if safe is not None and risky is not None and safe[0] - risky < _CLOSE:
+            break
+        known = riskiest if risky is None else risky, safest if safe is None else safe[0]
+        safety = _next_safety(tried, known, (risky is not None, safe is not None))
     if safe is None:
         raise UnreachableBudgetError(
             "estimator must stay below the curve that all candidates share if it adds enough "
             "noise; got one whose cost does not fall far enough.",
             curve.profile.epsilon(max(curve.failure, 1e-300)),
         )
-    return Calibration(safe[0], safe[2])
+    return Calibration(min(max(math.exp(sign * safe[0]), lower), upper), safe[1])
 
 
-def _between(safe: tuple[float, float, PrivacyProfile], risky: tuple[float, float]) -> float:
-    """Return a parameter between two, where the secant of the excess is just below zero."""
-    share = 0.5
-    if math.isfinite(safe[1]):
-        # Above the curve, the excess is steep in the tails: a plain secant would move too little.
-        share = (safe[1] + 0.5 * _TOLERANCE) / (safe[1] - min(risky[1], -safe[1]))
-    return float(safe[0] * (risky[0] / safe[0]) ** min(max(share, 0.02), 0.98))
+@dataclass(frozen=True)
+class _Trial:
+    """A profile's logarithmic ratios to the curve, and the largest of them."""
+
+    safety: float
+    ratios: FloatArray
+    excess: float
+
+
+def _next_safety(
+    tried: list[_Trial], ends: tuple[float, float], is_known: tuple[bool, bool]
+) -> float:
+    """Return where the secants of the two closest trials meet the curve, within a bracket.
+
+    An end that is not known is that of the range.
+    """
+    last, (low, high) = tried[-1], ends
+    # If nothing else is known, a step in the right direction.
+    found = last.safety + (0.5 if last.excess > 0.0 else -0.5)
+    if len(tried) > 1:
+        first, second = sorted(tried, key=lambda trial: abs(trial.excess))[:2]
+        with np.errstate(all="ignore"):
+            slopes = (second.ratios - first.ratios) / (second.safety - first.safety)
+            roots = first.safety - (first.ratios + 0.5 * _TOLERANCE) / slopes
+        falls = np.isfinite(roots) & (slopes < 0.0)
+        if falls.any():
+            found = float(roots[falls].max())
+        elif not all(is_known):
+            found = last.safety + 4.0 * (found - last.safety)
+    if all(is_known):
+        is_inside = low < found < high and len(tried) < _STEPS // 2
+        return found if is_inside else 0.5 * (low + high)
+    # An end of the bracket is not known: a small step at least, and one that does not go far.
+    least, most = (0.02, 2.3) if is_known[0] else (-2.3, -0.02)
+    return min(max(min(max(found - last.safety, least), most) + last.safety, low), high)

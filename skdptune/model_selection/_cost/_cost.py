@@ -44,6 +44,8 @@ _LEAST_SHIFT, _LARGEST_SHIFT = 1e-4, 30.0
 # Where the search for a noise starts, and how often a solution for a single fit improves that
 # start.
 _USUAL_NOISE, _GUESSES = 2.0, 2
+# First step from there, in the logarithm of the noise.
+_STRIDE = 0.2
 # Rounding must not omit a share of a score's noise.
 _SLACK = 1.0 + 1e-12
 # Smaller probabilities count as zero, like the tails of all profiles.
@@ -375,10 +377,10 @@ class CostModel:
 
     def check(self, cost: Cost) -> None:
         """Raise unless the fits of all candidates can be costed at the setting that was found."""
-        if self.releases_runs:
-            self.fit_costs.check_spaces(cost.run_setting, self.train_size)
+        fits = [(cost.run_setting, self.train_size)] if self.releases_runs else []
         if self.layout.final or not self.releases_runs:
-            self.fit_costs.check_spaces(cost.setting, self.final_size)
+            fits.append((cost.setting, self.final_size))
+        self.fit_costs.check_spaces(fits)
 
     def guess(self, epsilon: float) -> BudgetSetting:
         """Return an estimate of the epsilon of each fit within a total."""
@@ -401,7 +403,7 @@ class CostModel:
 
         guess = self._noise_guess(epsilon, setting, shape)
         return self._solved(
-            epsilon, cost_at, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess
+            epsilon, cost_at, lower=_LEAST_NOISE, upper=_LARGEST_NOISE, guess=guess, stride=_STRIDE
         )
 
     def _solved(self, epsilon: float, cost_at: Callable[[float], Cost], **search: Any) -> Cost:
@@ -439,10 +441,12 @@ class CostModel:
         wanted = max(self.guess(epsilon).epsilon, sys.float_info.min)
         noise = _USUAL_NOISE
         for _ in range(_GUESSES):
-            # For large noise, epsilon falls in proportion to it.
+            # For large noise, epsilon falls in proportion to it; for small noise, as the shift of
+            # a sampled release does.
             cost = self._at_noise(setting, noise, candidate).epsilon
-            ratio = min(max(cost / wanted, 0.1), 10.0)
-            noise = min(max(noise * ratio, _LEAST_NOISE), _LARGEST_NOISE)
+            ratio = min(max(cost / wanted, 1e-3), 1e3)
+            rise = math.log1p(math.expm1(noise**-2) / ratio**2)
+            noise = min(max(rise**-0.5, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
 
     def solved_curve(self, epsilon: float) -> Cost:
@@ -531,27 +535,37 @@ class CostModel:
             return (selection,)
         share = layout.final_share
         note = "on all records" if share == 1.0 else f"on {share:.3g} of the records"
-        return selection, PrivacyReport(cost.final, self.delta, name="final fit", note=note)
+        final = self._of_some(cost.final, share)
+        return selection, PrivacyReport(final, self.delta, name="final fit", note=note)
 
     def _components_of_run(self, cost: Cost) -> list[PrivacyReport]:
         folds = self.layout.folds
         note = f"{folds - 1} of {folds} folds see a record" if folds else ""
-        fit = self._of_a_tuning_record(cost.fit)
-        of_run = [PrivacyReport(fit, self.delta, name="fit", note=note)]
+        fit, share = self._of_a_tuning_record(cost.fit), self.layout.validation
+        # A record is in one part of the split: neither part of a run costs more than the run.
+        of_fit = self._of_some(fit, 1.0 - share)
+        of_run = [PrivacyReport(of_fit, self.delta, name="fit", note=note)]
         if cost.score_noise.kind != "none":
             of_run.append(self._component_of_score(cost.score_noise))
         run = self.run(fit, cost.score_noise)
-        if self.layout.validation > 0.0 and not self.layout.by_rule:
-            share = self.layout.validation
+        if share > 0.0 and not self.layout.by_rule:
             run = mixture([cost.score_noise.profile, fit], [share, 1.0 - share])
         return [PrivacyReport(run, self.delta, name="one run", parts=of_run)]
 
     def _component_of_score(self, noise: ScoreNoise) -> PrivacyReport:
+        share = self.layout.validation or 1.0
+        profile = self._of_some(noise.profile, share)
         if noise.n_metrics == 1:
-            return PrivacyReport(noise.profile, self.delta, name="score")
-        parts = [PrivacyReport(noise.of_one, self.delta, name=name) for name in self.metrics]
+            return PrivacyReport(profile, self.delta, name="score")
+        one = self._of_some(noise.of_one, share)
+        parts = [PrivacyReport(one, self.delta, name=name) for name in self.metrics]
         note = f"by {noise.n_metrics} metrics"
-        return PrivacyReport(noise.profile, self.delta, name="scores", note=note, parts=parts)
+        return PrivacyReport(profile, self.delta, name="scores", note=note, parts=parts)
+
+    def _of_some(self, profile: PrivacyProfile, share: float) -> PrivacyProfile:
+        """Return the cost of a release that reads a secret random share of the records."""
+        # Theorem P7: the split is drawn record by record, and is not shown.
+        return profile if self.layout.by_rule else profile.subsampled(share)
 
     def selection(self, cost: Cost) -> PrivacyProfile:
         """Return the cost of the selection without the rest, for any record.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import pickle
@@ -223,6 +224,8 @@ class CurveSetting:
         Delta of the search, at which budgets are stated.
     shape : NoiseSetting, optional
         The setting of the candidate whose own cost is the shape of the curve.
+    is_least : bool, default=True
+        Whether fits have the least noise; False for any that is large enough.
 
     Notes
     -----
@@ -232,6 +235,7 @@ class CurveSetting:
     curve: SharedCurve
     delta: float
     shape: NoiseSetting | None = None
+    is_least: bool = True
 
     @property
     def epsilon(self) -> float:
@@ -250,14 +254,15 @@ class CurveSetting:
         return replace(self, curve=curve)
 
     def calibrate(self, estimator: Any, n_samples: int, n_features: int | None) -> None:
-        """Set the least noise with which the estimator's whole fit lies below the curve.
+        """Set noise with which the estimator's whole fit lies below the curve.
 
         Raises
         ------
         UnreachableBudgetError
             If no noise is large enough.
         """
-        key = plan_key(estimator, self.curve, self.delta, n_samples, n_features)
+        # What a check tries is not asked for again.
+        key = plan_key(estimator, self, n_samples, n_features) if self.is_least else None
         size = n_samples, n_features
         found = _calibrated.of(key, lambda: self._settings(estimator, size))
         change_parameters(estimator, found)
@@ -270,11 +275,13 @@ class CurveSetting:
             return self._settings_of(owners[0], estimator, estimator, self.curve, size)
         steps = dict(nested_estimators(estimator))
         squares = sum(owner.share**2 for owner in owners)
+        # With other noise, steps that cost something besides could fit below the curve.
+        least = replace(self, is_least=True)
         found: dict[str, Any] = {}
         for owner in owners:
             curve = self.curve.divided(owner.share**2 / squares, len(owners))
             step = steps[owner.prefix]
-            found |= self._settings_of(owner, estimator, step, curve, size)
+            found |= least._settings_of(owner, estimator, step, curve, size)
         return found
 
     def _settings_of(
@@ -294,6 +301,9 @@ class CurveSetting:
             return _prefixed(owner, {**delta, **by_itself(curve, *size)})
         noise = _noise_parameter_of(step, owner)
         usual = _USUAL_NOISE if self.shape is None else self.shape.noise
+        # If any noise will do, one that is probably large enough.
+        start = curve.profile.epsilon(self.delta) if noise is None else usual
+        start *= 1.0 if self.is_least else 0.5 if noise is None else 2.0
 
         def profile(value: float) -> PrivacyProfile:
             estimator.set_params(**_prefixed(owner, {noise or "epsilon": value}))
@@ -305,7 +315,8 @@ class CurveSetting:
             parameter="budget" if noise is None else "noise",
             lower=1e-4 if noise is None else _LEAST_NOISE,
             upper=_LARGEST_EPSILON if noise is None else _LARGEST_NOISE,
-            guess=curve.profile.epsilon(self.delta) if noise is None else usual,
+            guess=start,
+            **({} if self.is_least else {"tolerance": math.inf}),
         )
         settings = {**delta, noise or "epsilon": found.value}
         if noise is not None:
@@ -595,6 +606,7 @@ class FitCosts:
         few = _FEW_COMBINATIONS if is_known else 1
         if not self.is_held_to_budget and distinct <= few:
             return False
+        setting = replace(setting, is_least=False)
         try:
             return setting.curve.covers(self.first_profile(setting, size))
         except UnreachableBudgetError:
@@ -683,23 +695,29 @@ class FitCosts:
 
     # Checks of a solved setting -----------------------------------------------------------------
 
-    def check_spaces(self, setting: FitSetting | None, size: FitSize) -> None:
-        """Raise unless the fits of all candidates can be costed at the solved setting.
+    def check_spaces(self, fits: Sequence[tuple[FitSetting | None, FitSize]]) -> None:
+        """Raise unless the fits of all candidates can be costed at the solved settings.
 
         Theorem F3: no cost may depend on a size that is secret.
         """
+
+        def check_fits(candidate: Combination, is_held: bool = False) -> None:
+            # All sizes of one candidate, since they often have the same cost.
+            for setting, size in fits:
+                self._check_fit(candidate, setting, size, is_held)
+
         for space, combinations in self.spaces():
             if combinations is not None:
                 for combination in combinations:
-                    self._check_fit(combination, setting, size)
+                    check_fits(combination)
                 continue
             structures = self._structures(space)
             for structure in structures:
-                self._check_fit(structure, setting, size, True)
+                check_fits(structure, True)
             for name, values in self._undeclared(space):
                 # One at a time: a bad value is mostly bad whatever the other values are.
                 for value in values:
-                    self._check_fit({**structures[0], name: value}, setting, size, True)
+                    check_fits({**structures[0], name: value}, True)
 
     def check(
         self, candidates: Sequence[dict[str, Any]], setting: FitSetting | None, size: FitSize
@@ -716,19 +734,18 @@ class FitCosts:
                 self._check_fit(candidate, setting, size, True)
 
     def check_below(self, candidate: dict[str, Any], setting: CurveSetting, size: FitSize) -> None:
-        """Raise unless a candidate's fit lies below the curve (Theorem T4)."""
-        bare = self.configured(candidate, None, size)
-        # Raises for steps without a cost, and for bad parameters.
-        cost_of(bare, size.n_samples, size.n_features)
-        if not budget_owners(bare):
+        """Raise unless noise brings a candidate's fit below the curve (Theorem T4)."""
+        made = self.configured(candidate, None, size)
+        if not budget_owners(made):
+            # Raises for steps without a cost.
+            cost_of(made, size.n_samples, size.n_features)
             raise self._refusal("some candidate has no step with an epsilon that limits its cost")
-        try:
-            made = self.configured(candidate, setting, size)
-        except UnreachableBudgetError:
-            made = bare
+        # The least noise is solved for when a fit is made, and checked there.
+        with contextlib.suppress(UnreachableBudgetError):
+            made = self.configured(candidate, replace(setting, is_least=False), size)
         if not setting.curve.covers(cost_of(made, size.n_samples, size.n_features)):
             raise self._refusal(
-                f"no noise brings {type(bare).__name__} with {shown_params(candidate)} below "
+                f"no noise brings {type(made).__name__} with {shown_params(candidate)} below "
                 "the curve shared by all candidates"
             )
         self._check_size(made, size)

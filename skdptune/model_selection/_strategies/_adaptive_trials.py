@@ -444,7 +444,7 @@ def _check_rungs(model: CostModel, cost: Cost) -> None:
         )
     for share in rungs.shares:
         setting = rungs.setting(model, cost.run_setting, share)
-        model.fit_costs.check_spaces(setting, rungs.size(model, share))
+        model.fit_costs.check_spaces([(setting, rungs.size(model, share))])
 
 
 def _curve_of(setting: FitSetting | None) -> SharedCurve:

@@ -69,6 +69,25 @@ def test_noise_is_the_least_that_is_covered(rate: float, steps: int) -> None:
     assert not curve.covers(descent(0.99 * found.value, rate, steps))
 
 
+@pytest.mark.parametrize(("rate", "steps"), [(0.02, 100), (0.1, 20), (0.1, 50)])
+@pytest.mark.parametrize("guess", [0.7, 2.0])
+def test_few_profiles_lead_to_the_curve(rate: float, steps: int, guess: float) -> None:
+    # Theorem C1. Regula falsi took ten to thirteen of them.
+    curve, tried = SharedCurve.of(descent(1.9, 0.1, 40), 1e-7), []
+
+    def profile(noise: float) -> PrivacyProfile:
+        tried.append(descent(noise, rate, steps))
+        return tried[-1]
+
+    found = calibrate_to_curve(profile, curve, guess=guess)
+    assert len(tried) <= 9
+    assert curve.covers(found.profile) and curve.excess(found.profile) >= -2e-3
+    # A check whether any noise is large enough stops at the first one.
+    tried.clear()
+    assert curve.covers(calibrate_to_curve(profile, curve, guess=6.0, tolerance=math.inf).profile)
+    assert len(tried) == 1
+
+
 @pytest.mark.parametrize(("rate", "steps"), [(0.02, 250), (0.2, 100)])
 def test_a_curve_of_another_shape_is_nearly_used_up(rate: float, steps: int) -> None:
     # Theorem T4, Theorem C1.

@@ -41,17 +41,29 @@ def test_tree_is_drawn_with_figures_in_one_column() -> None:
     )
     assert str(whole).splitlines() == [
         "Search (grid): ε = 1.000 at δ = 0, spent 0.750 (add or remove one record)",
-        "├─ selection (mean 20 runs) [envelope]  ε = 0.500",
+        "├─ selection (mean 20 runs) [envelope]  ε = 0.500 alone, adds 0.500",
         "│  ├─ one run                           ε = 0.250",
         "│  │  └─ fit (50 steps)                 ε = 0.125",
         "│  └─ b                                 not private",
-        "└─ refit                                ε = 0.250",
-        "Each part's ε is its own cost at δ = 0; the parts need not add up to the total.",
+        "└─ refit                                ε = 0.250 alone",
+        "Each part's ε is its own cost at δ = 0; what parts add to those below sums to the total.",
         "Assumptions:",
         "- n is public",
         "- the split is secret",
     ]
     assert whole.assumptions == ("n is public",)
+
+
+def test_what_parts_add_sums_to_the_total_unless_they_use_different_records() -> None:
+    gaussians = [report(PrivacyProfile.gaussian(shift), delta=1e-5) for shift in (0.3, 0.2, 0.4)]
+    total = sum(part.profile for part in gaussians)
+    lines = str(report(total, delta=1e-5, parts=gaussians)).splitlines()[1:4]
+    adds = [float(line.split("adds ")[1]) for line in lines[:2]]
+    own = float(lines[2].split("ε = ")[1].removesuffix(" alone"))
+    assert sum(adds) + own == pytest.approx(total.epsilon(1e-5), abs=3e-3)
+    assert "sums to the total" in str(report(total, delta=1e-5, parts=gaussians))
+    worst = report(gaussians[0].profile | gaussians[2].profile, delta=1e-5, parts=gaussians)
+    assert "adds" not in str(worst) and "need not add up" in str(worst)
 
 
 def test_parts_show_their_cost_at_the_delta_of_the_report_shown() -> None:
@@ -143,7 +155,7 @@ def test_rows_with_parts_fold_and_two_levels_are_open() -> None:
     opened = ["open" in element.attrib for element in parsed(nested(5)).iter("details")]
     assert opened == [True, True, False, False]
     (details,) = parsed(report(parts=[report(name="a", parts=[EIGHTH]), EIGHTH])).iter("details")
-    assert [words(part) for part in details] == ["aε = 0.500", "fit (50 steps)ε = 0.125"]
+    assert [words(part) for part in details] == ["aε = 0.500 alone", "fit (50 steps)ε = 0.125"]
 
 
 def test_heading_caption_and_assumptions() -> None:
