@@ -14,10 +14,10 @@ import math
 import numbers
 import os
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,20 +69,23 @@ class NamedArguments:
             return super().__new__(cls)
 
 
-@cache
+_known_arguments: WeakKeyDictionary[type, tuple[str, ...] | None] = WeakKeyDictionary()
+
+
 def _arguments_of(cls: type) -> tuple[str, ...] | None:
     """Return the names of a constructor's arguments; None if it takes any."""
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return None
-    return tuple(each.name for each in parameters)
+    if cls not in _known_arguments:
+        own = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in own)
+        _known_arguments[cls] = None if takes_any else tuple(each.name for each in own)
+    return _known_arguments[cls]
 
 
 def unexpected_argument(cls: type, name: str, known: Sequence[str]) -> TypeError:
     """Return the error for an argument that the constructor of a class does not have."""
     near = nearest_name(name, known)
     hint = f"Did you mean {near}?" if near else f"It has {shown_names(known)}."
-    return TypeError(f"{cls.__name__}() got an unexpected argument {shown(name)}. {hint}")
+    return TypeError(f"{cls.__name__}() got an unexpected keyword argument {shown(name)}. {hint}")
 
 
 def check_real(

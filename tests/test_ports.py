@@ -92,7 +92,7 @@ PORTS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "diffprivlib": (
         lambda: DPLogisticRegression(epsilon=1.0, data_nrom=2.0),
-        ["DPLogisticRegression() got an unexpected argument 'data_nrom'", "'data_norm'"],
+        ["DPLogisticRegression() got an unexpected keyword argument 'data_nrom'", "'data_norm'"],
     ),
 }
 

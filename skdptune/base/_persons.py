@@ -307,7 +307,8 @@ GROUPS, PARTS = "groups", "parts"
 OWN_USE = "own use"
 _PAGES = "https://skdptune.readthedocs.io/en/latest"
 ADVICE = {
-    GROUPS: "Linear models, boosting, nets, and searches over them protect persons: "
+    GROUPS: "DPLogisticRegression, DPRidge, DPExplainableBoostingClassifier, "
+    "DPNeuralNetClassifier, others of their kinds and searches over them protect persons: "
     f"{_PAGES}/persons.html#what-takes-groups lists them, and says what to do elsewhere.",
     PARTS: "DPRidge and others fit rows in parts: "
     f"{_PAGES}/clusters.html#data-larger-than-memory lists them.",

@@ -210,7 +210,7 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         model = self.estimator
         if not hasattr(model, "get_params") or isinstance(model, type):
             raise no_profile(model)
-        if isinstance(model, HOLDERS) or getattr(type(model), "_is_private_search", False):
+        if _holds_others(model):
             raise NoProfileError(_NOT_LAST)
         _, delta = self._checked_budget()
         self._public_size(1)
@@ -288,7 +288,7 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
                 f"Put it into the pipeline: make_private_pipeline({name}({model}(...), ...), "
                 "schema), and put a search around that pipeline."
             )
-        if isinstance(self.estimator, HOLDERS):
+        if _holds_others(self.estimator):
             return _NOT_LAST.remedy
         return refusal_by_persons(self.estimator, self._checked_budget)
 
@@ -406,6 +406,11 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         ):
             setattr(tags, name, deepcopy(getattr(inner, name)))
         return tags
+
+
+def _holds_others(model: Any) -> bool:
+    """Return whether a model is made of others: a search, or an ensemble."""
+    return isinstance(model, HOLDERS) or getattr(type(model), "_is_private_search", False)
 
 
 # Fits by persons ---------------------------------------------------------------------------

@@ -26,7 +26,7 @@ ASKED = re.compile(
 NOT_OF_ESTIMATORS = {
     *("__len__", "columns", "column_names", "iloc", "dtype", "dtypes", "kind", "reindex"),
     *("schema", "tz", "estimator", "itemsize"),
-    "select_dtypes",
+    *("select_dtypes", "to_arrow_refs"),
     *("categories", "na_value", "name"),
     "shape",
     *("__array__", "__array_interface__", "__dataframe__"),
