@@ -63,9 +63,9 @@ globalThis.siteMeasures = (() => {
   }
 
   // Text below the contrast that WCAG 2 asks for at level AA: once for each kind of element.
-  function lowContrast() {
+  function lowContrast(root = document.body) {
     const found = new Map(), behind = backgrounds(), opacity = opacities();
-    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     let checked = 0;
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       const element = node.parentElement;
