@@ -91,11 +91,11 @@ class ExactGradients:
         total = np.zeros(self.point.shape, dtype=object)
         for start in range(0, design.n_samples, _ROWS):
             part = slice(start, start + _ROWS)
-            rows, scale = self._moved(design, part)
+            rows, scale, norms = self._moved(design, part)
             decision = rows @ point
             decision *= scale * point_scale
             residuals = np.array(residuals_of(decision, targets[part]), dtype=np.float64)
-            residuals = self._clipped(residuals.reshape(decision.shape), rows, scale)
+            residuals = self._clipped(residuals.reshape(decision.shape), norms)
             if design.weights is not None:
                 residuals *= design.weights[part, None]
             residuals *= scale
@@ -111,8 +111,11 @@ class ExactGradients:
         unit = self.limit * 2.0 ** (1 - _ROW_BITS - _RESIDUAL_BITS)
         return np.array(total, dtype=np.float64) * unit
 
-    def _moved(self, design: Design, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows in the coordinates: whole numbers, and the power of two that scales each."""
+    def _moved(self, design: Design, part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows in the coordinates: whole numbers, and powers of two that scale them.
+
+        In addition norms, slightly more rather than less.
+        """
         given, factor = design.rows[part], 1.0
         if self.basis.ndim == 2:
             factor = _to_bits(np.sqrt(design.squared_norms[part]), _ROW_BITS)
@@ -127,19 +130,22 @@ class ExactGradients:
         lengths = _lengths(moved)
         # A row whose norm overflows changes nothing.
         moved[~np.isfinite(lengths)] = 0.0
+        norms = np.where(np.isfinite(lengths), lengths, 0.0) * scale * _ROUNDED_UP
         factor = _to_bits(lengths, _ROW_BITS)
         moved *= factor[:, None]
-        return np.trunc(moved, out=moved), (scale / factor)[:, None]
+        return np.trunc(moved, out=moved), (scale / factor)[:, None], norms
 
     @cached_property
     def _basis_units(self) -> tuple[np.ndarray, float]:
         return _in_units(self.basis, _length(self.basis), _POINT_BITS)
 
-    def _clipped(self, residuals: np.ndarray, rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Return residuals of which the gradients respect the limit."""
+    def _clipped(self, residuals: np.ndarray, norms: np.ndarray) -> np.ndarray:
+        """Return residuals of which the gradients, for rows of these norms, respect the limit."""
         residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
-        norms = (_lengths(residuals) * _lengths(rows))[:, None] * scale
-        residuals *= np.minimum(1.0, self.limit * _SHORTER / np.maximum(norms, 1e-300))
+        norms = norms * (
+            np.abs(residuals[:, 0]) if residuals.shape[1] == 1 else _lengths(residuals)
+        )
+        residuals *= np.minimum(1.0, self.limit * _SHORTER / np.maximum(norms, 1e-300))[:, None]
         return residuals
 
 
