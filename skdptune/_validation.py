@@ -8,6 +8,7 @@ by their type.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import linecache
 import math
@@ -62,23 +63,26 @@ class NamedArguments:
             """Raise for arguments that the constructor does not have."""
             if cls.__init__ is object.__init__ and (args or kwargs):
                 raise TypeError(f"{cls.__name__}() takes no arguments")
-            known = _arguments_of(cls)
+            known = _arguments_of(cls.__init__) if kwargs else None
             for name in kwargs:
                 if known is not None and name not in known:
                     raise unexpected_argument(cls, name, known)
             return super().__new__(cls)
 
 
-_known_arguments: WeakKeyDictionary[type, tuple[str, ...] | None] = WeakKeyDictionary()
+_known_arguments: WeakKeyDictionary[Any, tuple[str, ...] | None] = WeakKeyDictionary()
 
 
-def _arguments_of(cls: type) -> tuple[str, ...] | None:
+def _arguments_of(constructor: Any) -> tuple[str, ...] | None:
     """Return the names of a constructor's arguments; None if it takes any."""
-    if cls not in _known_arguments:
-        own = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
-        takes_any = any(each.kind is each.VAR_KEYWORD for each in own)
-        _known_arguments[cls] = None if takes_any else tuple(each.name for each in own)
-    return _known_arguments[cls]
+    with contextlib.suppress(KeyError, TypeError):
+        return _known_arguments[constructor]
+    given = inspect.signature(constructor, follow_wrapped=False).parameters.values()
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in given)
+    found = None if takes_any else tuple(each.name for each in given)[1:]
+    with contextlib.suppress(TypeError):
+        _known_arguments[constructor] = found
+    return found
 
 
 def unexpected_argument(cls: type, name: str, known: Sequence[str]) -> TypeError:

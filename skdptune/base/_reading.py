@@ -419,3 +419,23 @@ def _finite_sparse(X: Any, dtype: DTypeLike | None) -> tuple[Table, Mask]:
 
 def _part(X: Any, records: NDArray[np.intp]) -> Any:
     return safe_indexing(X, records)
+
+
+# Numbers of rows ------------------------------------------------------------------------------
+
+# Rows that are copied at once.
+_ROWS_AT_ONCE = 1 << 12
+
+
+def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the squared norm of each row, each of which depends on this row alone.
+
+    NumPy adds in another order if it is the columns that are contiguous, and one record can decide
+    that: a copy is made for an improper one.
+    """
+    found = np.empty(rows.shape[0])
+    for start in range(0, rows.shape[0], _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        block = np.ascontiguousarray(rows[part])
+        found[part] = np.einsum("ij,ij->i", block, block, dtype=np.float64)
+    return found

@@ -30,6 +30,7 @@ from skdptune.base._persons import ADVICE, OWN_USE, PARTS, names_persons, refusa
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
     check_rows_form,
+    check_target_type,
     read_targets,
     validate_rows,
 )
@@ -182,7 +183,7 @@ def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
         raise ValueError("each chunk must have the columns of the first one; got other names.")
     if (targets is None) != (form[1] is None):
         raise ValueError("each chunk must have targets, or none of them; got both.")
-    if _kind(rows) != _kind(form[0]) or not _may_be_alike(targets, form[1]):
+    if _kind(rows) != _kind(form[0]):
         raise TypeError("each chunk must have the types of the first one; got others.")
     if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
         raise ValueError(
@@ -202,13 +203,6 @@ def _kind(rows: Any) -> str:
     if rows.dtype == np.float32:
         return "single"
     return "numbers" if rows.dtype.kind in f"{NUMBERS}OUS" else str(rows.dtype.kind)
-
-
-def _may_be_alike(targets: Any, others: Any) -> bool:
-    """Return whether both are text or neither is; one record can cause the type object."""
-    if targets is None or "O" in (targets.dtype.kind, others.dtype.kind):
-        return True
-    return (targets.dtype.kind in "US") == (others.dtype.kind in "US")
 
 
 # Where parts lie -------------------------------------------------------------------------------
@@ -933,6 +927,10 @@ def _check_form(estimator: Any, rows: PrivateRows) -> None:
     known = rows._carrier.known_form
     if known is not None:
         _check_given(estimator, known[1])
+        if is_classifier(estimator) and hasattr(known[1], "dtype"):
+            # The type of a column in a file is public; that of a chunk may follow from a record.
+            entry = np.zeros(1, known[1].dtype)
+            check_target_type(entry, getattr(estimator, "classes", None), is_classifier=True)
 
 
 def _check_given(estimator: Any, targets: Any) -> None:

@@ -67,6 +67,7 @@ from skdptune.base._reading import (
     kind_of_list,
     named_like,
     reads_numbers,
+    squared_norms,
     table_of,
     table_shape,
     zeroed,

@@ -738,10 +738,16 @@ class _Bounded:
 
     def of_chunk(self, X: Any, y: Any) -> tuple[Design, np.ndarray]:
         """Return the same for a chunk, whose columns were checked before."""
-        # Theorem R5.
+        # Theorem R5: no record decides the type in which others are read.
+        labels = np.asarray(y).astype(object)
         return self(
             validate_records(
-                BaseEstimator(), X, y, labels=list(self.classes), is_classifier=True, min_samples=0
+                BaseEstimator(),
+                X,
+                labels,
+                labels=list(self.classes),
+                is_classifier=True,
+                min_samples=0,
             )
         )
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from skdptune._formatting import shown
 from skdptune._validation import NamedArguments, check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._shared import rows_with_gaps, validate_rows
+from skdptune.base._shared import rows_with_gaps, squared_norms, validate_rows
 
 # Bounds on features, which must be public ----------------------------------------------------
 
@@ -291,7 +291,7 @@ def _clipped(rows: np.ndarray, norm: float) -> np.ndarray:
     peaks = np.abs(rows).max(axis=1)
     unit = rows / np.where(peaks > 0.0, peaks, 1.0)[:, None]
     # After division by the largest entry, squares cannot overflow, and underflow is harmless.
-    lengths = np.sqrt(np.einsum("ij,ij->i", unit, unit, dtype=np.float64))
+    lengths = np.sqrt(squared_norms(unit))
     radius = _safe_norm(norm, rows.shape[1], rows.dtype) / np.maximum(lengths, 1.0)
     short = peaks <= radius
     return np.where(short[:, None], rows, unit * radius[:, None].astype(rows.dtype))

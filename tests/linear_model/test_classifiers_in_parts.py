@@ -1,5 +1,6 @@
 """Classifiers of rows that lie in parts: exact sums, the same bits for any parts, and refusals."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from skdptune import (
     DPStandardScaler,
     PrivacyLedger,
     PrivateRows,
+    RowNormClipper,
     Schema,
     make_private_pipeline,
 )
@@ -185,8 +187,8 @@ def test_a_sum_is_the_sum_of_its_records(basis, problem):
 @given(
     row=st.lists(st.floats(-1e300, 1e300) | st.floats(-2, 2), min_size=4, max_size=4),
     label=st.integers(0, 2),
-    scale=st.sampled_from([0.0, 1e-9, 1.0, 1e9, 1e200]),
-    limit=st.sampled_from([1e-9, 0.3, 1e6]),
+    scale=st.sampled_from([0.0, 1e-9, 1.0, 1e9, 1e200, 1e300]),
+    limit=st.sampled_from([1e-300, 1e-60, 0.3, 1e6]),
 )
 def test_no_record_counts_more_than_the_limit(basis, problem, row, label, scale, limit):
     """Theorem R10, Theorem M5: compared as fractions, without any rounding."""
@@ -196,6 +198,51 @@ def test_no_record_counts_more_than_the_limit(basis, problem, row, label, scale,
         total = sums(design, np.array([label]))
     unit = Fraction(limit) * Fraction(2) ** -59
     assert sum(Fraction(entry) ** 2 for entry in total.ravel()) * unit**2 <= Fraction(limit) ** 2
+
+
+def rows_on_a_tie(width=40):
+    """Return a row whose squared norm has other bits if its entries are added up otherwise."""
+    for seed in range(200):
+        row = np.random.default_rng(seed).normal(size=(1, width))
+        many = np.asfortranarray(np.repeat(row, 3, axis=0))
+        if np.einsum("ij,ij->i", many, many)[0] != np.einsum("ij,ij->i", row, row)[0]:
+            return row
+    raise AssertionError("NumPy adds up all of them in one order.")
+
+
+def test_no_record_decides_in_which_order_others_are_added_up():
+    # One improper record makes NumPy copy the rows, so that rows, not columns, are contiguous.
+    row = rows_on_a_tie()
+    columns = np.asfortranarray(np.repeat(row, 50, axis=0))
+    assert len(np.unique(Design.clipped(columns, np.inf, intercept=False).squared_norms)) == 1
+    wanted = Design.clipped(row, np.inf, intercept=False).squared_norms[0]
+    assert Design.clipped(columns, np.inf, intercept=False).squared_norms[0] == wanted
+    clipped = RowNormClipper(norm=1.0).fit(columns)
+    odd = np.asfortranarray(np.vstack([columns, np.full(40, np.nan)]))
+    assert_array_equal(clipped.transform(odd)[:50], clipped.transform(columns))
+
+
+@pytest.mark.parametrize("entry", [1e155, 1e295, 1e307, np.inf, np.nan])
+def test_weights_that_diverged_mix_no_records(entry):
+    sums = replace(sums_of("full", "softmax"), point=np.full((5, 3), entry))
+    with np.errstate(all="ignore"):
+        design = Design.clipped(np.nan_to_num(ROWS[:9]), np.inf, intercept=True)
+        single = [sums(design.take(slice(k, k + 1)), THREE[k : k + 1]) for k in range(9)]
+        assert_array_equal(sums(design, THREE[:9]), np.sum(single, axis=0))
+
+
+def test_a_chunk_of_improper_labels_ends_no_fit():
+    # Theorem R5: a record's label may decide the type of its chunk.
+    text = np.where(LABELS == 1, "yes", "no")
+    model = DPLogisticRegression(classes=["no", "yes"], **BUDGET)
+    first = lambda: iter([(ROWS[:699], text[:699])])  # noqa: E731
+    found = []
+    for odd in ([np.nan], pd.Series([np.nan]), [7], [None], ["maybe"]):
+        last = lambda odd=odd: iter([(ROWS[699:], odd)])  # noqa: E731
+        found.append(bits(clone(model).fit(PrivateRows.from_chunks([first, last]))))
+    assert len(set(found)) == 1
+    with pytest.raises(TypeError, match="y must hold the labels 'no', 'yes'"):
+        clone(model).fit(PrivateRows.from_arrays(ROWS, LABELS))
 
 
 def test_the_limit_is_reached():

@@ -487,7 +487,9 @@ class _Sum:
         # Without negative noise.
         masses = np.maximum(np.roll(found, -(start % length))[:size], 0.0) + allowance
         if not slope:
-            scale = math.exp(tilt.log_scale) * (1.0 + 2.0 * tilt.error)
+            # Masses that were rounded up, of many copies, may exceed all doubles. A smaller bound
+            # holds as well if it is above 1, and the allowance makes it so.
+            scale = math.exp(min(tilt.log_scale, 600.0)) * (1.0 + 2.0 * tilt.error)
             return masses * scale, np.full(size, allowance * scale)
         back = tilt.back(low, size) * (1.0 + 2.0 * tilt.error)
         return masses * back, allowance * back

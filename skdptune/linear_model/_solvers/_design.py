@@ -15,7 +15,7 @@ from skdptune._secure_random import secure_generator
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, calibrate
 from skdptune.accounting._shared import LARGEST_LOSS
-from skdptune.base._shared import Persons, PrivateRows
+from skdptune.base._shared import Persons, PrivateRows, squared_norms
 from skdptune.mechanisms._shared import (
     add_gaussian,
     add_spherical,
@@ -205,7 +205,7 @@ def _squared_norms(rows: Any) -> np.ndarray:
         squares = rows.astype(np.float64)
         squares.data **= 2
         return np.asarray(squares.sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return squared_norms(rows)
 
 
 # Noise of perturbed problems: its size for a budget, its cost, and draws of it ------------------

@@ -6,6 +6,7 @@ does not depend on the parts (Theorem R10), and no record changes the rounding o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ _ROWS = 1 << 11
 _SHORTER = 1.0 - 2.0**-40
 _ROUNDED_UP = 1.0 + 2.0**-30
 _LEAST_EXPONENT = -900
+_TINY = 1e-140
 
 
 def cut_basis(basis: np.ndarray) -> np.ndarray:
@@ -87,19 +89,22 @@ class ExactGradients:
         """Return the sum over a chunk, as integers (objects) of shape (width, n_outputs)."""
         outputs = self.point.shape[1]
         residuals_of, targets = self.problem_of(codes, outputs)
-        point, point_scale = _in_units(self.point, _length(self.point), _POINT_BITS)
         total = np.zeros(self.point.shape, dtype=object)
+        if not math.isfinite(_length(self.point)):
+            # A descent that diverged. Sums that overflow would depend on the number of rows.
+            return total
+        point, point_scale = _in_units(self.point, _length(self.point), _POINT_BITS)
         for start in range(0, design.n_samples, _ROWS):
             part = slice(start, start + _ROWS)
             rows, scale, norms = self._moved(design, part)
             decision = rows @ point
             decision *= scale * point_scale
-            residuals = np.array(residuals_of(decision, targets[part]), dtype=np.float64)
+            residuals = np.array(residuals_of(decision, targets[part]), np.float64, order="C")
             residuals = self._clipped(residuals.reshape(decision.shape), norms)
             if design.weights is not None:
                 residuals *= design.weights[part, None]
             residuals *= scale
-            units = np.trunc(residuals * (2.0 ** (_ROW_BITS + _RESIDUAL_BITS - 1) / self.limit))
+            units = np.trunc(residuals / self.limit * 2.0 ** (_ROW_BITS + _RESIDUAL_BITS - 1))
             high = np.trunc(units / _HALF)
             sums = rows.T @ np.concatenate([high, units - high * _HALF], axis=1)
             whole = sums.astype(np.int64).astype(object)
@@ -141,11 +146,15 @@ class ExactGradients:
 
     def _clipped(self, residuals: np.ndarray, norms: np.ndarray) -> np.ndarray:
         """Return residuals of which the gradients, for rows of these norms, respect the limit."""
+        # Squares of smaller ones would be 0.
         residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
+        residuals[np.abs(residuals) < _TINY] = 0.0
         norms = norms * (
             np.abs(residuals[:, 0]) if residuals.shape[1] == 1 else _lengths(residuals)
         )
         residuals *= np.minimum(1.0, self.limit * _SHORTER / np.maximum(norms, 1e-300))[:, None]
+        # Smaller ones have too few digits, and their squares none.
+        residuals[np.abs(residuals) < _TINY] = 0.0
         return residuals
 
 
@@ -155,7 +164,11 @@ def _lengths(rows: np.ndarray) -> np.ndarray:
 
 def _length(columns: np.ndarray) -> float:
     """Return the length of the longest column."""
-    return float(np.sqrt((columns * columns).sum(axis=0)).max(initial=0.0))
+    largest = float(np.abs(columns).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return largest
+    columns = columns / largest
+    return largest * float(np.sqrt((columns * columns).sum(axis=0)).max())
 
 
 def _to_bits(lengths: Any, bits: int) -> Any:

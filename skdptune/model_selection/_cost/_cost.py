@@ -564,8 +564,10 @@ class CostModel:
 
     def _of_some(self, profile: PrivacyProfile, share: float) -> PrivacyProfile:
         """Return the cost of a release that reads a secret random share of the records."""
-        # Theorem P7: the split is drawn record by record, and is not shown.
-        return profile if self.layout.by_rule else profile.subsampled(share)
+        # Theorem P7: the split is drawn record by record, and is not shown. It is about adding or
+        # removing a record.
+        is_whole = self.layout.by_rule or self.layout.replaces
+        return profile if is_whole else profile.subsampled(share)
 
     def selection(self, cost: Cost) -> PrivacyProfile:
         """Return the cost of the selection without the rest, for any record.
