@@ -211,7 +211,7 @@ def rows_on_a_tie(width=40):
 
 
 def test_no_record_decides_in_which_order_others_are_added_up():
-    # One improper record makes NumPy copy the rows, so that rows, not columns, are contiguous.
+    # Theorem R10: one improper record makes NumPy copy the rows, so that rows, not columns, are contiguous.
     row = rows_on_a_tie()
     columns = np.asfortranarray(np.repeat(row, 50, axis=0))
     assert len(np.unique(Design.clipped(columns, np.inf, intercept=False).squared_norms)) == 1
@@ -224,6 +224,7 @@ def test_no_record_decides_in_which_order_others_are_added_up():
 
 @pytest.mark.parametrize("entry", [1e155, 1e295, 1e307, np.inf, np.nan])
 def test_weights_that_diverged_mix_no_records(entry):
+    """Theorem R10."""
     sums = replace(sums_of("full", "softmax"), point=np.full((5, 3), entry))
     with np.errstate(all="ignore"):
         design = Design.clipped(np.nan_to_num(ROWS[:9]), np.inf, intercept=True)
