@@ -211,7 +211,7 @@ def rows_on_a_tie(width=40):
 
 
 def test_no_record_decides_in_which_order_others_are_added_up():
-    # Theorem R10: one improper record makes NumPy copy the rows, so that rows, not columns, are contiguous.
+    # Theorem R10: one improper record makes NumPy copy the rows, so that rows are contiguous.
     row = rows_on_a_tie()
     columns = np.asfortranarray(np.repeat(row, 50, axis=0))
     assert len(np.unique(Design.clipped(columns, np.inf, intercept=False).squared_norms)) == 1
