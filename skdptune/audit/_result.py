@@ -277,7 +277,9 @@ class AuditResult:
         return f"{self.n_trials}, {self.method}{failed}{stopped}"
 
     def _bound(self) -> str:
-        return _bound_in_words(self.epsilon_lower, self.claimed_epsilon, shown_delta(self.delta))
+        found, claimed = self.epsilon_lower, self.claimed_epsilon
+        words = _bound_in_words(found, claimed, shown_delta(self.delta))
+        return f"{words}, if the statistic is normal" if self.method == "gaussian" else words
 
     def _contradiction(self) -> str:
         if self.epsilon_lower > self.claimed_epsilon:
