@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -89,14 +90,21 @@ def search_of(way: str, epsilon: float, candidates: float, seed: int) -> DPRando
     )
 
 
+def epochs_of(search: DPRandomSearchCV, params: dict[str, Any]) -> float:
+    """Return the number of epochs of a candidate; the unchanged estimator follows a rule."""
+    given = params["max_epochs"]
+    by_rule = search.estimator.fixed_epochs(RECORDS) if isinstance(given, str) else {}
+    return by_rule.get("max_epochs", given)
+
+
 def work_of(search: DPRandomSearchCV) -> float:
     """Return the gradient evaluations of a search: epochs times expected records, of all fits."""
     share = search.strategy.tuning_fraction
-    runs = sum(params["max_epochs"] for params in search.diagnostics_["params"])
+    runs = sum(epochs_of(search, params) for params in search.diagnostics_["params"])
     if share is None:
         return runs * RECORDS
     final = 1.0 - share if search.strategy.variant == 1 else 1.0
-    return (runs * share + search.best_params_["max_epochs"] * final) * RECORDS
+    return (runs * share + epochs_of(search, search.best_params_) * final) * RECORDS
 
 
 def results_of(
