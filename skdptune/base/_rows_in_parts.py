@@ -750,7 +750,7 @@ def _no_batch(schema: Any) -> Any:
 
 def _check_target(schema: Any, target: str | None) -> None:
     if target is not None and target not in schema.names:
-        raise ValueError(f"target must be a column of the files; got {shown(target)}.")
+        raise ValueError(f"target must be a column of the data; got {shown(target)}.")
 
 
 def _files(paths: Any) -> list[Path]:

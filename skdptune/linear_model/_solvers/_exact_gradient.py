@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from skdptune.base._shared import squared_norms
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noisy_gradient import Residuals
 
@@ -99,7 +100,7 @@ class ExactGradients:
             rows, scale, norms = self._moved(design, part)
             decision = rows @ point
             decision *= scale * point_scale
-            residuals = np.array(residuals_of(decision, targets[part]), np.float64, order="C")
+            residuals = np.array(residuals_of(decision, targets[part]), dtype=np.float64)
             residuals = self._clipped(residuals.reshape(decision.shape), norms)
             if design.weights is not None:
                 residuals *= design.weights[part, None]
@@ -132,7 +133,7 @@ class ExactGradients:
         else:
             basis, basis_scale = self._basis_units
             scale, moved = basis_scale / factor, np.trunc(rows, out=rows) @ basis
-        lengths = _lengths(moved)
+        lengths = np.sqrt(squared_norms(moved))
         # A row whose norm overflows changes nothing.
         moved[~np.isfinite(lengths)] = 0.0
         norms = np.where(np.isfinite(lengths), lengths, 0.0) * scale * _ROUNDED_UP
@@ -149,17 +150,11 @@ class ExactGradients:
         # Squares of smaller ones would be 0.
         residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
         residuals[np.abs(residuals) < _TINY] = 0.0
-        norms = norms * (
-            np.abs(residuals[:, 0]) if residuals.shape[1] == 1 else _lengths(residuals)
-        )
+        norms = norms * np.sqrt(squared_norms(residuals))
         residuals *= np.minimum(1.0, self.limit * _SHORTER / np.maximum(norms, 1e-300))[:, None]
         # Smaller ones have too few digits, and their squares none.
         residuals[np.abs(residuals) < _TINY] = 0.0
         return residuals
-
-
-def _lengths(rows: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("ij,ij->i", rows, rows))
 
 
 def _length(columns: np.ndarray) -> float:

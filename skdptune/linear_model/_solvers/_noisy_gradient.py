@@ -286,10 +286,10 @@ class Coordinates:
         return self.basis.T @ gradient
 
     def shrinker(self, strength: float) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Return the map to the point that minimises half the squared distance to the given one.
+        """Return the implicit step of a penalty on the weights, from a point to another.
 
-        In addition to half of `strength` times the squared norm of the weights. None if these are
-        the coordinates.
+        The new point minimises half its squared distance to the given one, plus half of `strength`
+        times the squared norm of its weights. None without a basis, where steps are explicit.
         """
         if self.basis is None:
             return None
