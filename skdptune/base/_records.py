@@ -620,6 +620,11 @@ def target_range(bound: Any) -> tuple[float, float]:
     if not isinstance(bound, tuple | list):
         end = check_real(bound, name="target_bound", lower=1.0 / _FARTHEST, upper=_FARTHEST)
         return -end, end
+    if any(isinstance(end, tuple | list) for end in bound):
+        raise ValueError(
+            f"target_bound must be the range of one target; got ranges of {len(bound)} targets. "
+            "Fit one model for each target, or use DPRidge."
+        )
     if len(bound) != 2:
         raise ValueError(f"target_bound must be a number or a pair; got {shown(bound)}.")
     low, high = (

@@ -24,7 +24,6 @@ from skdptune.base._shared import (
     own_parameters,
     read_targets,
     target_range,
-    target_ranges,
 )
 from skdptune.calibration._private_conformal import TEXT, ConformalPlan, PrivateConformal
 from skdptune.ledger import PrivacyLedger
@@ -123,7 +122,7 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
     def _target_range(self) -> tuple[float, float]:
         """Return the public range of targets, or raise."""
         if self.target_bound is not None:
-            return _range_of_one(self.target_bound)
+            return target_range(self.target_bound)
         found = _known_range(self.estimator)
         if found is None:
             raise ValueError(
@@ -177,23 +176,12 @@ def _known_range(estimator: Any) -> tuple[float, float] | None:
     for _, part in nested_estimators(estimator):
         own = own_parameters(part)
         if own.get("target_bound") is not None:
-            return _range_of_one(own["target_bound"])
+            return target_range(own["target_bound"])
         if own.get("schema") is not None:
             found = as_schema(own["schema"]).target_bounds
             if found is not None:
-                return _range_of_one(found)
+                return target_range(found)
     return None
-
-
-def _range_of_one(bound: Any) -> tuple[float, float]:
-    """Return the range of the only target, or raise."""
-    found = target_ranges(bound)
-    if isinstance(found[0], tuple):
-        raise ValueError(
-            f"target_bound must be the range of one target; got ranges of {len(found)} targets. "
-            "Fit one PrivateConformalRegressor for each target."
-        )
-    return target_range(bound)
 
 
 def _has_decision_function(model: Any) -> bool:

@@ -616,7 +616,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
 
     def _check_columns(self, X: Any) -> None:
         schema = as_schema(self.schema)
-        check_form(X, schema.columns, None if schema.target is None else schema.target.name)
+        check_form(X, schema.columns, schema.target_names)
 
     def _terms_of(self, n_features: int) -> list[Term]:
         n_grid = _CELLS_PER_BIN * self.max_bins

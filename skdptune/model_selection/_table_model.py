@@ -169,6 +169,11 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         schema, is_classifier = as_schema(self.schema), self._task == "classifier"
         if schema.target is None:
             raise ValueError(_NO_TARGET.format(task=self._task))
+        if len(schema.targets) > 1:
+            raise ValueError(
+                f"schema must describe one target for a model of a word; got "
+                f"{len(schema.targets)} targets. Use make_private_pipeline(DPRidge(), schema)."
+            )
         if self.epsilon is None:
             raise ValueError(
                 "epsilon must be given, such as epsilon=1.0; got None. It is the total cost of "

@@ -11,7 +11,7 @@ import torch
 from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base._shared import arguments_of, middle_and_half, target_range
+from skdptune.base._shared import arguments_of, middle_and_half, target_ranges
 from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._parameters import (
@@ -46,7 +46,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         With ``reduction="none"`` it must return losses of the targets' shape; a record's loss is
         the mean over its targets.
     {shared_parameters}
-    target_bound : float or tuple (lower, upper), optional
+    target_bound : float, tuple (lower, upper) or sequence of these, optional
         Bound on the absolute value of a target, or its public range; values beyond it are clipped.
         The net is trained on targets relative to the middle of the range, in units in which half
         of the range is 2.5. A schema passes the range on. None trains on the unchanged targets,
@@ -95,7 +95,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     _has_optional_bound = True
     _epochs_by_size = EPOCHS_FOR_TARGETS
     _rate_of_sgd = 0.5
-    target_bound: float | tuple[float, float] | None
+    target_bound: Any
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         random_state: int | None = None,
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
-        target_bound: float | tuple[float, float] | None = None,
+        target_bound: Any = None,
         **components: Any,
     ) -> None:
         super().__init__(**arguments_of(locals()))
@@ -130,7 +130,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.target_bound is not None:
-            target_range(self.target_bound)
+            target_ranges(self.target_bound)
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
@@ -151,20 +151,27 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         found = super().privacy_assumptions(n_samples, n_features)
         if self.target_bound is None:
             return found
-        low, high = target_range(self.target_bound)
-        return (*found, f"targets are clipped to [{low:.4g}, {high:.4g}]")
+        ranges = np.reshape(target_ranges(self.target_bound), (-1, 2))
+        shown = ", ".join(f"[{low:.4g}, {high:.4g}]" for low, high in ranges)
+        return (*found, f"targets are clipped to {shown}")
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         self._middle, self._unit = 0.0, 1.0
         self._limits = -math.inf, math.inf
         dtype: type = np.float32
         if self.target_bound is not None:
-            self._limits = target_range(self.target_bound)
-            self._middle, half = middle_and_half(*self._limits)
+            low, high = np.transpose(target_ranges(self.target_bound))
+            self._limits = low, high
+            self._middle, half = middle_and_half(low, high)
             # In double precision, since a range may be short and far from 0.
-            self._unit, dtype = float(half) / _HALF_RANGE, np.float64
+            self._unit, dtype = half / _HALF_RANGE, np.float64
         X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=dtype)
         if self.target_bound is not None:
+            if np.ndim(half) and y.shape[1:] != half.shape:
+                raise ValueError(
+                    f"target_bound must be one range, or one for each target; got {half.size} for "
+                    f"y of shape (n_samples{''.join(f', {size}' for size in y.shape[1:])})."
+                )
             # Theorem U4: each target separately, to a public range and by public constants.
             y = (np.clip(y, *self._limits) - self._middle) / self._unit
         columns = as_columns(y)

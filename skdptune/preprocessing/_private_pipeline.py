@@ -257,8 +257,12 @@ def _known(encoder: TableEncoder) -> dict[str, Any]:
     # Models of diffprivlib would otherwise read these from the data: no feature leaves this range.
     known["bounds"] = known["bounds_X"] = (-1.0, 1.0)
     schema: Schema = encoder.schema
-    if schema.target_bounds is not None:
-        known["target_bound"] = known["bounds_y"] = schema.target_bounds
+    bounds = schema.target_bounds
+    if bounds is not None:
+        known["target_bound"] = known["bounds_y"] = bounds
+        if len(schema.targets) > 1:
+            # Models of diffprivlib take all lower ends, then all upper ones.
+            known["bounds_y"] = tuple(zip(*bounds, strict=True))
     if schema.target_labels is not None:
         known["classes"] = schema.target_labels
     return known
@@ -270,6 +274,10 @@ def _check_labels(estimator: Any, schema: Schema) -> None:
         return
     declared, labels = declared_labels(estimator), schema.target_labels
     if declared is None and schema.target_bounds is not None:
+        if len(schema.targets) > 1:
+            raise ValueError(
+                "schema must name labels for a classifier; got ranges of several targets."
+            )
         low, high = schema.target_bounds
         raise ValueError(_NO_LABELS.format(low=low, high=high))
     if declared is not None and labels is not None:

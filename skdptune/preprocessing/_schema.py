@@ -10,13 +10,13 @@ from typing import Any, Self
 
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import NamedArguments
-from skdptune.base._shared import target_array
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._schema_quality import (
     SchemaQuality,
     SchemaQualityRelease,
     checked_table,
     outcomes_of_targets,
+    split_targets,
 )
 from skdptune.preprocessing._table import (
     CategoryColumn,
@@ -66,7 +66,8 @@ class Schema(NamedArguments):
           ``"other": True`` adds an indicator for unknown categories; ``"type"``.
     target : optional
         Description of the target, in the same forms: a range bounds the targets of a regression,
-        categories are the labels of a classifier. A dict may contain its ``"name"``.
+        categories are the labels of a classifier. A dict may contain its ``"name"``. A list of
+        ranges or of such dicts describes several targets of a regression, in the order of y.
     drop : sequence of str, optional
         Further unused columns, as if described by ``"drop"``.
     person : str, optional
@@ -79,7 +80,7 @@ class Schema(NamedArguments):
     columns : tuple
         The validated descriptions of the columns, in order.
     target : object
-        The validated description of the target; None if there is none.
+        The validated description of the target; a tuple of several; None if there is none.
     person : str or None
         Name of the column with ids of persons.
 
@@ -138,8 +139,11 @@ into numbers first, with a step that treats each record separately, such as Hash
         self.person = person
         self.columns = tuple(parse_columns(columns, problems))
         self.target = parse_target(target, problems)
-        if self.target is not None and self.target.name in self.names:
-            problems.say(self.target.name, "is the target, and must not be a column, too")
+        for name in dict.fromkeys(self.target_names):
+            if name in self.names:
+                problems.say(name, "is the target, and must not be a column, too")
+            elif self.target_names.count(name) > 1:
+                problems.say(name, "is the name of two targets")
         problems.check(_HEAD)
 
     def check_unit(self, name: str) -> Self:
@@ -164,10 +168,23 @@ into numbers first, with a step that treats each record separately, such as Hash
         return tuple(column.name for column in self.columns)
 
     @property
-    def target_bounds(self) -> tuple[float, float] | None:
-        """Range of the target; None if the target is not a number or not described."""
+    def targets(self) -> tuple[Column, ...]:
+        """Descriptions of all targets: none, one or several."""
         target = self.target
-        return (target.low, target.high) if isinstance(target, NumberColumn) else None
+        return target if isinstance(target, tuple) else () if target is None else (target,)
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of all targets."""
+        return tuple(column.name for column in self.targets)
+
+    @property
+    def target_bounds(self) -> Any:
+        """Range of the target, or a tuple of ranges; None unless targets are described numbers."""
+        ranges = tuple(
+            (one.low, one.high) for one in self.targets if isinstance(one, NumberColumn)
+        )
+        return ranges if isinstance(self.target, tuple) else ranges[0] if ranges else None
 
     @property
     def target_labels(self) -> list[Any] | None:
@@ -313,16 +330,16 @@ into numbers first, with a step that treats each record separately, such as Hash
         - sector: 1 of 3 cells are in no category, but 'other' is not declared: 'Farm'
         - sector: 1 of 3 cells are missing, but 'missing' is not declared: None
         """
-        check_form(public_sample, self.columns, None if self.target is None else self.target.name)
+        check_form(public_sample, self.columns, self.target_names)
         check_types(public_sample, self.columns)
         problems = Problems()
         for column, cells in zip(self.used, cells_of(public_sample, self.columns), strict=True):
             compare(column, cells, column.outcomes(cells), problems)
         if targets is not None:
-            if self.target is None:
+            if not self.targets:
                 raise ValueError("targets must be left out if the schema has no target.")
-            cells = target_array(targets).astype(object)
-            compare(self.target, cells, outcomes_of_targets(self.target, targets), problems)
+            for column, cells in zip(self.targets, split_targets(self, targets), strict=True):
+                compare(column, cells.astype(object), outcomes_of_targets(column, cells), problems)
         problems.check("schema must fit the public sample")
 
     def quality(
@@ -412,11 +429,9 @@ into numbers first, with a step that treats each record separately, such as Hash
             Path(path).write_text(text + "\n", "utf-8")
         return text
 
-    def _described_target(self) -> dict[str, Any] | None:
-        if self.target is None:
-            return None
-        description = self.target.to_dict()
-        return {"name": self.target.name, **description}  # type: ignore[dict-item]
+    def _described_target(self) -> Any:
+        found = [{"name": one.name, **one.to_dict()} for one in self.targets]  # type: ignore[dict-item]
+        return found if isinstance(self.target, tuple) else found[0] if found else None
 
     @property
     def used(self) -> tuple[Column, ...]:

@@ -8,10 +8,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from skdptune._compat import number_of_samples
-from skdptune._formatting import shown
+from skdptune._formatting import shown, shown_names
 from skdptune._html import box, title
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import PrivateEstimatorMixin
@@ -258,14 +259,15 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
         n_samples = number_of_samples(X)
         noise, ratio, profile = self._noise()
         self._warn_of_large_delta(n_samples)
-        target = self.schema.target
         cells = cells_of(X, self.schema.columns)
         found = [
             (column, column.outcomes(each))
             for column, each in zip(self.schema.used, cells, strict=True)
         ]
         if y is not None:
-            found.append((target, outcomes_of_targets(target, y)))
+            targets = split_targets(self.schema, y)
+            for column, each in zip(self.schema.targets, targets, strict=True):
+                found.append((column, outcomes_of_targets(column, each)))
         kinds = [(column, kind, of) for column, of in found for kind in _kinds_of(column)]
         exact = np.array([float(np.count_nonzero(of == kind)) for _, kind, of in kinds])
         # Theorem R8: a record adds to at most one count of each column.
@@ -284,7 +286,7 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
                     KINDS[kind],
                     count,
                     column.announces(kind),
-                    _hint(column, kind, is_target=column is target),
+                    _hint(column, kind, is_target=column in self.schema.targets),
                 )
                 for (column, kind, _), count in zip(kinds, counts, strict=True)
             ),
@@ -299,7 +301,7 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
     def _noise(self) -> tuple[str, float, PrivacyProfile]:
         """Return the noise with the smaller variance, its scale per sensitivity, and its cost."""
         epsilon, delta = self._checked_budget()
-        n_columns = len(self.schema.used) + (self.schema.target is not None)
+        n_columns = len(self.schema.used) + len(self.schema.targets)
         ratio, profile = noise_for_budget(epsilon, 0.0)
         if delta > 0.0:
             gaussian, cost = noise_for_budget(epsilon, delta)
@@ -313,12 +315,15 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
 
 def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Separate a table from its targets, or raise for their form; no cell is read."""
-    target = schema.target
-    if target is not None and has_names(X) and target.name in X.columns:
+    names = list(schema.target_names)
+    held = [name for name in names if has_names(X) and name in X.columns]
+    if held:
         if y is not None:
-            raise ValueError(f"y must be left out if X holds the target {shown(target.name)}.")
-        y = X[target.name]
-        X = X[[name for name in X.columns if name != target.name]]
+            raise ValueError(f"y must be left out if X holds the target {shown(held[0])}.")
+        if held != names:
+            raise ValueError(f"X must hold all targets or none; got {shown_names(held)} alone.")
+        y = X[names[0]] if len(names) == 1 else X[names]
+        X = X[[name for name in X.columns if name not in names]]
     check_form(X, schema.columns)
     check_types(X, schema.columns)
     n_samples = number_of_samples(X)
@@ -326,16 +331,30 @@ def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
         raise ValueError("X must have records; got none.")
     if y is None:
         return X, None
-    if target is None:
+    if not names:
         raise ValueError("y must be left out if the schema has no target.")
-    labels = list(target.categories) if isinstance(target, CategoryColumn) else None
+    labels = schema.target_labels
     check_target_type(y, labels, is_classifier=labels is not None)
-    n_targets = target_array(y).shape[0]
+    n_targets = split_targets(schema, y)[0].shape[0]
     if n_targets != n_samples:
         raise ValueError(
             f"y must be as long as X; got {n_targets} targets for {n_samples} records."
         )
     return X, y
+
+
+def split_targets(schema: Any, y: Any) -> list[NDArray[Any]]:
+    """Return the cells of each target of a schema, or raise for their form."""
+    n_targets = len(schema.targets)
+    targets = target_array(y, None if n_targets > 1 else 1)
+    if n_targets == 1:
+        return [targets]
+    if targets.ndim != 2 or targets.shape[1] != n_targets:
+        raise ValueError(
+            f"y must have a column for each of the schema's {n_targets} targets; got shape "
+            f"(n_samples{''.join(f', {size}' for size in targets.shape[1:])})."
+        )
+    return list(targets.T)
 
 
 def outcomes_of_targets(column: Column, y: Any) -> Outcomes:

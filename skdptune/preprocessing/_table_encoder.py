@@ -258,7 +258,7 @@ class TableEncoder(FreeTransformer):
 
     def _check_form(self, X: Any) -> Schema:
         schema = self._checked_schema()
-        check_form(X, schema.columns, None if schema.target is None else schema.target.name)
+        check_form(X, schema.columns, schema.target_names)
         return schema
 
     def _check_order(self, X: Any, schema: Schema) -> None:

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network import MLP, DPNeuralNetRegressor, LogisticHead
 from skdptune.testing import replay_neighbours
 
@@ -98,6 +99,21 @@ def test_far_and_improper_targets_count_as_ends_of_the_range():
     tame[:6] = 995.0, 995.0, 995.0, 1005.0, 995.0, 1005.0
     nets = [far_net().fit(X, targets) for targets in (wild, tame)]
     assert (nets[0].predict(X) == nets[1].predict(X)).all()
+
+
+def test_each_target_has_its_range():
+    # Theorem U4. Each target is mapped as if it were the only one.
+    X, y = data(200)
+    two = np.column_stack([1000.0 + y, -7.0 + 0.1 * y])
+    net = far_net(target_bound=[(995, 1005), (-7.5, -6.5)]).fit(X, two)
+    same = far_net(target_bound=(-5, 5)).fit(X, np.column_stack([y, y]))
+    units = (net.predict(X) - [1000.0, -7.0]) / [1.0, 0.1]
+    assert units == pytest.approx(same.predict(X), abs=1e-3)
+    assert "targets are clipped to [995, 1005], [-7.5, -6.5]" in net.privacy_.assumptions
+    ledger = PrivacyLedger(9.0, 1e-3, data="a")
+    with pytest.raises(ValueError, match="one range, or one for each target; got 2"):
+        far_net(target_bound=[(0, 1), (0, 1)], ledger=ledger).fit(X, y)
+    assert ledger.history() == []
 
 
 def test_several_targets_share_a_range():

@@ -31,6 +31,8 @@ def as_schema(form: Any) -> Schema:
 
 
 TARGETS = [None, (0, 9), ["no", "yes"], {"name": "out", "categories": [0, 1]}, "boolean"]
+PRESSURES = [{"name": "high", "range": [60, 250]}, {"name": "low", "range": [30, 150]}]
+TARGETS += [PRESSURES, [(0, 1), {"range": (2, 3)}, (4, 5)]]
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=repr)
@@ -57,6 +59,11 @@ def test_what_is_known_of_the_target() -> None:
     assert Schema(COLUMNS, (-3, 9)).target_bounds == (-3.0, 9.0)
     assert Schema(COLUMNS, ["no", "yes"]).target_labels == ["no", "yes"]
     assert Schema(COLUMNS, "boolean").target_labels == [False, True]
+    several = Schema(COLUMNS, PRESSURES)
+    assert several.target_names == ("high", "low")
+    assert several.target_bounds == ((60.0, 250.0), (30.0, 150.0))
+    assert several.target_labels is None
+    assert Schema(COLUMNS, [(0, 1), (2, 3)]).target_names == ("target_0", "target_1")
 
 
 def test_columns_are_dropped_by_name() -> None:
@@ -292,3 +299,37 @@ def test_columns_must_be_a_dict_that_leaves_some(columns, words) -> None:
 def test_wrong_targets(target) -> None:
     with pytest.raises(ValueError, match="schema must describe every column; 1 problem:"):
         Schema({"x": (0, 1)}, target=target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        [(0, 1)],
+        [(0, 1), ["no", "yes"]],
+        [(0, 1), (3, 2)],
+        [(0, 1), "drop"],
+        [(0, 1), {"name": "x", "range": (0, 1)}],
+        [{"name": "y", "range": (0, 1)}, {"name": "y", "range": (0, 1)}],
+    ],
+    ids=str,
+)
+def test_several_targets_that_are_wrong(target) -> None:
+    with pytest.raises(ValueError, match="schema must describe every column; 1 problem:"):
+        Schema({"x": (0, 1)}, target=target)
+
+
+def test_public_targets_of_several_ranges_are_compared_each() -> None:
+    schema = Schema({"x": (0, 1)}, PRESSURES)
+    schema.check_public_sample([[1]], [[120, 80]])
+    with pytest.raises(ValueError) as refusal:
+        schema.check_public_sample([[1], [0]], [[120, 20], ["x", 80]])
+    _, high, low = str(refusal.value).splitlines()
+    assert high.startswith("- high: 1 of 2 cells are not numbers: 'x'")
+    assert low.startswith("- low: 1 of 2 cells are outside of the range")
+
+
+@pytest.mark.parametrize("column", ["high", "low"])
+def test_features_hold_no_target_of_several(column) -> None:
+    schema = Schema({"x": (0, 1)}, PRESSURES)
+    with pytest.raises(ValueError, match=f"'{column}' is the target, which X must not hold"):
+        schema.check_public_sample(pd.DataFrame({"x": [1], column: [100]}))

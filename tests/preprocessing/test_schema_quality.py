@@ -165,6 +165,24 @@ def test_labels_are_counted_as_classifiers_read_them() -> None:
         schema.check_public_sample([[1], [1]], ["no", " yes"])
 
 
+def test_cells_of_several_targets_are_counted_separately() -> None:
+    """Theorem R8: a target is a column; a cell that makes a column text changes no other cell."""
+    schema = Schema(
+        {"a": (0, 9)}, [{"name": "high", "range": (60, 250)}, {"name": "low", "range": (30, 150)}]
+    )
+    table = pd.DataFrame({"a": [1, 2, 3], "high": [120, 300, 90], "low": [80, 60, np.nan]})
+    expected = {("high", "clipped"): 1.0, ("low", "missing"): 1.0}
+    assert nonzero(exact(schema, table)) == expected
+    assert nonzero(exact(schema, table[["a"]], table[["high", "low"]].to_numpy())) == expected
+    odd = pd.concat([table, pd.DataFrame({"a": [1], "high": ["x"], "low": [200]})])
+    expected |= {("high", "unmatched"): 1.0, ("low", "clipped"): 1.0}
+    assert nonzero(exact(schema, odd)) == expected
+    with pytest.raises(ValueError, match="X must hold all targets or none; got 'low' alone"):
+        exact(schema, table[["a", "low"]])
+    with pytest.raises(ValueError, match="a column for each of the schema's 2 targets"):
+        exact(schema, table[["a"]], table["high"])
+
+
 # The noise --------------------------------------------------------------------------------------
 
 

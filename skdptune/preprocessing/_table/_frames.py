@@ -7,7 +7,7 @@ samples and describes their columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Any
 
@@ -97,12 +97,30 @@ def parse_columns(columns: Any, problems: Problems) -> list[Column]:
     return found
 
 
-def parse_target(given: Any, problems: Problems) -> Column | None:
-    """Return the target from its description, or None if it is missing or invalid."""
+def parse_target(given: Any, problems: Problems) -> Column | tuple[Column, ...] | None:
+    """Return the target, or several, from a description; None if it is missing or invalid."""
     if given is None:
         return None
+    if isinstance(given, list | tuple) and any(map(_describes, given)):
+        names = (f"target_{number}" for number in range(len(given)))
+        found = [_target(*pair, problems) for pair in zip(names, given, strict=True)]
+        if len(given) == 1:
+            problems.say("target", "a list must describe two targets or more; got one")
+        for column in found:
+            if column is not None and not isinstance(column, NumberColumn):
+                problems.say(column.name, "each of several targets must be a range of numbers")
+        return tuple(column for column in found if column is not None)
+    return _target("target", given, problems)
+
+
+def _describes(entry: Any) -> bool:
+    """Return whether an entry of a list is a description of a column, and no category."""
+    return isinstance(entry, Mapping | list | tuple)
+
+
+def _target(default: str, given: Any, problems: Problems) -> Column | None:
     named = dict(given) if isinstance(given, Mapping) else None
-    name = "target" if named is None else named.pop("name", "target")
+    name = default if named is None else named.pop("name", default)
     if not isinstance(name, str):
         problems.say("target", f"its name must be a string; got {shown(name)}")
         return None
@@ -392,7 +410,7 @@ def has_names(X: Any) -> bool:
     return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
-def check_form(X: Any, columns: Sequence[Column], target: str | None = None) -> None:
+def check_form(X: Any, columns: Sequence[Column], targets: Collection[str] = ()) -> None:
     """Raise unless a table has the columns of a schema; no cell is read.
 
     Parameters
@@ -400,8 +418,8 @@ def check_form(X: Any, columns: Sequence[Column], target: str | None = None) -> 
     X : DataFrame, ndarray or list of rows
         Columns without names are in the order of the schema.
     columns : sequence of Column
-    target : str, optional
-        Name of the target, which must not be among the columns.
+    targets : collection of str, optional
+        Names of targets, which must not be among the columns.
 
     Notes
     -----
@@ -412,7 +430,7 @@ def check_form(X: Any, columns: Sequence[Column], target: str | None = None) -> 
             f"X must be a DataFrame, or rows of cells; got {type(X).__name__}. Give X.collect()."
         )
     if has_names(X):
-        _check_names(list(X.columns), columns, target)
+        _check_names(list(X.columns), columns, targets)
         return
     if sparse.issparse(X) or not (isinstance(X, list | tuple) or hasattr(X, "shape")):
         kind = "a sparse matrix" if sparse.issparse(X) else type(X).__name__
@@ -535,7 +553,7 @@ def sample_cells(X: Any) -> Mapping[str, Cells]:
     return {name: cells_of_column(X[name]) for name in X.columns}
 
 
-def _check_names(names: list[str], columns: Sequence[Column], target: str | None) -> None:
+def _check_names(names: list[str], columns: Sequence[Column], targets: Collection[str]) -> None:
     known = {column.name for column in columns}
     wanted = [column.name for column in columns if not isinstance(column, DroppedColumn)]
     absent = [name for name in wanted if name not in names]
@@ -543,7 +561,7 @@ def _check_names(names: list[str], columns: Sequence[Column], target: str | None
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         problems.append(f"{shown(name)} occurs {names.count(name)} times")
     for name in names:
-        if name == target:
+        if name in targets:
             problems.append(f"{shown(name)} is the target, which X must not hold")
         elif name not in known:
             near = nearest_name(name, absent)
