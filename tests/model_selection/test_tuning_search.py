@@ -81,6 +81,23 @@ class TestKeepsTheDefault:
         assert {"quality": 0.6} in list(found.cv_results_["params"])
 
 
+def test_listed_steps_are_compared_with_the_step_as_it_is() -> None:
+    """Theorem N6: the unchanged step is known by its parameters; a plan speaks of it if listed."""
+    others = [Scripted(0.7 - 1e-9, delta=DELTA), Scripted(0.69, delta=DELTA)]
+    whole = Pipeline([("model", Scripted(0.7, delta=DELTA))])
+
+    def of(listed: list[Any], seed: int) -> DPGridSearchCV:
+        settings = {"epsilon": 4.0, "delta": DELTA, "random_state": seed}
+        return DPGridSearchCV(whole, {"model": listed}, **settings)
+
+    listed = [others[0], Scripted(0.7, delta=DELTA), others[1]]
+    found = [of(listed, seed).fit(*table(8000)).best_index_ for seed in range(6)]
+    assert sum(index != 1 for index in found) <= 2
+    words = "own parameters are kept unless another candidate scores higher"
+    assert words in str(of(listed, 0).plan(8000, 3, compare=False))
+    assert words not in str(of(others, 0).plan(8000, 3, compare=False))
+
+
 def test_without_the_margin_what_is_no_better_is_often_returned(monkeypatch) -> None:
     """Theorem N6: the test of whole searches can fail."""
     monkeypatch.setattr(_choosing, "margin", lambda rivals: 0.0)

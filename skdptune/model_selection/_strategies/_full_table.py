@@ -402,6 +402,10 @@ class FullTable(ScoreTable):
         keeps_own = self.choose_by == "posterior" and self.try_own_values
         if not keeps_own or callable(plan.request.refit) or not self.rivals(plan):
             return ""
+        candidates, estimator = plan.candidates, plan.request.estimator
+        if candidates.default is None and own_place(estimator, list(candidates.grid())) is None:
+            # Steps of a pipeline are not tried on their own: only listed ones are.
+            return ""
         return kept_in_words(self.outlook(plan))
 
 
@@ -605,9 +609,15 @@ def own_place(estimator: Any, candidates: Sequence[dict[str, Any]]) -> int | Non
 
 
 def _is_same(first: Any, second: Any) -> bool:
+    """Return whether values are the same, or estimators have the same parameters."""
     if first is second:
         return True
+    if type(first) is not type(second):
+        return False
+    if hasattr(first, "get_params"):
+        one, other = (known_values(each) for each in (first, second))
+        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
     try:
-        return type(first) is type(second) and bool(first == second)
+        return bool(np.all(first == second))
     except (TypeError, ValueError):
         return False
