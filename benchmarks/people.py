@@ -73,6 +73,12 @@ NUMBERS = {
     "professors": Table("carData", "Salaries", "salary", logarithm=True),
     "earnings": Table("AER", "CPSSW04", "earnings", logarithm=True),
     "education": Table("wooldridge", "htv", "wage", ("lwage", "expersq"), logarithm=True),
+    "college grades": Table("wooldridge", "gpa2", "colgpa", ("hsizesq",)),
+    "children born": Table("wooldridge", "fertil2", "children", ("ceb",)),
+    "pupils' weights": Table("openintro", "yrbss", "weight"),
+    "ten miles": Table("mosaicData", "TenMileRace", "net", ("time",)),
+    "working hours": Table("Ecdat", "Workinghours", "hours"),
+    "babies": Table("openintro", "babies", "bwt", ("case",)),
 }
 MAKING = [name for name, table in TABLES.items() if not table.judges]
 JUDGING = [name for name, table in TABLES.items() if table.judges]

@@ -41,6 +41,7 @@ from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, neg_squared_error
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
+from skdptune.model_selection._strategies import FullTable
 from skdptune.preprocessing import make_private_pipeline
 from skdptune.preprocessing._shared import as_schema
 
@@ -77,6 +78,9 @@ RULES = {
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
+# Errors of a comparison are clipped at this share of the target range: few are larger, and the
+# noise of a squared error is a quarter of that at half of the range.
+_LARGEST_ERROR = 0.25
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
@@ -290,9 +294,11 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         model = several[0]
         if len(several) > 1:
             whole, scoring = Pipeline([("family", model)]), self._scorer()
+            # No family is a default that others must beat by a margin.
             model = DPGridSearchCV(
-                whole, {"family": several}, epsilon=epsilon, delta=delta, scoring=scoring
-            )
+                whole, {"family": several}, epsilon=epsilon, delta=delta, scoring=scoring,
+                strategy=FullTable(choose_by="max"),
+            )  # fmt: skip
         if self.n_public is not None:
             set_public_size(model, size)
         return model
@@ -520,7 +526,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
 
     def _scorer(self) -> BoundedScorer:
         low, high = as_schema(self.schema).target_bounds or (-1.0, 1.0)
-        return neg_squared_error(bound=(0.5 * (high - low)) ** 2)
+        return neg_squared_error(bound=(_LARGEST_ERROR * (high - low)) ** 2)
 
     def _of_family(self, family: str, budget: tuple[float, float], size: int) -> Any:
         schema = as_schema(self.schema)
