@@ -275,27 +275,34 @@ def elevators_bounds() -> tuple[Any, tuple[float, float]]:
     return (low, high), (-5.0, -2.5)
 
 
-def polynomial(epsilon: float, degree: int = 2, **settings: Any) -> Any:
-    """Return a regression on products of columns in public ranges."""
-    bounds, target_bound = elevators_bounds()
-    return make_pipeline(
-        BoundedScaler(bounds=bounds),
-        PolynomialFeatures(degree, include_bias=False),
-        DPRidge(epsilon=epsilon, delta=DELTA, target_bound=target_bound, **settings),
-    )
+def scaled(model: Any, range_: tuple[float, float] = (-2, 2), degree: int = 1) -> Any:
+    """Return a regression on columns, or their products, in public ranges."""
+    scaler = BoundedScaler(bounds=elevators_bounds()[0], feature_range=range_)
+    if degree == 1:
+        return make_pipeline(scaler, model)
+    return make_pipeline(scaler, PolynomialFeatures(degree, include_bias=False), model)
 
 
-def polynomial_by_hand(epsilon: float) -> dict[str, Any]:
-    """Return other degrees and strengths, boosting and a net."""
+def products_now(epsilon: float) -> Any:
+    """Return a net, which finds the products of columns that matter."""
+    bound = elevators_bounds()[1]
+    return scaled(DPNeuralNetRegressor(epsilon=epsilon, delta=DELTA, target_bound=bound))
+
+
+def products_by_hand(epsilon: float) -> dict[str, Any]:
+    """Return linear models of columns and of products, boosting and other nets."""
     bounds, target_bound = elevators_bounds()
-    models = {
-        f"degree {degree} {each}": polynomial(epsilon, degree, **each)
-        for degree in (1, 2)
-        for each in ({}, {"alpha": 1.0}, {"alpha": 30.0})
-    }
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "target_bound": target_bound}
+    models: dict[str, Any] = {
+        f"degree {degree} in {range_}": scaled(DPRidge(**budget), range_, degree)
+        for degree in (1, 2)
+        for range_ in ((0, 1), (-1, 1), (-2, 2), (-3, 3))
+    }
+    for range_ in ((0, 1), (-1, 1), (-3, 3)):
+        models[f"net in {range_}"] = scaled(DPNeuralNetRegressor(**budget), range_)
+    for hidden in ((16,), (64,)):
+        models[f"net {hidden}"] = scaled(DPNeuralNetRegressor(MLP(hidden), **budget))
     models["boosting"] = DPExplainableBoostingRegressor(bounds=bounds, **budget)
-    models["net"] = make_pipeline(BoundedScaler(bounds=bounds), DPNeuralNetRegressor(**budget))
     return models
 
 
@@ -319,8 +326,8 @@ def text_split(seed: int) -> Split:
     return tuple(found)  # type: ignore[return-value]
 
 
-def hashed(epsilon: float, columns: int = 256, **settings: Any) -> Any:
-    """Return a regression on counts of words in few columns."""
+def hashed(epsilon: float, columns: int = 512, **settings: Any) -> Any:
+    """Return a logistic regression on hashed texts."""
     settings = {"data_norm": 1.0, "classes": two_labels(messages()[1])} | settings
     return make_pipeline(
         HashingVectorizer(n_features=columns),
@@ -396,8 +403,8 @@ PORTS = {
             make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge()),
             {"ridge__alpha": [0.1, 1.0, 10.0]},
         ),
-        polynomial,
-        polynomial_by_hand,
+        products_now,
+        products_by_hand,
         r2_score,
     ),
     "text": Port(

@@ -22,6 +22,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 # Pages whose code is run, from the first block to the last.
 RUN = (
     "accounting",
+    "assistants",
     "audits",
     "clusters",
     "faq",

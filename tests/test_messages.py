@@ -458,7 +458,10 @@ LABELS = np.array([0, 1] * 20)
         (lambda: SEARCH.plan(TABLE), "^n_samples must be an integer"),
         (lambda: ENCODED.fit(TABLE.rename(columns={"age": "aeg"}), LABELS), "did you mean 'age'"),
         (lambda: ENCODED.fit("a table", LABELS), "^X must be a DataFrame"),
-        (lambda: skdptune.make_private_pipeline("classifier", SCHEMA), "^schema must describe the target"),
+        (
+            lambda: skdptune.make_private_pipeline("classifier", SCHEMA),
+            "^schema must describe the target",
+        ),
         (
             lambda: skdptune.PrivateThreshold(skdptune.DPLogisticRegression(), at_least=0.8).fit(
                 "a table", LABELS
