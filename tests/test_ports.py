@@ -61,7 +61,10 @@ PORTS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "PCA and SVC": (
         lambda: search(make_pipeline(StandardScaler(), PCA(2), SVC()), "svc__C"),
-        ["DPStandardScaler(bounds=...)", "DPPCA(bounds=...)", "RBFSampler", "DPLinearSVC"],
+        [
+            *("DPStandardScaler(bounds=...)", "DPPCA(bounds=...)"),
+            *("DPNeuralNetClassifier", "RBFSampler", "DPLinearSVC"),
+        ],
     ),
     "PolynomialFeatures and Ridge": (
         lambda: search(make_pipeline(PolynomialFeatures(2), Ridge()), "ridge__alpha", y=X[:, 0]),

@@ -167,7 +167,7 @@ class BoundedScaler(StatelessTransformer):
     Notes
     -----
     For linear regressions and neural nets, use ``feature_range=(-2, 2)``. They expect features
-    whose middle is about 0 and whose size is about 1. For pixels, (0, 1) is good.
+    whose middle is about 0 and whose size is about 1. For pixels, use (-1, 1).
 
     Examples
     --------
