@@ -1,8 +1,8 @@
 """Writes llms.txt and llms-full.txt next to the pages, for readers that are programs.
 
-llms.txt names each page with its first sentence and its address (https://llmstxt.org);
-llms-full.txt contains the handwritten pages in full. It omits the reference, which ``help()``
-shows and llms.txt lists.
+llms.txt contains the rules for coding assistants in full, and names each page with its first
+sentence and its address (https://llmstxt.org); llms-full.txt contains the handwritten pages in
+full. It omits the reference, which ``help()`` shows and llms.txt lists.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from sphinx import addnodes
 # Not so short that an initial would end it.
 SENTENCE = re.compile(r"(.{20,}?[.:?!])(?= [A-Z`(]|$)")
 LONGEST = 240
+RULES = "assistants"
+HEADING = re.compile(r"^(#+ )", re.MULTILINE)
+LINK = re.compile(r"\]\((\w+)\.md")
 
 
 def documents_below(environment: Any, document: str) -> Iterator[str]:
@@ -59,8 +62,26 @@ def line_of(environment: Any, document: str, link: str) -> str:
     return f"- [{title}]({link})" + (f": {sentence}" if sentence else "")
 
 
+def source_of(environment: Any, document: str) -> str:
+    """Return a page's source."""
+    return Path(environment.doc2path(document)).read_text(encoding="utf-8").strip()
+
+
+def rules_of(app: Any) -> str:
+    """Return the page of rules as a section: its headings one level lower, outside of its code."""
+    parts = source_of(app.env, RULES).split("```")
+    text = "```".join(
+        part if place % 2 else HEADING.sub(r"#\1", part) for place, part in enumerate(parts)
+    )
+
+    def address(link: re.Match[str]) -> str:
+        return f"]({app.config.html_baseurl}{app.builder.get_target_uri(link[1])}"
+
+    return LINK.sub(address, text)
+
+
 def index_of(app: Any) -> str:
-    """Return llms.txt: a section for each entry of the first table of contents."""
+    """Return llms.txt: the rules, and a section for each entry of the first contents."""
     environment = app.env
     root = app.config.root_doc
 
@@ -71,7 +92,8 @@ def index_of(app: Any) -> str:
     sections = environment.toctree_includes.get(root, [])
     alone = [each for each in sections if not environment.toctree_includes.get(each)]
     summary = first_sentence(environment.get_doctree(root))
-    parts = [f"# {app.config.project}", f"> {summary}", "\n".join(map(line, [root, *alone]))]
+    parts = [f"# {app.config.project}", f"> {summary}", rules_of(app)]
+    parts += ["## Pages", "\n".join(map(line, [root, *alone]))]
     for section in sections:
         if section not in alone:
             title = environment.titles[section].astext()
@@ -85,9 +107,8 @@ def full_text(app: Any) -> str:
     environment = app.env
     pages = []
     for document in documents_below(environment, app.config.root_doc):
-        source = Path(environment.doc2path(document))
-        if source.suffix == ".md":
-            text = source.read_text(encoding="utf-8").strip()
+        if environment.doc2path(document).endswith(".md"):
+            text = source_of(environment, document)
             pages.append(f"<!-- {app.builder.get_target_uri(document)} -->\n\n{text}")
     return "\n\n".join(pages) + "\n"
 

@@ -74,7 +74,8 @@ def _check(asked: argparse.Namespace) -> int:
     for one in shown:
         print(one)
     ending = "" if len(shown) == 1 else "s"
-    print(f"Found {len(shown)} issue{ending}." if shown else "No issues found.")
+    if shown or not failed:
+        print(f"Found {len(shown)} issue{ending}." if shown else "No issues found.")
     return 2 if failed else int(bool(shown))
 
 

@@ -88,9 +88,12 @@ def validated_rows(estimator: Any, X: Any, **checks: Any) -> Any:
     raise ValueError(f"X must hold numbers; got others in {shown(X)}.")
 
 
-def number_of_samples(X: Any) -> int:
-    """Return the number of records in an array-like."""
-    return int(_num_samples(X))
+def number_of_samples(X: Any, name: str = "X") -> int:
+    """Return the number of records in an array-like; a text has a length, but no records."""
+    if not isinstance(X, str | bytes):
+        with contextlib.suppress(TypeError):
+            return int(_num_samples(X))
+    raise TypeError(f"{name} must be an array-like, such as a table; got {type(X).__name__}.")
 
 
 def number_of_features(X: Any) -> int | None:

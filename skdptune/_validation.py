@@ -9,6 +9,7 @@ by their type.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import linecache
 import math
@@ -17,7 +18,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,6 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from skdptune._formatting import nearest_name, shown, shown_names
 
 FloatArray = NDArray[np.floating[Any]]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # Larger integers are not meaningful counts, and few functions accept them.
 LARGEST_INTEGER = 2**63 - 1
@@ -49,6 +52,20 @@ def drop_frames(error: Exception) -> None:
     line = linecache.getline(file, last.tb_lineno).lstrip()
     if file.startswith(_HERE) and line.startswith("raise "):
         first.tb_next = None
+
+
+def with_one_frame(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Wrap a function so that its errors about arguments show one frame of this package."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            drop_frames(error)
+            raise
+
+    return call
 
 
 class NamedArguments:

@@ -22,6 +22,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 # Pages whose code is run, from the first block to the last.
 RUN = (
     "accounting",
+    "assistants",
     "audits",
     "clusters",
     "faq",
@@ -80,6 +81,8 @@ def test_first_lines_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> No
         "age": rng.integers(18, 100, 1500),
         "income": rng.choice([2e4, 5e4, None], 1500),
         "sector": rng.choice(["farm", "factory", "office", None], 1500),
+        "member": rng.choice([False, True], 1500),
+        "joined": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 1500), "D"),
         "name": "somebody",
     }
     df, y = pd.DataFrame(columns), rng.choice(["no", "yes"], 1500)

@@ -436,3 +436,46 @@ def test_an_error_about_an_argument_shows_one_frame(
     assert frames_of_ours() == n_frames
     monkeypatch.setenv("SKDPTUNE_TRACEBACKS", "full")
     assert frames_of_ours() >= 2
+
+
+TABLE = pd.DataFrame({"age": [30.0, 40.0] * 20, "ward": ["surgery", "medicine"] * 20})
+SCHEMA = {"age": (0, 100), "ward": ["surgery", "medicine"]}
+ENCODED = skdptune.make_private_pipeline(skdptune.DPLogisticRegression(), SCHEMA)
+SEARCH = skdptune.DPRandomSearchCV(ENCODED, epsilon=1.0, delta=1e-5)
+LABELS = np.array([0, 1] * 20)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: SEARCH.fit("a table", LABELS),
+            "^X must be an array-like, such as a table; got str",
+        ),
+        (lambda: SEARCH.fit(TABLE, "outcome"), "^y must be an array-like, .*; got str"),
+        (lambda: SEARCH.fit(7, LABELS), "^X must be an array-like, such as a table; got int"),
+        (lambda: SEARCH.fit(TABLE, LABELS[1:]), "^y must be as long as X; got 39 targets for 40"),
+        (lambda: SEARCH.plan(TABLE), "^n_samples must be an integer"),
+        (lambda: ENCODED.fit(TABLE.rename(columns={"age": "aeg"}), LABELS), "did you mean 'age'"),
+        (lambda: ENCODED.fit("a table", LABELS), "^X must be a DataFrame"),
+        (
+            lambda: skdptune.make_private_pipeline("classifier", SCHEMA),
+            "^schema must describe the target",
+        ),
+        (
+            lambda: skdptune.PrivateThreshold(skdptune.DPLogisticRegression(), at_least=0.8).fit(
+                "a table", LABELS
+            ),
+            "^X must be an array-like",
+        ),
+    ],
+)
+def test_a_wrong_table_or_target_shows_one_frame(
+    call: Callable[[], object], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SKDPTUNE_TRACEBACKS", raising=False)
+    with pytest.raises((TypeError, ValueError), match=text) as caught:
+        call()
+    here = Path(skdptune.__file__).parent
+    ours = [here in frame.path.parents for frame in caught.traceback]  # type: ignore[union-attr]
+    assert sum(ours) == 1

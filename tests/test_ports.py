@@ -6,7 +6,9 @@ original one. Nothing is fitted: all problems are found before the data are read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,9 @@ from sklearn.svm import SVC
 from skdptune import DPGridSearchCV, DPLogisticRegression, PrivacyLedger
 from skdptune.base import PrivacyWarning, profile_of
 
+RULES = Path(__file__).parents[1] / "docs" / "assistants.md"
+CLASS = re.compile(r"[A-Z]\w+$|[A-Z]\w+(?=\()")
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -56,7 +61,10 @@ PORTS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "PCA and SVC": (
         lambda: search(make_pipeline(StandardScaler(), PCA(2), SVC()), "svc__C"),
-        ["DPStandardScaler(bounds=...)", "DPPCA(bounds=...)", "RBFSampler", "DPLinearSVC"],
+        [
+            *("DPStandardScaler(bounds=...)", "DPPCA(bounds=...)"),
+            *("DPNeuralNetClassifier", "RBFSampler", "DPLinearSVC"),
+        ],
     ),
     "PolynomialFeatures and Ridge": (
         lambda: search(make_pipeline(PolynomialFeatures(2), Ridge()), "ridge__alpha", y=X[:, 0]),
@@ -88,7 +96,7 @@ PORTS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "HalvingGridSearchCV": (
         lambda: profile_of(HalvingGridSearchCV(LogisticRegression(), {"C": [1.0]}), 300),
-        ["DPRandomSearchCV"],
+        ["DPGridSearchCV"],
     ),
     "diffprivlib": (
         lambda: DPLogisticRegression(epsilon=1.0, data_nrom=2.0),
@@ -106,6 +114,17 @@ def test_one_message_names_every_change(name: str) -> None:
     for each in words:
         assert each in str(caught.value)
     assert not list(ledger.history())
+
+
+@pytest.mark.skipif(not RULES.exists(), reason="no site here")
+@pytest.mark.parametrize("name", PORTS)
+def test_rules_for_assistants_name_what_messages_ask_for(name: str) -> None:
+    rules = RULES.read_text(encoding="utf-8")
+    # Names of steps and sentences are of the message alone.
+    names = [found[0] for each in PORTS[name][1] if (found := CLASS.match(each))]
+    assert names or name in ("class weights", "diffprivlib")
+    for each in names:
+        assert each in rules
 
 
 def test_a_loop_over_fits_is_warned_of_with_what_replaces_it() -> None:

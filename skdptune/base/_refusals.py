@@ -26,10 +26,10 @@ _REGISTER = "If you know its cost, pass it to register_profile."
 _LINEAR = "skdptune.linear_model."
 _LOGISTIC = f"{_LINEAR}DPLogisticRegression"
 _SVC = f"{_LINEAR}DPLinearSVC"
-_KERNEL = f"RBFSampler(gamma=0.1), for a kernel, before {_SVC}"
 _RIDGE = f"{_LINEAR}DPRidge(target_bound=...)"
 _THRESHOLD = "skdptune.calibration.PrivateThreshold, around the last step of a pipeline"
 _NET = "skdptune.neural_network.DPNeuralNet"
+_KERNEL = f"{_NET}Classifier, or RBFSampler(gamma=0.1), for a kernel, before {_SVC}"
 _TREES = "skdptune.ensemble.DPExplainableBoosting"
 _TREES_FOR = {
     "Classifier": f"{_TREES}Classifier(bounds=...)",
@@ -62,10 +62,9 @@ _MODELS = {
     "NeuralNetBinaryClassifier": f"{_NET}BinaryClassifier",
     "NeuralNetRegressor": f"{_NET}Regressor",
     "TunedThresholdClassifierCV": _THRESHOLD,
-    "GridSearchCV": f"{_SEARCHES}DPGridSearchCV",
+    **dict.fromkeys(("GridSearchCV", "HalvingGridSearchCV"), f"{_SEARCHES}DPGridSearchCV"),
     **dict.fromkeys(
-        ("RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
-        f"{_SEARCHES}DPRandomSearchCV",
+        ("RandomizedSearchCV", "HalvingRandomSearchCV"), f"{_SEARCHES}DPRandomSearchCV"
     ),
     **{
         f"{family}{kind}": counterpart

@@ -39,6 +39,7 @@ from skdptune._validation import (
     check_n_jobs,
     check_real,
     drop_frames,
+    with_one_frame,
 )
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
@@ -58,6 +59,7 @@ from skdptune.base._shared import (
     carry_settings,
     check_fit_parameters,
     check_in_memory,
+    check_length,
     checked_persons,
     count_fit,
     declared_labels,
@@ -271,6 +273,7 @@ class BasePrivateSearch(
         # An enclosing meta-estimator sets the seed of this search.
         return tuple(sentence for sentence in found if sentence != SEEDED)
 
+    @with_one_frame
     def plan(
         self,
         n_samples: int,
@@ -302,7 +305,7 @@ class BasePrivateSearch(
         """
         with self._progress() as progress:
             plan = self._make_plan(n_samples, n_features, is_public=public_validation)
-            warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=3)
+            warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
             progress.phase("checking what could leak")
             findings = check_plan(
                 self,
@@ -522,7 +525,10 @@ class BasePrivateSearch(
         # Theorem F0: the data do not influence the cost.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
-        X, y = indexable(as_table(X), y)
+        X = as_table(X)
+        if y is not None:
+            check_length(number_of_samples(y, "y"), number_of_samples(X))
+        X, y = indexable(X, y)
         X, y, persons = rows_of_persons(X, y, persons)
         n_rows, n_features = number_of_samples(X), number_of_features(X)
         n_samples = n_rows if persons is None else persons.size

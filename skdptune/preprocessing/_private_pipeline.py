@@ -11,6 +11,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 from skdptune._formatting import shown, shown_names
+from skdptune._validation import with_one_frame
 from skdptune.base import NoProfileError
 from skdptune.base._shared import (
     GROUPS,
@@ -51,6 +52,7 @@ _OTHER_LABELS = (
 _TABLE_MODELS = "skdptune.model_selection._table_model"
 
 
+@with_one_frame
 def make_private_pipeline(
     estimator: Any, schema: Any, *, n_knots: int | None = 5, **settings: Any
 ) -> Any:

@@ -205,11 +205,10 @@ into numbers first, with a step that treats each record separately, such as Hash
         """
         is_one = isinstance(description, Mapping) and "columns" in description
         if not is_one or not set(description) <= _KEYS:
-            got = (
-                sorted(map(str, description)) if isinstance(description, Mapping) else description
-            )
+            is_dict = isinstance(description, Mapping)
+            got = f"the keys {shown_names(description)}" if is_dict else shown(description)
             raise ValueError(
-                f"description must be a dict with 'columns', and maybe 'target'; got {shown(got)}."
+                f"description must be a dict with 'columns', and maybe 'target'; got {got}."
             )
         columns, target = description["columns"], description.get("target")
         return cls(columns, target, person=description.get("person"))

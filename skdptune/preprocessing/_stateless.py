@@ -164,6 +164,11 @@ class BoundedScaler(StatelessTransformer):
     feature_names_in_ : ndarray of str
         Names of the features, if they have names.
 
+    Notes
+    -----
+    For linear regressions and neural nets, use ``feature_range=(-2, 2)``. They expect features
+    whose middle is about 0 and whose size is about 1. For pixels, use (-1, 1).
+
     Examples
     --------
     >>> from skdptune.preprocessing import BoundedScaler

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from skdptune._compat import number_of_samples, validated_rows
-from skdptune._validation import check_integer
+from skdptune._validation import check_integer, with_one_frame
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import PrivateRows, as_table
 from skdptune.preprocessing._schema import Schema, as_schema
@@ -185,6 +185,7 @@ class TableEncoder(FreeTransformer):
 
     # Encoding -----------------------------------------------------------------------------------
 
+    @with_one_frame
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the schema, and the names and types of the columns; no cell is read.
 
@@ -215,6 +216,7 @@ class TableEncoder(FreeTransformer):
         )
         return self
 
+    @with_one_frame
     def transform(self, X: Any) -> Any:
         """Return the features of a table; each record is encoded separately.
 

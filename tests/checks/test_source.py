@@ -148,7 +148,9 @@ def test_what_leaks_nothing_is_not_found(script, capsys, text):
     assert run(capsys, "check", script(text)) == (0, "No issues found.\n", "")
 
 
-@pytest.mark.parametrize("page", ["accounting", "nets", "preprocessing", "searches", "start"])
+@pytest.mark.parametrize(
+    "page", ["accounting", "assistants", "nets", "preprocessing", "searches", "start"]
+)
 def test_code_of_the_guide_has_no_findings(capsys, tmp_path, page):
     # It is what users are asked to copy.
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
@@ -228,6 +230,8 @@ def test_unreadable_file_is_an_error_and_others_are_checked(
     assert status == 2
     assert codes(out) == ["SKP016"]
     assert complaint in err and "none.py" in err and "Traceback" not in err
+    # Nothing was read, so nothing is said to be fine.
+    assert run(capsys, "check", tmp_path / name)[:2] == (2, "")
 
 
 def test_ledger_command_is_that_of_the_ledger(tmp_path, capsys):

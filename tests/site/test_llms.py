@@ -43,6 +43,15 @@ def test_it_begins_with_the_name_and_a_summary(site: Path) -> None:
     assert summary.startswith("> Train and tune a scikit-learn model on sensitive records")
 
 
+def test_it_contains_the_rules_for_assistants(site: Path) -> None:
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    rules, _, pages = text.partition("\n## Pages\n")
+    assert "## Rules for coding assistants\n" in rules
+    assert "### What replaces what\n" in rules
+    assert "](migrating.html)" in rules
+    assert "## User guide\n" in pages
+
+
 def test_the_full_text_has_the_written_pages(site: Path) -> None:
     text = (site / "llms-full.txt").read_text(encoding="utf-8")
     for words in ("<!-- start.html -->", "# Pitfalls", "### Theorem S1. Envelope (default)"):
