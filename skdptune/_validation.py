@@ -86,6 +86,12 @@ class NamedArguments:
                     raise unexpected_argument(cls, name, known)
             return super().__new__(cls)
 
+        @classmethod
+        @functools.cache
+        def _get_param_names(cls) -> list[str]:
+            """Return the names of the constructor's parameters, which a plan reads often."""
+            return super()._get_param_names()
+
 
 _known_arguments: WeakKeyDictionary[Any, tuple[str, ...] | None] = WeakKeyDictionary()
 

@@ -1,6 +1,6 @@
 """The numbers behind a profile: privacy loss distributions and Rényi curves."""
 
-from skdptune.accounting._losses._closed_forms import gaussian_delta, subsampled_halves
+from skdptune.accounting._losses._closed_forms import ROUNDING, gaussian_delta, subsampled_halves
 from skdptune.accounting._losses._composition import composed_sides, self_composed_sides
 from skdptune.accounting._losses._curves import (
     MOST_POINTS,
@@ -28,7 +28,7 @@ from skdptune.accounting._losses._distribution import (
     place_above,
 )
 from skdptune.accounting._losses._dp_accounting import is_renyi_supported, to_pld
-from skdptune.accounting._losses._events import losses_of_event
+from skdptune.accounting._losses._events import form_of_event, losses_of_event
 from skdptune.accounting._losses._forms import Form, GaussianForm, ResponseForm
 from skdptune.accounting._losses._renyi import (
     INTEGER_ORDERS,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from skdptune._validation import FloatArray
+from skdptune.accounting._losses._curves import step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
 
 # Exponential tilting: to resolve rare sums of independent losses -------------------------
@@ -221,7 +222,10 @@ _USUAL_EXPONENT = 22.0
 # Slope 0 resolves larger tails well.
 _LEAST_EXPONENT = 3.0
 # More than this many rare losses count as infinite.
-_MOST_RARE = 3
+_MOST_RARE = 4
+# Sums of so many losses with a spread of so many steps are composed in stages; steps per spread
+# of a group.
+_MANY, _LONG, _PER_GROUP = 2**18, 4000.0, 40.0
 # exp(-60) is negligible compared with a unit of rounding.
 _INVISIBLE = -60.0
 
@@ -262,6 +266,24 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     return LossDistribution(step, low, masses, min(infinity + beyond, 1.0))
 
 
+def convolved_in_stages(losses: LossDistribution, count: int, tail: float) -> LossDistribution:
+    """Return upper bounds on the masses of a sum of equal losses, on a coarser grid if it is long.
+
+    Groups of losses have a larger spread than one, so that a coarser grid suits their sum.
+
+    Notes
+    -----
+    Theorem P1, Theorem P4, Theorem P12.
+    """
+    group = math.isqrt(count)
+    if count < _MANY or math.sqrt(count) * losses.deviation < _LONG * losses.step:
+        return convolved([(losses, count)], tail)
+    sums = convolved([(losses, group)], tail / count)
+    step = max(step_at_most(sums.deviation / _PER_GROUP), losses.step)
+    rest = [(losses.on_grid(step), count % group)] if count % group else []
+    return convolved([(sums.on_grid(step), count // group), *rest], tail)
+
+
 def convolved_with_rare(
     common: LossDistribution, losses: LossDistribution, first: int, count: int, tail: float
 ) -> LossDistribution:
@@ -285,7 +307,7 @@ def convolved_with_rare(
     -----
     Theorem P12.
 
-    The binomial theorem is applied for up to three rare losses among as many copies. The other
+    The binomial theorem is applied for up to four rare losses among as many copies. The other
     losses of these copies are on the coarser grid; the losses of all other copies are on the finer
     one.
     """
@@ -293,7 +315,8 @@ def convolved_with_rare(
     usual, rare = _split(losses, first)
     others = None
     if count > many:
-        others = _finite(convolved([(_finite(common), count - many)], tail).on_grid(losses.step))
+        others = _finite(convolved_in_stages(_finite(common), count - many, tail))
+        others = others.on_grid(losses.step)
     # Mass at infinity, mass cut off from the others, and the case of more rare losses.
     infinity = 4.0 * tail + _infinity_of([(common, count)])
     infinity += math.comb(count, many + 1) * float(rare.masses.sum()) ** (many + 1)

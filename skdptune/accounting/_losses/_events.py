@@ -41,6 +41,9 @@ def losses_of_event(
     -------
     (Sides, Form or None), or None if the PLD accountant of dp_accounting has no answer.
     """
+    form = form_of_event(event)
+    if form is not None:
+        return form.sides(step), form
     if not is_supported(event):
         return None
     parts = list(_parts(event, 1))
@@ -53,12 +56,16 @@ def losses_of_event(
         for part, count in parts
         if not isinstance(part, Form)
     ]
-    if len(sides) == len(forms) == 1:
-        return sides[0], forms[0]
-    if not sides:
-        nothing = ResponseForm(0.0, 0.0)
-        return nothing.sides(step), nothing
     return functools.reduce(composed_sides, sides), None
+
+
+def form_of_event(event: dp_event.DpEvent) -> Form | None:
+    """Return the closed form of a whole event, or None if it has none."""
+    parts = list(_parts(event, 1)) if is_supported(event) else [(event, 1)]
+    forms = _merged([(part, count) for part, count in parts if isinstance(part, Form)])
+    if len(forms) > 1 or not all(isinstance(part, Form) for part, _ in parts):
+        return None
+    return forms[0] if forms else ResponseForm(0.0, 0.0)
 
 
 def _merged(forms: list[tuple[Form, int]]) -> list[Form]:

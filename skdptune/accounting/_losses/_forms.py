@@ -13,13 +13,18 @@ from scipy import special
 
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses._closed_forms import (
+    ROUNDING,
     gaussian_delta,
     gaussian_halves,
     randomised_response,
     subsampled_add,
     subsampled_remove,
 )
-from skdptune.accounting._losses._convolution import TAIL, convolved, convolved_with_rare
+from skdptune.accounting._losses._convolution import (
+    TAIL,
+    convolved_in_stages,
+    convolved_with_rare,
+)
 from skdptune.accounting._losses._curves import Sides, connected, everything_lost, step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
 
@@ -42,6 +47,11 @@ class Form(abc.ABC):
     def subsampled(self, fraction: float) -> Form | None:
         """Return the form on a Poisson sample, or None."""
         return None
+
+    @property
+    def shift(self) -> float:
+        """Shift of a Gaussian release that costs at least as much; infinite if none is known."""
+        return math.inf
 
     def covers(self, other: Form) -> bool:
         """Return whether this is of the same kind and no number is smaller, which costs more."""
@@ -108,6 +118,11 @@ class GaussianForm(Form):
 
     mu: float
 
+    @property
+    def shift(self) -> float:
+        """Shift of this release."""
+        return self.mu
+
     def sides(self, step: float | None = None) -> Sides:
         """Return both directions, on a given or a suitable grid."""
         return connected(*gaussian_halves(self.mu, step))
@@ -140,6 +155,11 @@ class SampledGaussianForm(_CountedForm):
     rate: float
     count: int = 1
 
+    @property
+    def shift(self) -> float:
+        """Shift of all releases on all records; a larger rate costs at least as much."""
+        return self.mu * math.sqrt(self.count) * (1.0 + ROUNDING)
+
     def sides(self, step: float | None = None) -> Sides:
         """Return both directions, on a given or a suitable grid."""
         return sampled_gaussian_sides(self.mu, self.rate, self.count, step)
@@ -164,8 +184,9 @@ _MOST_SINGLE_POINTS = 2**15
 _LOST = 1e-19
 # For fewer copies, the spread of the sum is not meaningful.
 _MANY = 2
-# Losses are rare if all copies together meet them with this probability.
-_RARE = 1e-4
+# Losses are rare if all copies together meet them with this probability; the larger one is for
+# common losses that would be far away.
+_RARE, _LESS_RARE = 1e-4, 1e-3
 # A largest loss is far away if it exceeds this many spreads of the sum.
 _FAR = 10.0
 
@@ -248,13 +269,13 @@ def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | Non
     sides = _common_losses(release, plan)
     if count == 1:
         return sides
-    add = convolved([(sides[1], count)], TAIL)
+    add = convolved_in_stages(_raised(sides[1], -_FAR * plan.spread), count, TAIL)
     if plan.is_split:
         first = round(plan.end / plan.coarse) + 1
         all_losses = _all_losses(release, plan)
         remove = convolved_with_rare(sides[0], all_losses, first, count, TAIL)
     else:
-        remove = convolved([(sides[0], count)], TAIL)
+        remove = convolved_in_stages(sides[0], count, TAIL)
     if step is None:
         remove, add = (side.on_grid(plan.coarse) for side in (remove, add))
     return remove, add
@@ -297,6 +318,8 @@ def _planned(release: SampledGaussian, count: int, step: float | None) -> _Plan:
     spread = release.deviation(common)
     total = spread * math.sqrt(count)
     is_split = count >= _MANY and top > _FAR * total and common < 0.5 * top
+    if is_split and common > _FAR * total:
+        common = max(release.loss_beyond(_LESS_RARE / count), least)
     largest = common if is_split else top
     if count == 1:
         fine = coarse = step or step_at_most(max(spread / _PER_SUM, top / _MOST_SINGLE_POINTS))
@@ -324,6 +347,14 @@ def _common_losses(release: SampledGaussian, plan: _Plan) -> Sides:
     own = LossDistribution(own.step, own.lowest, own.masses, infinity)
     other.masses[0] += further * math.exp(-plan.end)
     return own, other
+
+
+def _raised(losses: LossDistribution, least: float) -> LossDistribution:
+    """Return an upper bound without losses far below the spread of a sum, which are rare."""
+    below = max(math.floor(least / losses.step) - losses.lowest, 0)
+    masses = losses.masses[below:].copy()
+    masses[0] += losses.masses[:below].sum()
+    return LossDistribution(losses.step, losses.lowest + below, masses, losses.infinity)
 
 
 def _all_losses(release: SampledGaussian, plan: _Plan) -> LossDistribution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from skdptune._validation import check_kind, check_option, check_real
@@ -156,6 +156,8 @@ class _Solver:
     limits: tuple[float, float]
     tolerance: float
     stride: float
+    # Safety of each cost that was tried, by its excess.
+    tried: dict[float, float] = field(default_factory=dict)
 
     def solve(self, start: float) -> Calibration:
         first = self._try(self.sign * math.log(start))
@@ -187,6 +189,8 @@ class _Solver:
         check_kind(profile, name="make_profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         cost = profile.epsilon(self.delta)
         excess = math.log(cost / self.epsilon) if cost > 0.0 else -math.inf
+        if math.isfinite(excess):
+            self.tried[excess] = safety
         return _Point(safety, excess, profile)
 
     def _bracket(self, point: _Point) -> tuple[_Point, _Point | None]:
@@ -196,8 +200,12 @@ class _Solver:
         safe: _Point | None = point if point.excess <= 0.0 else None
         risky: _Point | None = None if safe else point
         while safe is None or risky is None:
-            known = point.safety
-            wanted = known + stride if safe is None else known - stride
+            known, step = point.safety, stride
+            if len(self.tried) > 1 and point.excess in self.tried:
+                # A little beyond the crossing of the line through the closest two trials.
+                away = abs(self._crossing(sorted(self.tried, key=abs)[:2]) - known)
+                step = min(step, max(1.1 * away, 0.02 * step))
+            wanted = known + step if safe is None else known - step
             safety = min(max(wanted, riskiest), safest)
             if safety == known:
                 break
@@ -223,9 +231,21 @@ class _Solver:
         )
 
     def _share(self, safe: _Point, risky: _Point, halve: bool) -> float:
-        """Return the next relative position: where the line through the bracket's ends crosses."""
+        """Return the next relative position: where a curve through the closest trials crosses."""
         if halve or not (math.isfinite(safe.excess) and math.isfinite(risky.excess)):
             return 0.5
+        for crossing in (self._crossing(), self._crossing([safe.excess, risky.excess])):
+            share = (crossing - risky.safety) / (safe.safety - risky.safety)
+            if 0.0 < share < 1.0:
+                break
+        return min(max(share, 0.01), 0.99)
+
+    def _crossing(self, known: list[float] | None = None) -> float:
+        """Return where the polynomial through trials, by default the closest, meets the aim."""
         # The aim is half the tolerance below the budget, so that the result is on the safe side.
-        aim = risky.excess + 0.5 * self.tolerance
-        return min(max(aim / (risky.excess - safe.excess), 0.01), 0.99)
+        aim = -0.5 * self.tolerance
+        known = known or sorted(self.tried, key=abs)[:3]
+        return sum(
+            self.tried[one] * math.prod((aim - two) / (one - two) for two in known if two != one)
+            for one in known
+        )

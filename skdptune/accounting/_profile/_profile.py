@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dp_accounting import dp_event
@@ -40,6 +41,7 @@ from skdptune.accounting._losses import (
     complete,
     composed_sides,
     connect_dots,
+    form_of_event,
     half_through_points,
     halves_of_bound,
     hockey_stick,
@@ -104,13 +106,26 @@ class PrivacyProfile:
     4.77
     """
 
-    __slots__ = ("_add", "_form", "_remove", "_renyi")
+    __slots__ = ("_add", "_form", "_later", "_remove", "_renyi")
 
     _remove: LossDistribution
     _add: LossDistribution
     _renyi: RenyiCurve
     # Unknown for profiles read from a file: compositions of closed forms stay exact.
     _form: Form | None
+    # Makes the profile of a closed form, whose numbers are often never read.
+    _later: Callable[[], PrivacyProfile]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Compute the numbers of a closed form when they are first read."""
+            if name not in ("_remove", "_add", "_renyi"):
+                return object.__getattribute__(self, name)
+            made = self._later()
+            for each in ("_renyi", "_add", "_remove"):
+                object.__setattr__(self, each, getattr(made, each))
+            return getattr(made, name)
 
     def __init__(self) -> None:
         raise TypeError(
@@ -515,6 +530,8 @@ class PrivacyProfile:
         """Return whether the numeric cores are equal."""
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
+        if self is other or (self._form is not None and self._form == other._form):
+            return True
         return self._remove.equals(other._remove) and self._add.equals(other._add)
 
     def __hash__(self) -> int:
@@ -570,6 +587,17 @@ class PrivacyProfile:
 @functools.lru_cache(maxsize=32)
 def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
     """Return the profile of an event; cached, since searches request it again and again."""
+    form = form_of_event(event) if step is None else None
+    if form is None:
+        return _computed(event, step)
+    profile = object.__new__(PrivacyProfile)
+    object.__setattr__(profile, "_form", form)
+    object.__setattr__(profile, "_later", functools.partial(_computed, event, None))
+    return profile
+
+
+def _computed(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
+    """Return the profile of an event with all its numbers."""
     losses = losses_of_event(event, step)
     renyi: RenyiCurve | None = None
     reveals_all = losses is not None and losses[0][0].infinity >= 1.0
@@ -632,6 +660,14 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
 
 
 # Access for the other modules of accounting ----------------------------------------------
+
+
+def shift_of(profile: PrivacyProfile) -> float:
+    """Return the shift of a Gaussian release that costs at least as much, by the closed form.
+
+    It is infinite if no closed form states one.
+    """
+    return math.inf if profile._form is None else profile._form.shift
 
 
 def sides_of(profile: PrivacyProfile) -> Sides:

@@ -10,13 +10,17 @@ from functools import cached_property
 import numpy as np
 
 from skdptune._validation import FloatArray, check_kind, check_real
-from skdptune.accounting._losses import gaussian_delta
+from skdptune.accounting._losses import ROUNDING, gaussian_delta
 from skdptune.accounting._profile._calibration import (
     Calibration,
     UnreachableBudgetError,
     check_range,
 )
-from skdptune.accounting._profile._profile import PrivacyProfile, with_failure
+from skdptune.accounting._profile._profile import (
+    PrivacyProfile,
+    shift_of,
+    with_failure,
+)
 
 _DIRECTIONS = ("remove", "add")
 _STEPS = 40
@@ -114,7 +118,14 @@ class SharedCurve:
         last dot only the failure remains, and a profile does not increase.
         """
         check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-        return self._compared(profile)[0]
+        return self._is_above_gaussian(shift_of(profile)) or self._compared(profile)[0]
+
+    def _is_above_gaussian(self, shift: float) -> bool:
+        """Return whether a Gaussian release lies below the curve, from its closed form."""
+        return 0.0 < shift <= _LARGEST_CURVE and all(
+            bool(np.all(gaussian_delta(shift, points) * (1.0 + ROUNDING) <= values))
+            for points, values in self._dots.values()
+        )
 
     def excess(self, profile: PrivacyProfile) -> float:
         """Return the logarithm of the largest ratio of a profile to the curve, at any epsilon."""
@@ -232,11 +243,26 @@ def calibrate_to_curve(
     safe: tuple[float, PrivacyProfile] | None = None
     risky: float | None = None
     tried: list[_Trial] = []
-    safety = min(max(sign * math.log(guess), riskiest), safest)
-    for _ in range(_STEPS):
-        value = min(max(math.exp(sign * safety), lower), upper)
+
+    def made(value: float) -> PrivacyProfile:
         profile = make_profile(value)
         check_kind(profile, name="make_profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+        return profile
+
+    safety = min(max(sign * math.log(guess), riskiest), safest)
+    if math.isinf(tolerance) and parameter == "noise":
+        # Noise that suffices without sampling is verified by its closed form alone (Theorem P7).
+        value = min(max(guess, lower), upper)
+        profile = made(value)
+        factor = 1.001 * shift_of(profile) / curve.shift
+        if 1.0 < factor < upper / value:
+            value *= factor
+            profile = made(value)
+        if curve.covers(profile):
+            return Calibration(value, profile)
+    for _ in range(_STEPS):
+        value = min(max(math.exp(sign * safety), lower), upper)
+        profile = made(value)
         is_covered, ratios = curve._compared(profile)
         tried.append(_Trial(safety, ratios, float(ratios.max())))
         if is_covered:

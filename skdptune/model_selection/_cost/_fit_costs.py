@@ -319,7 +319,7 @@ class CurveSetting:
             **({} if self.is_least else {"tolerance": math.inf}),
         )
         settings = {**delta, noise or "epsilon": found.value}
-        if noise is not None:
+        if noise is not None and self.is_least:
             # Set the cost in addition to the noise, so that the estimator shows it.
             settings["epsilon"] = found.profile.epsilon(self.delta)
         return _prefixed(owner, settings)

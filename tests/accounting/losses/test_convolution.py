@@ -22,6 +22,7 @@ from skdptune.accounting._losses._composition import composed
 from skdptune.accounting._losses._convolution import (
     TAIL,
     convolved,
+    convolved_in_stages,
     convolved_with_rare,
 )
 from skdptune.accounting._losses._curves import connected
@@ -88,6 +89,18 @@ def check_upper_bound(result, exact, lowest, *, above, floor):
     assert np.all(found >= wanted * (1.0 - 1e-11))
     counts = wanted > floor
     assert np.all(found[counts] <= wanted[counts] * (1.0 + above) + gone)
+
+
+def test_stages_of_many_releases_stay_above_the_closed_form():
+    # Theorem P1, Theorem P4: 2**18 + 100 Gaussian releases; the group's size is no divisor.
+    mu, count = 0.002, 2**18 + 100
+    losses = connected(*gaussian_halves(mu, 1e-4 / 2**9))[0]
+    found = convolved_in_stages(losses, count, TAIL)
+    assert found.step > losses.step
+    epsilons = np.linspace(0.0, 5.0, 50)
+    exact = np.array([gaussian_delta(mu * math.sqrt(count), float(one)) for one in epsilons])
+    values = found.delta(epsilons)
+    assert np.all(values >= exact) and np.all(values <= 1.01 * exact + 1e-13)
 
 
 # By how much tails may be above, where they are light enough for few slopes.

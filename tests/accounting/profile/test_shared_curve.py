@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
+from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +69,25 @@ def test_noise_is_the_least_that_is_covered(rate: float, steps: int) -> None:
     found = calibrate_to_curve(lambda noise: descent(noise, rate, steps), curve, guess=2.0)
     assert curve.covers(found.profile)
     assert not curve.covers(descent(0.99 * found.value, rate, steps))
+
+
+@settings(max_examples=20)
+@given(
+    noise=st.floats(2.0, 60.0),
+    rate=st.floats(0.01, 1.0),
+    steps=st.integers(1, 300),
+    failure=st.sampled_from([1e-9, 1e-6]),
+)
+def test_closed_forms_cover_what_the_numbers_cover(
+    noise: float, rate: float, steps: int, failure: float
+) -> None:
+    # Theorem T4, Theorem P7: a larger rate costs more, up to all records in each step.
+    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
+    profile = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps))
+    curve = SharedCurve.of(descent(1.9, 0.1, 40), failure)
+    # A pickle keeps the numbers, and not the closed form.
+    by_numbers = pickle.loads(pickle.dumps(profile))
+    assert curve.covers(profile) == curve.covers(by_numbers) == (curve.excess(profile) <= 0.0)
 
 
 @pytest.mark.parametrize(("rate", "steps"), [(0.02, 100), (0.1, 20), (0.1, 50)])
