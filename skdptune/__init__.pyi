@@ -51,6 +51,7 @@ from skdptune.model_selection import DPGridSearchCV as DPGridSearchCV
 from skdptune.model_selection import DPRandomSearchCV as DPRandomSearchCV
 from skdptune.model_selection import FullTable as FullTable
 from skdptune.model_selection import HoldOut as HoldOut
+from skdptune.model_selection import LeastEpsilon as LeastEpsilon
 from skdptune.model_selection import NoisyMaximum as NoisyMaximum
 from skdptune.model_selection import ParetoFront as ParetoFront
 from skdptune.model_selection import RandomRuns as RandomRuns

@@ -11,7 +11,7 @@ from skdptune import model_selection
 
 _STRATEGIES = {
     "DPRandomSearchCV": ("RandomRuns",),
-    "DPGridSearchCV": ("FullTable", "NoisyMaximum", "Composition"),
+    "DPGridSearchCV": ("FullTable", "NoisyMaximum", "Composition", "LeastEpsilon"),
     "DoublingThresholdSearchCV": ("ThresholdRounds",),
     "DPAdaptiveSearchCV": ("AdaptiveTrials",),
     "DParetoSearchCV": ("ParetoFront",),

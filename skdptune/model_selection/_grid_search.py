@@ -70,7 +70,7 @@ class DPGridSearchCV(TuningSearch):
         several metrics, which "noisy_max" does not support. Otherwise it is "table" if there is an
         `epsilon` and a positive delta, public numbers show that a table can distinguish the
         candidates, and the estimator can be fitted with the noise of a table. In all other cases
-        it is "noisy_max".
+        it is "noisy_max". `LeastEpsilon` finds the least epsilon that reaches a target score.
     {scoring_by_several}
     cv : float, int, HoldOut or splitter, default=0.2
         A fraction is the probability that a record is held out for validation, independently of
@@ -110,6 +110,8 @@ class DPGridSearchCV(TuningSearch):
         place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
+    epsilon_, reached_, ex_post_
+        See `LeastEpsilon`; only with this strategy.
     {common_attributes}
 
     See Also

@@ -327,7 +327,7 @@ def _written(value: Any) -> str:
 
 # The package's strategies, by the kind of space that they search.
 _TAKEN = {
-    "grid": "FullTable, NoisyMaximum, Composition",
+    "grid": "FullTable, NoisyMaximum, Composition, LeastEpsilon",
     "distribution": "RandomRuns",
     "space": "AdaptiveTrials",
 }

@@ -339,6 +339,10 @@ def test_price_ignores_what_is_not_its_business(usual: Way) -> None:
 
 
 def test_without_epsilon_each_fit_keeps_its_own(way: Way, name: str) -> None:
+    if way.needs_total:
+        with pytest.raises(ValueError, match="epsilon must be given for LeastEpsilon"):
+            made(way, epsilon=None).fit(X, Y)
+        return
     search = fitted(name)
     told = search.best_estimator_
     assert (told.epsilon, told.delta) == (1.0, DELTA)
@@ -360,7 +364,8 @@ def test_unreachable_budget_names_the_least(usual: Way) -> None:
     # Scores (or the pick) cost what they are told, whatever is left for the fits.
     picks = usual in (WAYS["grid"], WAYS["doubling"])
     name = "selection_epsilon" if picks else "score_epsilon"
-    search = made(usual, epsilon=0.1, **{name: 40.0})
+    more = {name: 40.0} if usual is not WAYS["grid-least"] else {"epsilons": [1e-12]}
+    search = made(usual, epsilon=0.1, **more)
     with pytest.raises(UnreachableBudgetError, match=r"epsilon must be at least [\d.]+"):
         search.fit(X, Y)
     assert not hasattr(search, "privacy_")
@@ -495,7 +500,7 @@ def test_rows_are_those_that_are_charged(way: Way, name: str) -> None:
             or way.shows_all
             or (few > 1 and search.best_index_ == 0)
         )
-    known = {"params", "param_quality", "mean_test_score", "rank_test_score"}
+    known = {"params", "param_quality", "mean_test_score", "rank_test_score", *way.columns}
     if way.shows_all:
         known |= {"std_test_score", *(f"split{place}_test_score" for place in range(3))}
     assert set(results) <= known

@@ -14,6 +14,7 @@ from skdptune.model_selection import (
     DParetoSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
+    LeastEpsilon,
 )
 from tests.flat import flat
 
@@ -28,6 +29,13 @@ class Way:
     settings: dict[str, Any] = field(default_factory=dict)
     # Whether every row, or that of the winner alone, is released.
     shows_all: bool = False
+    # Columns of cv_results_ that other ways do not have.
+    columns: frozenset[str] = frozenset()
+
+    @property
+    def needs_total(self) -> bool:
+        """Whether the search needs an epsilon, so that fits cannot keep their own budgets."""
+        return "epsilon" in self.settings
 
     def make(self, estimator: Any, values: Any, **more: Any) -> Any:
         return flat(self.kind, estimator, values, **{**FAST, **self.settings, **more})
@@ -56,6 +64,13 @@ WAYS = {
     "grid-folds": Way(
         DPGridSearchCV, {"strategy": "compose", "cv": 3, "refit": True}, shows_all=True
     ),
+    # A target that a first level reaches if its fits do not fail.
+    "grid-least": Way(
+        DPGridSearchCV,
+        {"strategy": LeastEpsilon(target_score=0.0), "epsilon": 3.0},
+        shows_all=True,
+        columns=frozenset({"epsilon"}),
+    ),
     "doubling": Way(DoublingThresholdSearchCV),
     "doubling-per-round": Way(DoublingThresholdSearchCV, {"noise": "per-round", "max_rounds": 9}),
 }
@@ -67,7 +82,7 @@ if HAS_OPTUNA:
 WITHOUT_WINNER = {DParetoSearchCV}
 # One of each kind, for what costs time.
 USUAL = (
-    *("random", "random-part", "grid", "grid-table", "grid-compose", "doubling"),
+    *("random", "random-part", "grid", "grid-table", "grid-compose", "grid-least", "doubling"),
     *(["adaptive"] if HAS_OPTUNA else []),
 )
 

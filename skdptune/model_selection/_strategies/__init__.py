@@ -3,6 +3,7 @@
 from skdptune.model_selection._strategies._adaptive_session import AdaptiveSearchSession
 from skdptune.model_selection._strategies._adaptive_trials import AdaptiveTrials
 from skdptune.model_selection._strategies._full_table import Composition, FullTable
+from skdptune.model_selection._strategies._least_epsilon import LeastEpsilon
 from skdptune.model_selection._strategies._partitions import NoisyMaximum
 from skdptune.model_selection._strategies._random_runs import RandomRuns
 from skdptune.model_selection._strategies._running_search import RunningSearch, run_file

@@ -89,7 +89,7 @@ class ScoreTable(Strategy):
     def choose(self, run: RunningSearch) -> Choice:
         """Fit and score all candidates, and choose from the table."""
         candidates = list(run.plan.candidates.grid())
-        return self.chosen(run, candidates, _fit_and_show(run, candidates))
+        return self.chosen(run, candidates, fit_and_show(run, candidates))
 
     def chosen(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
@@ -553,7 +553,7 @@ def _stated(model: CostModel, setting: FitSetting) -> FitSetting:
 # Candidates, and the choice ---------------------------------------------------------------------
 
 
-def _fit_and_show(run: RunningSearch, candidates: Sequence[dict[str, Any]]) -> list[Result]:
+def fit_and_show(run: RunningSearch, candidates: Sequence[dict[str, Any]]) -> list[Result]:
     """Fit and score candidates, and show each noisy score as soon as it is known."""
     count = len(candidates)
     run.progress.count(0, count)
