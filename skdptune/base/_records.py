@@ -299,7 +299,7 @@ def _check_exact(labels: NDArray[Any], name: str) -> None:
     numbers = (label for label in labels.tolist() if isinstance(label, Number))
     if not all(abs(number) < LARGEST_INTEGER for number in numbers):  # type: ignore[operator]
         raise ValueError(
-            f"{name} must hold numbers below 2^53 or text as labels; got larger numbers. A missing "
+            f"{name} must hold numbers below 2^53 or text as labels; got larger ones. A missing "
             "label would round them. Write them as text, in y, too: y.astype(str)."
         )
 
