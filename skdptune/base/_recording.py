@@ -42,8 +42,8 @@ from skdptune.base._persons import (
     OTHER_SOLVER,
     Persons,
     by_persons,
-    hold_persons,
     names_persons,
+    names_persons_inside,
     persons_for,
     refused_groups,
 )
@@ -369,7 +369,7 @@ def _recorded_call(
     # Theorem R10: rows in parts are refused here, or read through one class.
     args, kwargs = with_parts(estimator, args, kwargs)
     X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
-    if names_persons(kwargs) or hold_persons([getattr(estimator, "estimator", None)]):
+    if names_persons(kwargs) or names_persons_inside(estimator) is not None:
         y = args[1] if len(args) > 1 else kwargs.get("y")
         found = persons_for(estimator, method.__name__, signature.parameters, kwargs, X, y)
         kwargs = {**kwargs, "groups": found}
