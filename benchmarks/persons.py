@@ -32,7 +32,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from skdptune import DPGridSearchCV, DPRandomSearchCV
+from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
+from skdptune.neural_network import DPNeuralNetClassifier
 from skdptune.preprocessing import DPStandardScaler
 
 DELTA = 1e-5
@@ -213,13 +216,26 @@ def of_speed(given: argparse.Namespace) -> Iterator[str]:
     X = rng.uniform(-1.0, 1.0, size=(given.rows, 20))
     y, ids = (X[:, 0] > 0.0).astype(int), rng.integers(0, given.rows // 5, size=given.rows)
     budget = {"epsilon": 1.0, "delta": 1e-7, "random_state": 0}
+    linear = DPLogisticRegression(classes=[0, 1])
+    net = DPNeuralNetClassifier(classes=[0, 1], max_epochs=2, batch_size=4096, **budget)
     models = {
         "preconditioned": DPLogisticRegression(**budget),
         "sgd": DPLogisticRegression(solver="sgd", batch_size=1024, epochs=2, **budget),
         "output": DPLinearSVC(solver="output", data_norm=4.0, **budget),
         "DPRidge": DPRidge(target_bound=1.0, **budget),
         "DPStandardScaler": DPStandardScaler(bounds=(-1.0, 1.0), epsilon=1.0, random_state=0),
+        "net, closed form": net,
+        "net, hooks": clone(net).set_params(grad_sample_mode="hooks"),
+        "net, auto": DPNeuralNetClassifier(
+            classes=[0, 1], optimizer="auto", batch_size="auto", max_epochs=20, **budget
+        ),
+        "boosting": DPExplainableBoostingClassifier(
+            bounds=(-1.0, 1.0), classes=[0, 1], max_rounds=20, **budget
+        ),
+        "grid search": DPGridSearchCV(linear, {"C": [0.01, 1.0]}, **budget),
+        "random search": DPRandomSearchCV(linear, {"C": [0.01, 0.1, 1.0]}, **budget),
     }
+    models = {name: models[name] for name in given.fits or models}
     yield "| fit | without groups (s) | with (s) | ratio |"
     yield "|---|---:|---:|---:|"
     for name, model in models.items():
@@ -242,6 +258,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 4.0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--fits", nargs="+", help="names in the table of times")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one table, epsilon and seed")

@@ -485,8 +485,29 @@ def test_groups_inside_of_a_search_or_of_many_fits_are_refused():
     )
     with pytest.raises(TypeError, match="a search gives the persons to all steps"):
         search.fit(X, Y, dplogisticregression__groups=PEOPLE)
-    with pytest.raises(TypeError, match="groups must be None for DPRidge.fit_many"):
-        DPRidge.fit_many([DPRidge(**BOUNDS)], X, T, groups=PEOPLE)
+    with pytest.raises(TypeError, match="groups must be None for PTRLinearRegression.fit_many"):
+        DPRidge.fit_many([DPRidge(**BOUNDS), PTRLinearRegression(**BOUNDS)], X, T, groups=PEOPLE)
+
+
+def test_many_regressions_by_persons_are_fitted_in_one_pass():
+    # Theorem P14: each as alone, and for each of the bounds from the same rows.
+    models = [
+        *REGRESSORS,
+        DPRidge(data_norm=0.5, **BOUNDS),
+        DPRidge(data_norm=9.0, n_public=50, **BOUNDS),
+    ]
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=99.0, delta=1e-2)
+    with ledger:
+        many = DPRidge.fit_many([clone(one) for one in models], X, T, groups=PEOPLE)
+    assert [record.neighbouring for record in ledger.history()] == [PERSON] * len(models)
+    for found, model in zip(many, models, strict=True):
+        alone = clone(model).fit(X, T, groups=PEOPLE)
+        assert_array_equal(found.coef_, alone.coef_)
+        assert str(found.privacy_) == str(alone.privacy_)
+    several = DPRidge(target_bound=[(-1, 1), (-2, 2)], random_state=0)
+    both = DPRidge.fit_many([clone(several)], X, np.stack([T, 2 * T], axis=1), groups=PEOPLE)
+    alone = clone(several).fit(X, np.stack([T, 2 * T], axis=1), groups=PEOPLE)
+    assert_array_equal(both[0].coef_, alone.coef_)
 
 
 class OwnGroups(PrivateEstimatorMixin):

@@ -143,12 +143,12 @@ class PrivateEstimatorMixin(NamedArguments):
         self,
         profile: PrivacyProfile,
         assumptions: tuple[str, ...] = (),
-        persons: Persons | None = None,
+        persons: Persons | bool | None = None,
         **more: Any,
     ) -> PrivacyReport:
         """Return the report to be stored as ``privacy_``, with `more` of its arguments."""
         relation = self.neighbouring
-        if persons is not None:
+        if persons:
             relation, assumptions = about_persons(relation, assumptions)
         seeded = (SEEDED,) if self.random_state is not None else ()
         asked, delta = self.epsilon, self._checked_delta()

@@ -81,6 +81,19 @@ class Persons:
         """Weight of each row in units of 2^30; those of a person sum to at most 1."""
         return self.weights / WHOLE
 
+    @property
+    def shares_of_all(self) -> NDArray[np.float64]:
+        """Return by how much each given row counts: those of a person sum to at most 1.
+
+        Notes
+        -----
+        Theorem Q1, Theorem R8, Theorem P14. Shares are cut to multiples of 2^-26, so that sums
+        over up to 2^27 persons are exact in any order. A row without a proper id has the share 0.
+        """
+        shares = np.zeros(self.n_rows)
+        shares[slice(None) if self.kept is None else self.kept] = np.floor(self.shares / UNIT)
+        return shares * UNIT
+
     def select(self, values: Table) -> Table:
         """Return those of the given rows that have a proper id."""
         return values if self.kept is None else values[self.kept]
@@ -363,6 +376,13 @@ def hold_persons(estimators: Iterable[Any]) -> bool:
     return _names_persons_itself(estimators) is not None
 
 
+def names_persons_inside(estimator: Any) -> Any:
+    """Return the estimator, or a pipeline inside of it, that names persons itself; else None."""
+    if getattr(estimator, "_person_column", None):
+        return estimator
+    return _names_persons_itself([getattr(estimator, "estimator", None)])
+
+
 def _names_persons_itself(estimators: Iterable[Any]) -> Any:
     """Return the first pipeline that names persons, among estimators or inside of them."""
     parts = (
@@ -406,8 +426,9 @@ def persons_for(
     """
     groups, words = arguments.get("groups"), refusal_of(estimator, GROUPS)
     takes_groups = "groups" in accepted and words in (None, OWN_USE)
-    inside = _names_persons_itself([getattr(estimator, "estimator", None)])
-    if takes_groups and inside is not None:
+    inside = names_persons_inside(estimator)
+    # A search has read the ids for its fits.
+    if takes_groups and inside is not None and not isinstance(groups, Persons):
         groups = inside.ids_of(X, arguments)
     if inside is not None and words not in (None, OWN_USE):
         raise TypeError(

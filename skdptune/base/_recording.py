@@ -42,8 +42,8 @@ from skdptune.base._persons import (
     OTHER_SOLVER,
     Persons,
     by_persons,
-    hold_persons,
     names_persons,
+    names_persons_inside,
     persons_for,
     refused_groups,
 )
@@ -369,7 +369,7 @@ def _recorded_call(
     # Theorem R10: rows in parts are refused here, or read through one class.
     args, kwargs = with_parts(estimator, args, kwargs)
     X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
-    if names_persons(kwargs) or hold_persons([getattr(estimator, "estimator", None)]):
+    if names_persons(kwargs) or names_persons_inside(estimator) is not None:
         y = args[1] if len(args) > 1 else kwargs.get("y")
         found = persons_for(estimator, method.__name__, signature.parameters, kwargs, X, y)
         kwargs = {**kwargs, "groups": found}
@@ -378,9 +378,7 @@ def _recorded_call(
     payment = payment_for(estimator, method)
     if payment is not None and payment.settles:
         _check_payer(payment, estimator)
-        if isinstance(persons, Persons) and by_persons(estimator) is not estimator:
-            # The payer knows the cost by records only (Theorem M8).
-            raise TypeError(refused_groups("a fit inside of another one", OTHER_SOLVER))
+        _check_price(estimator, persons)
         with payment.part(estimator, method):
             return method(estimator, *args, **kwargs)
     ledger = ledger_for(estimator)
@@ -438,6 +436,13 @@ def _check_payer(payment: Payment, estimator: Any) -> None:
     )
 
 
+def _check_price(estimator: Any, persons: Any) -> None:
+    """Raise if a payer, who knows the cost by records, cannot pay for a fit by persons."""
+    if isinstance(persons, Persons) and by_persons(estimator) is not estimator:
+        # Theorem M8.
+        raise TypeError(refused_groups("a fit inside of another one", OTHER_SOLVER))
+
+
 def recorded_together(function: Function) -> Function:
     """Wrap a function that fits many estimators at once, so that ledgers record each of them.
 
@@ -461,7 +466,8 @@ def _recorded_together(
     kwargs: dict[str, Any],
 ) -> Any:
     """Call a function that fits many estimators, and record those that no other charge covers."""
-    if names_persons(kwargs):
+    has_persons = names_persons(kwargs)
+    if has_persons and "groups" not in signature.parameters:
         raise TypeError(refused_groups(f"{owner.__name__}.{function.__name__}"))
     # Theorem H4: each of many fits sets its cost aside.
     bound = signature.bind(owner, *args, **kwargs)
@@ -474,9 +480,17 @@ def _recorded_together(
     X, y = bound.arguments.get(of_records), bound.arguments.get("y")
     for model in models:
         # Theorem R10, as for a single fit.
-        (X, y), _ = with_parts(model, (X, y), {})
+        (X, y), _ = with_parts(model, (X, y), {"groups": bound.arguments.get("groups")})
     bound.arguments |= {of_records: X, "y": y}
+    for model in models if has_persons else ():
+        bound.arguments["groups"] = persons_for(
+            model, function.__name__, signature.parameters, bound.arguments, X, y
+        )
+    persons = bound.arguments.get("groups")
     around = [payment_for(model, function) for model in models]
+    for model, payment in zip(models, around, strict=True):
+        if payment is not None and payment.settles:
+            _check_price(model, persons)
     own = [
         place
         for place, payment in enumerate(around)
@@ -490,7 +504,7 @@ def _recorded_together(
         for reservation in reservations:
             reservation.mark_read()
         announced = _announced_together(
-            models, [place for place in own if around[place] is None], X
+            models, [place for place in own if around[place] is None], X, persons
         )
         outcomes = function(*bound.args, **bound.kwargs)
     for (place, charge, ledger), reservation in zip(charged, reservations, strict=True):
@@ -516,7 +530,7 @@ def _charges(
 
 
 def _announced_together(
-    models: Sequence[Any], own: Sequence[int], X: Any
+    models: Sequence[Any], own: Sequence[int], X: Any, persons: Any
 ) -> dict[int, AnnouncedFit | None]:
     """Announce fits made by one call, and warn if they repeat earlier fits."""
     announced = {}
@@ -524,7 +538,8 @@ def _announced_together(
         model = models[place]
         # Several fits in one call are intended, so they cause no warning about each other.
         is_first = place == own[0] and ledger_for(model) is None
-        announced[place] = announce_fit(model, X, warns=is_first and not repeats_are_meant(model))
+        warns = is_first and not repeats_are_meant(model)
+        announced[place] = announce_fit(model, X, warns=warns, persons=persons)
     return announced
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -282,6 +283,25 @@ def check_classes(classes: Sequence[Any] | None) -> None:
     # Labels are compared as in a fit: 1 and "1" are not told apart there.
     if np.unique(labels).size < max(labels.size, 2):
         raise ValueError(f"{domain}; got {shown(classes)}.")
+    _check_exact(labels, "classes")
+
+
+def _check_exact(labels: NDArray[Any], name: str) -> None:
+    """Raise if a label is a number that other labels' types would round.
+
+    Notes
+    -----
+    Theorem R5. One missing label turns a column of integers into floats, and from 2^53 on several
+    integers become one float.
+    """
+    if labels.dtype.kind not in f"{NUMBERS}O":
+        return
+    numbers = (label for label in labels.tolist() if isinstance(label, Number))
+    if not all(abs(number) < LARGEST_INTEGER for number in numbers):  # type: ignore[operator]
+        raise ValueError(
+            f"{name} must hold numbers below 2^53 or text as labels; got larger ones. A missing "
+            "label would round them. Write them as text, in y, too: y.astype(str)."
+        )
 
 
 def check_given(y: Any, estimator: Any) -> None:
@@ -305,6 +325,7 @@ def label_set(y: NDArray[Any], declared: Any) -> NDArray[Any]:
     if declared is not None:
         return np.unique(np.asarray(declared))
     labels = sorted_labels(y)
+    _check_exact(labels, "y")
     # Its warnings depend on the labels in the data, so it is not used with declared labels.
     check_classification_targets(y)
     if labels.size < 2:

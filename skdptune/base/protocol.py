@@ -395,8 +395,9 @@ class FitsMany(Protocol):
     ) -> list[Any]:
         """Fit each in place, independently and at the cost of its own ``fit``, and return all.
 
-        With `return_exceptions`, an estimator that failed is replaced by its exception. A subclass
-        that overrides ``fit`` does not offer an inherited ``fit_many``.
+        With `return_exceptions`, an estimator that failed is replaced by its exception. Searches
+        by persons use it only if it takes ``groups``, as ``fit`` does. A subclass that overrides
+        ``fit`` does not offer an inherited ``fit_many``.
         """
         ...
 

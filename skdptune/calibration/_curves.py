@@ -100,7 +100,6 @@ from skdptune.calibration._release import (
 )
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import gaussian_release
-from skdptune.mechanisms._shared import UNIT
 
 # Noisy counts of scores by label, and everything computed from them: curves, areas, bands -------
 # Everything here is computed from the released counts and public numbers, at no further cost.
@@ -477,7 +476,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         labels[improper] = -1
         scores, alone = values_of_records(self.estimator_, X, self._scores)
         check_length(labels.size, scores.size)
-        shares = None if persons is None else _shares_of_rows(persons)
+        shares = None if persons is None else persons.shares_of_all
         # Theorem Q1: two Gaussian releases of squared shifts in this proportion.
         coarse = scale * _RANGE_SHARE**-0.5
         fine = scale * (1.0 - _RANGE_SHARE) ** -0.5
@@ -654,19 +653,6 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _shares_of_rows(persons: Persons) -> Floats:
-    """Return by how much each row counts: those of a person sum to at most 1.
-
-    Notes
-    -----
-    Theorem Q1, Theorem P14. Shares are cut to multiples of 2^-26, so that sums over up to 2^27
-    persons are exact in any order. A row without a proper id has the share 0.
-    """
-    shares = np.zeros(persons.n_rows)
-    shares[slice(None) if persons.kept is None else persons.kept] = np.floor(persons.shares / UNIT)
-    return shares * UNIT
 
 
 def _counts(

@@ -56,6 +56,7 @@ from skdptune.base._shared import (
     check_given,
     cost_of,
     finite_rows,
+    hold_persons,
     named_like,
     neighbouring_of,
     no_profile,
@@ -282,7 +283,7 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
         # A frozen model reads nothing, and its own report says whom it protects.
         if self._is_frozen():
             return None
-        if getattr(self.estimator, "_person_column", None):
+        if isinstance(self.estimator, Pipeline) and hold_persons([self.estimator]):
             model, name = type(self.estimator.steps[-1][1]).__name__, type(self).__name__
             return (
                 f"Put it into the pipeline: make_private_pipeline({name}({model}(...), ...), "

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
@@ -21,13 +22,19 @@ from skdptune._validation import check_integer, check_option
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
+    GROUPS,
+    Persons,
     Refusal,
     assumptions_of,
     cost_of,
     forget_seeds,
+    groups_of_steps,
+    hold_persons,
     once,
     own_seeds,
     paid_for,
+    persons_of,
+    refused_groups,
     report_of,
     set_public_size,
     set_seeds,
@@ -43,7 +50,7 @@ from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._strategies import FullTable
 from skdptune.preprocessing import make_private_pipeline
-from skdptune.preprocessing._shared import as_schema
+from skdptune.preprocessing._shared import PersonPipeline, as_schema, ids_in
 
 # The rule -----------------------------------------------------------------------------------
 #
@@ -136,12 +143,13 @@ def families_for(
 class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
     """Base class of private models of a table that choose their own family.
 
-    Neighbours differ by adding or removing one record.
+    Neighbours differ by adding or removing one record, or one person if the schema names them.
 
     Notes
     -----
     Theorem F12: only public numbers decide which families are compared. Theorem T8 is the cost of
-    a comparison. A single family costs what its fit costs.
+    a comparison. A single family costs what its fit costs. Theorem P14: persons are passed on to
+    the model or to the search.
     """
 
     _task: ClassVar[str]
@@ -269,7 +277,8 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         if len(families) > 1:
             return replace(model.plan(size, n_features, compare=False), advice=why)
         assumed = assumptions_of(model, size, n_features)
-        report = self._make_report(cost_of(model, size, n_features), assumed)
+        is_by_persons = self._person_column is not None
+        report = self._make_report(cost_of(model, size, n_features), assumed, is_by_persons)
         name, cost = f"one fit: {_WORDS[families[0]]}", report.epsilon_spent
         row = PlanRow(name, cost, cost, None, None, 1.0, 1.0, 1.0)
         uses = {"final fit": (0.0, 1.0)}
@@ -293,7 +302,8 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         several = [self._of_family(family, (epsilon, delta), size) for family in families]
         model = several[0]
         if len(several) > 1:
-            whole, scoring = Pipeline([("family", model)]), self._scorer()
+            steps, person, scoring = [("family", model)], self._person_column, self._scorer()
+            whole = Pipeline(steps) if person is None else PersonPipeline(steps, person=person)
             # No family is a default that others must beat by a margin.
             model = DPGridSearchCV(
                 whole, {"family": several}, epsilon=epsilon, delta=delta, scoring=scoring,
@@ -311,7 +321,18 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
 
     # Fitting and using ----------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    @property
+    def _person_column(self) -> str | None:
+        return as_schema(self.schema).person
+
+    def ids_of(self, X: Any, params: Mapping[str, Any]) -> Any:
+        """Return the column of ids; raise if arguments of a fit hold groups, too."""
+        return ids_in(X, self._person_column, params)
+
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Choose the family and fit it privately.
 
         Parameters
@@ -320,6 +341,10 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
             A table with the columns of the schema.
         y : array-like of shape (n_samples,)
             Targets.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row, if the schema names no column with them. The
+            guarantee is then about adding or removing one person with all of their rows (Theorem
+            P14), and all numbers of records are numbers of persons.
 
         Returns
         -------
@@ -328,7 +353,10 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         # An interrupted fit leaves no model, nor that of an earlier fit.
         for name in ("privacy_", "model_", "family_"):
             self.__dict__.pop(name, None)
-        size = self._public_size(number_of_samples(X))
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
+        if persons is None and self._person_column is not None:
+            raise TypeError(refused_groups("a fit inside of another one"))
+        size = self._public_size(number_of_samples(X) if persons is None else persons.size)
         self._warn_of_large_delta(size)
         model = self._unfitted(size)
         own, seed = own_seeds(model), check_seed(self.random_state)
@@ -336,7 +364,7 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
             set_seeds(model, np.random.SeedSequence(seed))
         # Theorem H4: the ledger records the whole fit.
         with paid_for(model):
-            model.fit(X, y)
+            model.fit(X, y, **_groups_for(model, persons))
         inner = report_of(model, size)
         # Theorem F9: models forget the seeds of their fits.
         self.model_ = model if seed is None else forget_seeds(model, own)
@@ -421,7 +449,8 @@ class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
 
     Notes
     -----
-    Neighbours differ by adding or removing one record. Theorem F12, Theorem T8.
+    Neighbours differ by adding or removing one record, or one person with all of their rows if
+    the schema names a column of persons. Theorem F12, Theorem T8, Theorem P14.
 
     Examples
     --------
@@ -466,7 +495,7 @@ class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
         return np.asarray(self.model_.predict_proba(X))
 
     def _of_family(self, family: str, budget: tuple[float, float], size: int) -> Any:
-        schema = as_schema(self.schema)
+        schema = as_schema(self.schema).of_features()
         if family == "boosting":
             return DPExplainableBoostingClassifier(*budget, schema=schema)
         if family == "linear":
@@ -509,7 +538,8 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
 
     Notes
     -----
-    Neighbours differ by adding or removing one record. Theorem F12, Theorem T8.
+    Neighbours differ by adding or removing one record, or one person with all of their rows if
+    the schema names a column of persons. Theorem F12, Theorem T8, Theorem P14.
 
     Examples
     --------
@@ -529,7 +559,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
         return neg_squared_error(bound=(_LARGEST_ERROR * (high - low)) ** 2)
 
     def _of_family(self, family: str, budget: tuple[float, float], size: int) -> Any:
-        schema = as_schema(self.schema)
+        schema = as_schema(self.schema).of_features()
         if family == "boosting":
             return DPExplainableBoostingRegressor(*budget, schema=schema)
         if family == "linear":
@@ -547,7 +577,7 @@ _BAD_WORD = 'Use "classifier", "regressor", "auto" for the task of the schema, o
 
 def table_model(word: str, schema: Any, **settings: Any) -> PrivateTableModel:
     """Return the model of a word that `make_private_pipeline` was given, after all checks."""
-    given = as_schema(schema).check_unit("a model of a word")
+    given = as_schema(schema)
     if word == "auto":
         word = "regressor" if given.target_bounds is not None else "classifier"
     if word not in _MODELS:
@@ -559,6 +589,15 @@ def table_model(word: str, schema: Any, **settings: Any) -> PrivateTableModel:
     model = _MODELS[word](given, **settings)
     model.check_parameters()
     return model
+
+
+def _groups_for(model: Any, persons: Persons | None) -> dict[str, Any]:
+    """Return the argument with which a model, or a step of it, gets persons."""
+    if persons is None or hold_persons([getattr(model, "estimator", None)]):
+        return {}
+    if isinstance(model, Pipeline):
+        return groups_of_steps(dict(model.steps[-1:]), persons)
+    return {"groups": persons}
 
 
 def _has_nets() -> bool:

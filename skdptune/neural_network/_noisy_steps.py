@@ -82,6 +82,9 @@ GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
 _FALSE_ALARM_RATE = 1e-12
 # Rounding of float32 in a sum of clipped gradients.
 _TOLERANCE = 1e-3
+# Rows of persons whose sum has 32 bits if only norms are computed: its roundings are at most 2^-16
+# of the sum of the rows' weights.
+_ROWS_OF_PERSONS = 256
 # Records with larger numbers count as having no gradient if only norms are computed.
 _LARGEST_INPUT = 1e9
 _MISSING_GRADIENT = (
@@ -220,10 +223,17 @@ class NoisySteps:
         self._check_parameters()
         self._gradient_noise = GradientNoise(self._noise, rng, self._parameters[0].device)
         self._optimizer.add_noise = self._add_noise
-        if not self._is_ghost:
+        if self._is_ghost:
+            self._optimizer.accumulate = self._accumulate
+        else:
             clip = self._optimizer.clip_and_accumulate
             self._optimizer.clip_and_accumulate = functools.partial(self._clip, clip)
         self._optimizer.attach_step_hook(self._check_release)
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether sums have 64 bits, as those of persons, who may have any number of rows."""
+        return self.weights is not None and self.weights.dtype == torch.float64
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Take one step on a batch, which may be empty."""
@@ -250,6 +260,8 @@ class NoisySteps:
     def _physical_batches(self, size: int) -> Iterator[slice]:
         """Yield slices of a batch that fit into memory; one empty slice for an empty batch."""
         length = size if self._max_physical_batch_size is None else self._max_physical_batch_size
+        if self._is_ghost and self._is_wide:
+            length = min(length, _ROWS_OF_PERSONS)
         for first in range(0, max(size, 1), max(length, 1)):
             yield slice(first, min(first + max(length, 1), size))
 
@@ -329,6 +341,13 @@ class NoisySteps:
         for parameter, before in zip(self._parameters, earlier, strict=True):
             if before is not None:
                 parameter.summed_grad += before
+
+    def _accumulate(self) -> None:
+        """Add the sum of a chunk, of which only norms were computed; in 64 bits for persons."""
+        for parameter in self._parameters:
+            before, more = parameter.summed_grad, parameter.grad.detach()
+            more = more.double() if self._is_wide else more.clone()
+            parameter.summed_grad = more if before is None else before + more
 
     def _add_weighted(self) -> None:
         """Add up gradients that are clipped and weighted already, in 64 bits."""

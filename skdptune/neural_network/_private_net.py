@@ -352,14 +352,7 @@ class PrivateNet(TrainingLoop):
             net._gradient_mode(run)
 
     def _input_refusal(self, form: str) -> str | None:
-        if form != GROUPS:
-            return super()._input_refusal(form)
-        if self.grad_sample_mode != "ghost":
-            return None
-        return (
-            "With grad_sample_mode='ghost', roundings of a person's many rows could add up. Use "
-            "grad_sample_mode='auto'."
-        )
+        return None if form == GROUPS else super()._input_refusal(form)
 
     def _training_run(self, X: Any, y: Any, groups: Any = None) -> TrainingRun:
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
@@ -394,7 +387,13 @@ class PrivateNet(TrainingLoop):
 
     @classmethod
     def fit_many(
-        cls, estimators: Sequence[PrivateNet], X: Any, y: Any, *, return_exceptions: bool = False
+        cls,
+        estimators: Sequence[PrivateNet],
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        return_exceptions: bool = False,
     ) -> list[Any]:
         """Train many nets together, each with its own batches and noise.
 
@@ -402,7 +401,7 @@ class PrivateNet(TrainingLoop):
         ----------
         estimators : sequence of private nets
             They may differ in all parameters.
-        X, y
+        X, y, groups
             As for `fit`.
         return_exceptions : bool, default=False
             Whether to return the exception of a net whose training fails in its place, instead of
@@ -417,7 +416,9 @@ class PrivateNet(TrainingLoop):
         --------
         PopulationTrainer : The same, with a memory limit.
         """
-        return PopulationTrainer().fit(estimators, X, y, return_exceptions=return_exceptions)
+        return PopulationTrainer().fit(
+            estimators, X, y, groups=groups, return_exceptions=return_exceptions
+        )
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         """Return records, targets in the form for the criterion, and the number of outputs."""

@@ -287,8 +287,7 @@ class TrainingLoop(NetParameters, NeuralNet):
         """Return how to compute gradients, after a trial on synthetic records."""
         shape, mode = run.sizes["input_shape"], self.grad_sample_mode
         if mode == "auto":
-            # Opacus adds up the gradients of "ghost" in 32 bits, too few for a person's rows.
-            is_plain = run.persons is None and has_outer_products(self.module_, shape, self.device)
+            is_plain = has_outer_products(self.module_, shape, self.device)
             mode = "ghost" if is_plain else "hooks"
         elif mode == "ghost":
             check_outer_products(self.module_, shape, self.device)

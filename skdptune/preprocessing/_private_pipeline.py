@@ -10,7 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
-from skdptune._formatting import shown, shown_names
+from skdptune._formatting import shown_names
 from skdptune._validation import with_one_frame
 from skdptune.base import NoProfileError
 from skdptune.base._shared import (
@@ -19,7 +19,6 @@ from skdptune.base._shared import (
     groups_of_steps,
     has_cost,
     is_paid,
-    names_persons,
     no_profile,
     own_parameters,
     refusal_of,
@@ -27,7 +26,7 @@ from skdptune.base._shared import (
     refused_groups,
     together,
 )
-from skdptune.preprocessing._schema import Schema, as_schema
+from skdptune.preprocessing._schema import Schema, as_schema, ids_in
 from skdptune.preprocessing._table_encoder import TableEncoder
 
 _COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
@@ -225,6 +224,8 @@ class PersonPipeline(Pipeline):
         last, estimator = self.steps[-1]
         if is_paid(self):
             # A search has read the ids, and gives persons to the last step.
+            while isinstance(estimator, Pipeline):
+                estimator = estimator.steps[-1][1]
             if getattr(estimator, "persons", None) is None:
                 raise TypeError(refused_groups("a fit inside of another one"))
             return super().fit(X, y, **params)
@@ -233,17 +234,7 @@ class PersonPipeline(Pipeline):
 
     def ids_of(self, X: Any, params: Mapping[str, Any]) -> Any:
         """Return the column of ids; raise if arguments of a fit hold groups, too."""
-        if names_persons(params):
-            raise TypeError(
-                "groups must be left out, since the schema names the column of persons, "
-                f"{shown(self.person)}; got both."
-            )
-        if self.person not in list(getattr(X, "columns", ())):
-            raise ValueError(
-                f"X must be a DataFrame with the column {shown(self.person)}, in which the schema "
-                f"says whose row each is; got {type(X).__name__} without it."
-            )
-        return X[self.person]
+        return ids_in(X, self.person, params)
 
 
 def _check_persons(estimator: Any) -> None:

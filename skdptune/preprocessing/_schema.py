@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import NamedArguments
+from skdptune.base._shared import names_persons
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._schema_quality import (
     SchemaQuality,
@@ -361,6 +362,8 @@ into numbers first, with a step that treats each record separately, such as Hash
         ----------
         X : DataFrame, ndarray or list of rows
             Private rows with the columns of the schema. A DataFrame may also contain the target.
+            If the schema names a person, each of a person's k rows counts as 1/k of a person, and
+            a row without a proper id is not counted.
         y : array-like, optional
             Private targets. Records with undeclared labels, which a fit ignores, are counted.
         epsilon : float, default=0.02
@@ -393,6 +396,7 @@ into numbers first, with a step that treats each record separately, such as Hash
         -----
         Theorem R8. The guarantee is (`epsilon`, `delta`)-differential privacy for tables that
         differ by one record, added or removed, with the number of records and the schema public.
+        If the schema names a person, it is for one person with all of their rows (Theorem P14).
 
         Examples
         --------
@@ -404,11 +408,11 @@ into numbers first, with a step that treats each record separately, such as Hash
         >>> [(each.column, each.kind) for each in quality.suspects]
         [('sector', 'unmatched')]
         """
-        self.check_unit("quality")
         # Data that are rejected for their form cost nothing.
         table, targets = checked_table(self, X, y)
         release = SchemaQualityRelease(self, epsilon, delta, random_state, ledger)
-        return release.fit(table, targets).quality_
+        groups = {} if self.person is None else {"groups": ids_in(X, self.person, {})}
+        return release.fit(table, targets, **groups).quality_
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as nested dicts and lists that can be stored as JSON."""
@@ -499,6 +503,21 @@ def _dropped(
         elif name in columns:
             problems.say(name, "is both dropped and described")
     return {name: "drop" for name in drop if isinstance(name, str)}
+
+
+def ids_in(X: Any, person: str | None, params: Mapping[str, Any]) -> Any:
+    """Return a table's column of ids; raise if arguments of a fit hold groups, too."""
+    if names_persons(params):
+        raise TypeError(
+            "groups must be left out, since the schema names the column of persons, "
+            f"{shown(person)}; got both."
+        )
+    if person not in list(getattr(X, "columns", ())):
+        raise ValueError(
+            f"X must be a DataFrame with the column {shown(person)}, in which the schema says "
+            f"whose row each is; got {type(X).__name__} without it."
+        )
+    return X[person]
 
 
 def _ids(columns: Mapping[str, Any], person: Any, problems: Problems) -> dict[str, str]:

@@ -16,7 +16,15 @@ from skdptune._formatting import shown, shown_names
 from skdptune._html import box, title
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._shared import PUBLIC_SIZE, check_target_type, proper_targets, target_array
+from skdptune.base._shared import (
+    GROUPS,
+    PUBLIC_SIZE,
+    about_unit,
+    check_target_type,
+    persons_of,
+    proper_targets,
+    target_array,
+)
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget
 from skdptune.preprocessing._table import (
@@ -80,7 +88,7 @@ class SchemaQuality:
         For each used column and for the target, the numbers of cells that are *unmatched* (not a
         number or date, or in no category), *clipped* (outside of the range) and *missing*.
     n_samples : int
-        Number of records.
+        Number of records, or of persons if the schema names them.
     noise_std : float
         Standard deviation of the noise on each count; public.
     noise_limit : float
@@ -183,7 +191,8 @@ class SchemaQuality:
         return each.count - self.noise_limit > share * self.n_samples
 
     def _heading(self) -> str:
-        return f"Cells that do not fit the schema, of {self.n_samples} records"
+        text = f"Cells that do not fit the schema, of {self.n_samples} records"
+        return about_unit(text, self.privacy_.neighbouring)
 
     def _rows(self) -> dict[str, list[str]]:
         """Return the counts of each column as text."""
@@ -249,14 +258,19 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
         """Return the assumptions of the guarantee."""
         return (PUBLIC_SIZE, PUBLIC_SCHEMA)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def _input_refusal(self, form: str) -> str | None:
+        return None if form == GROUPS else super()._input_refusal(form)
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Count the cells of a table whose form was already checked, and add noise.
 
         Notes
         -----
-        Theorem R8.
+        Theorem R8, Theorem P14.
         """
-        n_samples = number_of_samples(X)
+        persons = persons_of(groups, X)
+        n_samples = number_of_samples(X) if persons is None else persons.size
+        shares = None if persons is None else persons.shares_of_all
         noise, ratio, profile = self._noise()
         self._warn_of_large_delta(n_samples)
         cells = cells_of(X, self.schema.columns)
@@ -269,7 +283,7 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
             for column, each in zip(self.schema.targets, targets, strict=True):
                 found.append((column, outcomes_of_targets(column, each)))
         kinds = [(column, kind, of) for column, of in found for kind in _kinds_of(column)]
-        exact = np.array([float(np.count_nonzero(of == kind)) for _, kind, of in kinds])
+        exact = np.array([_count(of == kind, shares) for _, kind, of in kinds])
         # Theorem R8: a record adds to at most one count of each column.
         is_gaussian = noise == "gaussian"
         sensitivity = math.sqrt(len(found)) if is_gaussian else float(len(found))
@@ -278,7 +292,7 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
         noisy = release(exact, sensitivity, scale, self.random_state)
         counts = (np.clip(noisy, 0.0, n_samples) + 0.0).tolist()
         shape = stats.norm if is_gaussian else stats.laplace
-        self.privacy_ = self._make_report(profile, self.privacy_assumptions(n_samples))
+        self.privacy_ = self._make_report(profile, self.privacy_assumptions(n_samples), persons)
         self.quality_ = SchemaQuality(
             tuple(
                 CellCount(
@@ -311,6 +325,11 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
 
     def _check_parameters(self) -> None:
         self._checked_budget()
+
+
+def _count(is_counted: NDArray[np.bool_], shares: NDArray[np.float64] | None) -> float:
+    """Return a number of rows, or of persons of whom each row has a share."""
+    return float(np.count_nonzero(is_counted) if shares is None else shares[is_counted].sum())
 
 
 def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:

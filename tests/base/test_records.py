@@ -6,6 +6,7 @@ import datetime
 import math
 import warnings
 from collections import UserDict
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from skdptune.base._shared import (
     check_rows_form,
     check_target_type,
     finite_rows,
+    label_set,
     read_targets,
     validate_records,
     validate_rows,
@@ -234,6 +236,23 @@ def test_classes_are_a_list(classes: Any) -> None:
     # A word would be one label, whose model cannot predict, or as many as it has letters.
     with pytest.raises(TypeError, match="^classes must be at least two different labels, in a"):
         check_classes(classes)
+
+
+@pytest.mark.parametrize("large", [2**53, -(2**53), 2**64, 2.0**53, Decimal(2**60)], ids=str)
+def test_labels_that_a_missing_label_would_round_are_refused(large: Any) -> None:
+    # Theorem R5: beside a missing label, 2^53 + 1 would be read as 2^53, which is another label.
+    y = np.array([2**53, 2**53 + 1])
+    alone = read_targets(y, "labels", [5, 2**53])[1]
+    beside = read_targets(np.array([*y, np.nan]), "labels", [5, 2**53])[1]
+    assert (alone.tolist(), beside.tolist()) == ([False, True], [False, False, True])
+    for classes in ([5, large], np.array([5, large]), np.array([5, large], dtype=object)):
+        with pytest.raises(ValueError, match=r"classes must hold numbers below 2\^53 or text"):
+            check_classes(classes)
+        with pytest.raises(ValueError, match=r"y must hold numbers below 2\^53 or text"):
+            label_set(np.asarray(classes), None)
+    check_classes([5, 2**53 - 1])
+    check_classes(["5", str(large)])
+    check_classes(np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[ns]"))
 
 
 @pytest.mark.parametrize("kind", ["float64", "int64", "bool"])

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from skdptune import config_context
+from skdptune import PrivateConformalRegressor, config_context
 from skdptune.accounting import Geometric
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import Persons, persons_of
@@ -507,6 +507,48 @@ def test_a_schema_names_the_persons_of_a_search():
     with sklearn.config_context(enable_metadata_routing=True):
         again = clone(search).fit(table, ANSWERS)
     assert_array_equal(again.predict_proba(rows), search.predict_proba(table))
+
+
+@pytest.mark.parametrize("family", ["linear", "boosting", "net"])
+def test_a_schema_names_the_persons_of_a_model_that_chooses_its_family(family):
+    # Theorem P14.
+    table = visits()
+    settings = {"epsilon": 1.0, "delta": 1e-3, "family": family, "random_state": 0}
+    model = make_private_pipeline("classifier", SCHEMA, **settings)
+    assert model.plan(P).report.neighbouring == PERSON
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-2)
+    with ledger:
+        model.fit(table, ANSWERS)
+    (record,) = ledger.history()
+    assert (record.neighbouring, record.details["n_samples"]) == (PERSON, P)
+    assert (model.family_, model.privacy_.neighbouring) == (family, PERSON)
+    assert "record" not in str(model.privacy_)
+    assert b"p17" not in pickle.dumps(model)
+    plain = Schema(COLUMNS, target=["no", "yes"])
+    rows = table.drop(columns="patient")
+    by_groups = make_private_pipeline("classifier", plain, **settings)
+    by_groups.fit(rows, ANSWERS, groups=table["patient"])
+    assert_array_equal(by_groups.predict_proba(rows), model.predict_proba(table))
+
+
+def test_families_are_compared_by_persons():
+    # Theorem F12, Theorem P14.
+    table = visits()
+    schema = Schema(COLUMNS, target=(0, 1), person="patient")
+    settings = {"epsilon": 40.0, "delta": 1e-3, "random_state": 0}
+    model = make_private_pipeline("regressor", schema, **settings)
+    assert model.plan(P).report.neighbouring == PERSON
+    model.fit(table, 1.0 * Y)
+    assert isinstance(model.model_, DPGridSearchCV)
+    assert model.privacy_.neighbouring == PERSON
+    assert "records" not in str(model.plan(P)) + str(model.privacy_)
+    search = DPGridSearchCV(model, {"family": ["linear", "boosting"]}, **BUDGET)
+    assert search.fit(table, 1.0 * Y).privacy_.neighbouring == PERSON
+    intervals = PrivateConformalRegressor(model.set_params(family="linear"), epsilon=1.0)
+    assert intervals.fit(table, 1.0 * Y).privacy_.neighbouring == PERSON
+    for wrong, groups in ((table, IDS), (table.drop(columns="patient"), None)):
+        with pytest.raises((TypeError, ValueError), match="schema"):
+            clone(model).fit(wrong, 1.0 * Y, groups=groups)
 
 
 def test_the_number_of_rows_is_shown_nowhere():

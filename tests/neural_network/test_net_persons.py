@@ -8,12 +8,14 @@ import torch
 
 from skdptune.audit import audit_epsilon
 from skdptune.base._shared import Persons, persons_of
+from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
     DPNeuralNetClassifier,
     DPNeuralNetRegressor,
     LogisticHead,
+    PopulationTrainer,
     SmallCNN,
 )
 from skdptune.neural_network import _private_net as private_net_module
@@ -30,6 +32,7 @@ WAYS = {
     "fixed": {"sampling": "fixed"},
     "allocation": {"sampling": "allocation"},
     "hooks": {"grad_sample_mode": "hooks"},
+    "ghost": {"grad_sample_mode": "ghost"},
     "pieces": {"grad_sample_mode": "functorch", "max_physical_batch_size": 7},
     "weighted": {"class_weight": {0: 1.0, 1: 0.3}},
     "recipe": {"optimizer": "auto", "batch_size": "auto", "max_epochs": 9},
@@ -50,6 +53,17 @@ def test_with_one_row_for_each_person_nothing_changes(way):
     np.testing.assert_allclose(weights_of(by_persons), weights_of(alone), rtol=0, atol=1e-5)
     assert by_persons.privacy_.profile == alone.privacy_.profile
     assert by_persons.privacy_.neighbouring == PERSON
+
+
+class Plain(torch.nn.Module):
+    """A module without a closed form."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+
+    def forward(self, inputs):
+        return self.layer(inputs)
 
 
 def frozen_sums(monkeypatch, net, *given, groups):
@@ -88,7 +102,7 @@ def change_of(monkeypatch, k, same, **settings):
     return max(float(np.linalg.norm(one - other)) for one, other in pairs)
 
 
-@pytest.mark.parametrize("mode", ["auto", "hooks", "functorch"])
+@pytest.mark.parametrize("mode", ["auto", "hooks", "functorch", "ghost"])
 @pytest.mark.parametrize("same", [True, False])
 def test_one_person_moves_a_sum_by_the_norm_at_most(monkeypatch, mode, same):
     # Theorem P14, Theorem U1.
@@ -104,7 +118,7 @@ def test_a_person_in_many_chunks_moves_a_sum_by_the_norm_at_most(monkeypatch):
     assert 0.9 < found <= 1.0 + 1e-5
 
 
-@pytest.mark.parametrize("mode", ["auto", "hooks"])
+@pytest.mark.parametrize("mode", ["auto", "hooks", "ghost"])
 def test_a_net_that_weighs_rows_is_found(monkeypatch, mode):
     # Theorem P14.
     monkeypatch.setattr(Persons, "shares", property(lambda self: np.ones(self.codes.size)))
@@ -171,11 +185,32 @@ def test_all_nets_and_forms_of_rows_take_persons():
     assert net.fit(images, Y, groups=IDS).privacy_.neighbouring == PERSON
     hidden = person_net(n_public=30).fit(X, Y, groups=[None] * len(X))
     assert np.isfinite(weights_of(hidden)).all()
-    with pytest.raises(TypeError, match="grad_sample_mode='auto'"):
-        person_net(grad_sample_mode="ghost").fit(X, Y, groups=IDS)
     with pytest.raises(ValueError, match="must be as long as X") as error:
         person_net().fit(X, Y[1:], groups=IDS)
     assert str(len(X)) not in str(error.value)
+
+
+@pytest.mark.parametrize("fit_many", [DPNeuralNetClassifier.fit_many, PopulationTrainer().fit])
+def test_nets_of_persons_are_trained_together_as_alone(fit_many):
+    # Theorem U2, Theorem P14.
+    ways = [WAYS["poisson"], WAYS["weighted"], {"lr": 0.1}, {"module": Plain}]
+    nets = fit_many([person_net(**way) for way in ways], X, Y, groups=IDS.astype(str))
+    for way, net in zip(ways, nets, strict=True):
+        alone = person_net(**way).fit(X, Y, groups=IDS)
+        np.testing.assert_allclose(weights_of(net), weights_of(alone), rtol=0, atol=1e-5)
+        assert str(net.privacy_) == str(alone.privacy_)
+        assert str(net.plan_) == str(alone.plan_)
+
+
+def test_a_ledger_records_each_of_many_nets_by_persons():
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=9.0, delta=1e-2)
+    with ledger:
+        DPNeuralNetClassifier.fit_many([person_net(), person_net(lr=0.1)], X, Y, groups=IDS)
+        for wrong in (IDS[1:], [None] * len(X)):
+            with pytest.raises(ValueError, match="groups must"):
+                DPNeuralNetClassifier.fit_many([person_net()], X, Y, groups=wrong)
+    assert [record.neighbouring for record in ledger.history()] == [PERSON, PERSON]
+    assert [record.details["n_samples"] for record in ledger.history()] == [P, P]
 
 
 @pytest.mark.parametrize("count", [2, 5000])

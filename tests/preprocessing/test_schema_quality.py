@@ -106,6 +106,44 @@ def test_a_record_is_in_one_count_of_each_column_at_most(schema: Schema) -> None
     assert largest == len(columns)
 
 
+@pytest.mark.parametrize("k", [1, 3, 49, 5000])
+def test_a_person_counts_once_in_each_column_at_most(k: int) -> None:
+    """Theorem R8, Theorem P14: whatever their rows hold, all other counts stay as they are."""
+    schema = Schema(COLUMNS, {"name": "out", "categories": ["no", "yes"]}, person="patient")
+    rows = {**ROWS, "patient": ["p0", "p1", "p1", "p3"]}
+    base = exact(schema, frame(rows), as_column(TARGETS[LABELS]))
+    drawn = np.random.default_rng(k).integers(len(CELLS), size=k)
+    for cells in ([CELLS[place] for place in drawn], ["wrong"] * k):
+        more = {name: [*values, *cells] for name, values in ROWS.items()}
+        more["patient"] = [*rows["patient"], *["q"] * k]
+        found = exact(schema, frame(more), as_column([*TARGETS[LABELS], *cells]))
+        moved = {key: found[key] - base[key] for key in base}
+        assert min(moved.values()) >= 0.0
+        for column in {name for name, _ in base}:
+            of_column = [change for (name, _), change in moved.items() if name == column]
+            assert sum(of_column) <= 1.0
+        # Nobody's rows count nothing.
+        more["patient"] = [*rows["patient"], *[None] * k]
+        assert exact(schema, frame(more), as_column([*TARGETS[LABELS], *cells])) == base
+    assert base["age", "clipped"] == 0.5
+
+
+def test_counts_of_persons_say_so() -> None:
+    """Theorem R8, Theorem P14."""
+    schema = Schema({"age": (0, 120)}, person="patient")
+    people = pd.DataFrame({"patient": np.arange(6000) // 3, "age": 400})
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=1.0, delta=1e-5)
+    found = schema.quality(people, epsilon=0.1, random_state=0, ledger=ledger)
+    (record,) = ledger.history()
+    pair = "add or remove one person with all of their rows"
+    assert found.privacy_.neighbouring == record.neighbouring == pair
+    assert (found.n_samples, record.details["n_samples"]) == (2000, 2000)
+    for text in (str(found), found._repr_html_()):
+        assert "of 2000 persons" in text and "6000" not in text
+    with pytest.raises(ValueError, match="X must be a DataFrame with the column 'patient'"):
+        schema.quality(people[["age"]])
+
+
 def test_all_cells_at_once_neither_raise_nor_warn() -> None:
     """Theorem R8."""
     table = frame({name: list(CELLS) for name in ROWS})

@@ -309,9 +309,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         self._check_parameters()
         self.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
-        if persons is None:
-            return self._fit_checked(*self._statistics_of(X, y))
-        return self._fit_checked(*self._statistics_of_persons(X, y, persons))
+        return self._fit_checked(*self._statistics_of(X, y, persons))
 
     def _statistics_of_persons(
         self, X: Any, y: Any, persons: Persons
@@ -371,6 +369,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         X: Any,
         y: Any = None,
         *,
+        groups: Any = None,
         return_exceptions: bool = False,
     ) -> list[Any]:
         """Fit many regressions in one pass over the data.
@@ -382,7 +381,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         ----------
         estimators : sequence of private linear regressions
             Regressions of any class of this family.
-        X, y
+        X, y, groups
             As for `fit`.
         return_exceptions : bool, default=False
             Whether the exception of a failing fit is put in the result instead of raised.
@@ -401,7 +400,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
                 domain="a private linear regression",
             )
             model._check_parameters()
-        return _fit_in_one_pass(models, X, y, return_exceptions)
+        return _fit_in_one_pass(models, (X, y, groups), return_exceptions)
 
     def _fit_checked(
         self,
@@ -454,13 +453,18 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         found = target_ranges if self._takes_several_targets else target_range
         return found(self.target_bound)
 
-    def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, Any]:
-        """Return the sums over the data, the number of records, and what can be read again."""
+    def _statistics_of(
+        self, X: Any, y: Any, persons: Persons | None
+    ) -> tuple[SufficientStatistics, int, Any, Persons | None]:
+        """Return the sums, the number of records, what can be read again, and its persons."""
+        if persons is not None:
+            return self._statistics_of_persons(X, y, persons)
         if isinstance(X, PrivateRows):
             return self._statistics_of_parts(X)
         records = self._validated(X, y)
         size, n_features = records.X.shape
-        return SufficientStatistics(*self._bounds(n_features)).update(*records), size, records
+        sums = SufficientStatistics(*self._bounds(n_features)).update(*records)
+        return sums, size, records, None
 
     def _validated(self, X: Any, y: Any) -> Records:
         return validate_records(
@@ -472,14 +476,16 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             min_samples=1 if self.n_public is None else 0,
         )
 
-    def _statistics_of_parts(self, rows: PrivateRows) -> tuple[SufficientStatistics, int, Any]:
+    def _statistics_of_parts(
+        self, rows: PrivateRows
+    ) -> tuple[SufficientStatistics, int, Any, None]:
         # Theorem R10: the sums of parts are merged, so that they are those of one pass.
         rows.check_columns(self)
         bounds = self._bounds(self.n_features_in_)
         statistics = rows.total(functools.partial(_sums_of, bounds))
         if statistics.n_samples == 0 and self.n_public is None:
             raise ValueError("X must have records; got 0 sample(s) in all parts.")
-        return statistics, statistics.n_samples, None if rows.is_read_once else rows
+        return statistics, statistics.n_samples, None if rows.is_read_once else rows, None
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
         # Noise that overflowed gives a bad model, not an error: errors would leak the data.
@@ -559,7 +565,7 @@ def _sums_of(bounds: tuple[float, Any, bool], X: Any, y: Any) -> SufficientStati
 
 
 def _fit_in_one_pass(
-    models: list[PrivateLinearRegressor], X: Any, y: Any, return_exceptions: bool
+    models: list[PrivateLinearRegressor], given: tuple[Any, Any, Any], return_exceptions: bool
 ) -> list[Any]:
     """Return the regressions, fitted to sums; those with the same bounds share their sums.
 
@@ -567,19 +573,21 @@ def _fit_in_one_pass(
     ----------
     models : list of PrivateLinearRegressor
         Regressions with valid parameters.
-    X, y
-        As for `PrivateLinearRegressor.fit`.
+    given : tuple
+        X, y and groups, as for `PrivateLinearRegressor.fit`.
     return_exceptions : bool
         Whether the exception of a failing fit is put in the result instead of raised.
     """
+    X, y, groups = given
+    persons = persons_of(groups, X, may_be_empty=True)
     is_read_once = isinstance(X, PrivateRows) and X.is_read_once
     if is_read_once and len({_bounds_of(model) for model in models}) > 1:
         raise ValueError(
             "estimators must agree on data_norm, target_bound and fit_intercept if X is an "
             "iterator, which can be read only once; got several."
         )
-    shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Any]] = {}
-    known: dict[bool, tuple[Any, tuple[Any, Any]]] = {}
+    shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Any, Any]] = {}
+    known: dict[bool, tuple[Any, tuple[Any, Any, Any]]] = {}
     outcomes: list[Any] = []
     has_columns = y is not None and len(table_shape(y)) > 1
     for model in models:
@@ -590,14 +598,14 @@ def _fit_in_one_pass(
             if key not in shared:
                 # Data that were read from a list or a table are in memory once, not for each of
                 # the bounds.
-                first, data = known.get(is_strict, (model, (X, y)))
+                first, data = known.get(is_strict, (model, (X, y, persons)))
                 shared[key] = (first, *model._statistics_of(*data))
-                read = shared[key][-1]
+                *_, read, of_read = shared[key]
                 keeps = has_columns or not isinstance(read, Records)
-                known[is_strict] = (first, data if keeps else read)
-            first, statistics, n_samples, records = shared[key]
+                known[is_strict] = (first, data if keeps else (*read, of_read))
+            first, *found = shared[key]
             _copy_features(first, model)
-            outcomes.append(model._fit_checked(statistics, n_samples, records))
+            outcomes.append(model._fit_checked(*found))
         except Exception as problem:
             if not return_exceptions:
                 raise

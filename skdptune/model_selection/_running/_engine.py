@@ -7,6 +7,7 @@ logs and prints are dropped, since they depend on the data.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,7 +114,9 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
             kind = type(models[0])
             # Theorem H4: the search pays for it.
             with paid_for(*models):
-                outcomes = kind.fit_many(list(models), *arguments, return_exceptions=True)
+                outcomes = kind.fit_many(
+                    list(models), *arguments, return_exceptions=True, **_groups_of(train)
+                )
             return [one if isinstance(one, BaseException) else None for one in outcomes]
         except BaseException as problem:
             # A failing fit must not make the others fail.
@@ -156,14 +159,21 @@ def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
     """Return whether all estimators have one class that fits many at once.
 
     Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``, see
-    `skdptune.base.protocol`.
+    `skdptune.base.protocol`. It takes ``groups``, too, if records are persons.
     """
     kinds = {type(estimator) for estimator in estimators}
-    if len(kinds) != 1 or data.per_record or data.constant or data.persons is not None:
+    if len(kinds) != 1 or data.per_record or data.constant:
         return False
     # A subclass with its own fit may do things that the inherited fit_many does not know.
     first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
-    return "fit_many" in vars(first)
+    many = vars(first).get("fit_many")
+    takes = inspect.signature(many.__func__).parameters if isinstance(many, classmethod) else {}
+    return many is not None and _groups_of(data).keys() <= takes.keys()
+
+
+def _groups_of(data: Data) -> dict[str, Any]:
+    """Return the argument of a fit that names persons, if records are persons."""
+    return {} if data.persons is None else {"groups": data.persons}
 
 
 def is_failure(problem: BaseException) -> bool:

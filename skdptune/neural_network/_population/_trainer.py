@@ -103,7 +103,13 @@ class PopulationTrainer:
 
     @recorded_together
     def fit(
-        self, nets: Sequence[PrivateNet], X: Any, y: Any, *, return_exceptions: bool = False
+        self,
+        nets: Sequence[PrivateNet],
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        return_exceptions: bool = False,
     ) -> list[Any]:
         """Fit nets in place.
 
@@ -113,7 +119,7 @@ class PopulationTrainer:
         ----------
         nets : sequence of private nets
             They may differ in all parameters; no net may be given twice.
-        X, y
+        X, y, groups
             As for `fit` of each.
         return_exceptions : bool, default=False
             Whether to return the exception of a net whose training fails (for example because
@@ -127,7 +133,7 @@ class PopulationTrainer:
         """
         nets = list(nets)
         self._check(nets)
-        jobs = _jobs(nets, X, y)
+        jobs = _jobs(nets, X, y, groups)
         ready = [job for job in jobs if isinstance(job, _Job)]
         try:
             self._train_all(ready)
@@ -296,12 +302,12 @@ class _Job:
         return not callbacks.isdisjoint(id(one) for _, one in self.net.callbacks_)
 
 
-def _jobs(nets: list[PrivateNet], X: Any, y: Any) -> list[_Job | BaseException]:
+def _jobs(nets: list[PrivateNet], X: Any, y: Any, groups: Any) -> list[_Job | BaseException]:
     """Return each net with its training run, or the exception by which it refuses the data."""
     jobs: list[_Job | BaseException] = []
     first: TrainingRun | None = None
     for net in nets:
-        run = _outcome(net._training_run, X, y)
+        run = _outcome(net._training_run, X, y, groups)
         if isinstance(run, BaseException):
             jobs.append(run)
             continue
