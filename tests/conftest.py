@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 from skdptune.base import _costs, _recording
 
-# A deadline would make a test's verdict depend on the machine's load, and a data base of
+# A deadline would make a test's verdict depend on the machine's load, and a database of
 # old examples on what ran before.
 hypothesis.settings.register_profile("seeded", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)

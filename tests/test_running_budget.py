@@ -238,12 +238,12 @@ class TestReservations:
         first, second = pair
         with first:
             pass
-        with pytest.raises(LedgerError, match="must be of one release"):
+        with pytest.raises(LedgerError, match="must be for a single release"):
             second.__enter__()
         assert first.ledger.remaining(0.0) == pytest.approx(0.5)
 
     def test_what_a_copy_has_read_is_not_given_back(self, pair: tuple[Any, Any]) -> None:
         first, second = pair
         second.mark_read()
-        with pytest.raises(LedgerError, match="must not be read to be cancelled"):
+        with pytest.raises(LedgerError, match="cannot be cancelled after it was marked as read"):
             first.cancel("a mistake")

@@ -146,7 +146,7 @@ class TestProcesses:
         carried = LedgerSettings(memory())
         if way == "process":
             set_config(ledger=ledger)
-            with pytest.raises(LedgerError, match="brings that one"):
+            with pytest.raises(LedgerError, match="brings this ledger"):
                 settings_in_force(carried)
         with config_context(ledger=False if way == "off" else ledger):
             assert isinstance(in_a_thread(lambda: settings_in_force(carried)), LedgerError)

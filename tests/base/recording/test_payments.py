@@ -318,7 +318,7 @@ def test_ledger_in_memory_refuses_fits_elsewhere(elsewhere, monkeypatch):
     elsewhere(None)
     loaded = pickle.loads(pickled)
     assert loaded.predict(ROWS).shape == (24,)
-    with pytest.raises(LedgerError, match="must be used in the process that made it"):
+    with pytest.raises(LedgerError, match="must be used in the process that created it"):
         loaded.fit(ROWS, LABELS)
 
 
@@ -559,7 +559,7 @@ class TestOwnPickling:
         assert pickle.loads(pickle.dumps(model)).a == 1
         with on_disk:
             assert copy.deepcopy(model).a == pickle.loads(pickle.dumps(model)).a == 1
-            with pytest.raises(LedgerError, match="no place for it"):
+            with pytest.raises(LedgerError, match="without a place for it"):
                 elsewhere(model)
 
 
