@@ -147,9 +147,13 @@ def test_releases_without_parts_or_privacy_are_drawn(name: str) -> None:
 def test_what_is_no_tree_is_refused() -> None:
     with pytest.raises(TypeError, match="report must be a PrivacyReport; got int"):
         BudgetDisplay.from_report(1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="levels must be as many as names, 0 for the first"):
+    with pytest.raises(
+        ValueError, match="levels must have one entry for each name, 0 for the first"
+    ):
         BudgetDisplay(["a", "b"], [0, 0], [1.0, 1.0], [1.0, 1.0], delta=0.0)
-    with pytest.raises(ValueError, match="alone, added and notes must be as many as names"):
+    with pytest.raises(
+        ValueError, match="alone, added and notes must have one entry for each name"
+    ):
         BudgetDisplay(["a"], [0], [1.0, 1.0], [1.0], delta=0.0)
     with pytest.raises(TypeError, match="names must be a sequence of str"):
         BudgetDisplay("ab", [0, 1], [1.0, 1.0], [1.0, 1.0], delta=0.0)

@@ -76,7 +76,7 @@ def test_wrong_arguments_are_refused(curves: Any) -> None:
     with pytest.raises(ValueError, match="kind must be"):
         ScoreCurvesDisplay.from_estimator(curves, kind="lift")
     ax = ScoreCurvesDisplay.from_estimator(curves, kind="roc").ax_
-    with pytest.raises(ValueError, match="one kind where ax is given"):
+    with pytest.raises(ValueError, match="a single kind if ax is given"):
         ScoreCurvesDisplay.from_estimator(curves, ax=ax)
     with pytest.raises(TypeError, match="estimator must be a PrivateScoreCurves"):
         ScoreCurvesDisplay.from_estimator(DPLogisticRegression())

@@ -285,7 +285,7 @@ def convolved_with_rare(
     -----
     Theorem P12.
 
-    The binomial theorem is applied for up to three rare losses among as many copies. The other
+    The binomial theorem is applied for up to three copies that have a rare loss. The other
     losses of these copies are on the coarser grid; the losses of all other copies are on the finer
     one.
     """
@@ -484,7 +484,7 @@ class _Sum:
         product[used] = _product_of_powers([each[used] for each in spectra], counts)
         start = low - sum(count * part.lowest for part, count in self._parts)
         found: FloatArray = fft.irfft(product, length)
-        # Without negative noise.
+        # Negative masses are noise of the transform.
         masses = np.maximum(np.roll(found, -(start % length))[:size], 0.0) + allowance
         if not slope:
             # Masses that were rounded up, of many copies, may exceed all doubles. A smaller bound
