@@ -459,7 +459,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         )
 
     def _note(self, plan: ReleasePlan) -> str:
-        return "" if plan.is_precise else "insisted upon: areas may be wrong by more than 0.04"
+        return "" if plan.is_precise else "insist=True: areas may be wrong by more than 0.04"
 
     # The release ----------------------------------------------------------------------------
 

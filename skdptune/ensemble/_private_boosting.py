@@ -41,7 +41,7 @@ bin_share : float, default=0.1
     Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
     bins; the rest pays for the boosting.
 interactions : "auto", int, list of pairs or None, default="auto"
-    Pairs of columns that get a table of scores of their own. "auto" looks for pairs if there are
+    Pairs of columns that get their own table of scores. "auto" looks for pairs if there are
     enough records for the budget, and learns those that clearly matter; often these are none. A
     whole number learns that many, and a list names pairs by name or place. None or 0 makes the
     model additive, and leaves the whole budget to the columns.

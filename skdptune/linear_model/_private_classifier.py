@@ -533,7 +533,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         if form == PARTS and solver_of(self) != PRECONDITIONED:
             return "Use solver='preconditioned', which reads rows only through exact sums."
         if form == PARTS and self.classes is None:
-            return "Name the labels: classes=[...], since no pass looks for them."
+            return "Declare the labels as classes=[...], since no pass reads them."
         return None
 
     def _check_fit(self, given: Mapping[str, Any]) -> None:

@@ -42,8 +42,8 @@ _NO_LABELS = (
 )
 
 _OTHER_LABELS = (
-    "classes must hold the labels of the schema's target; {n_absent} of {n_labels} are not in it. "
-    "Leave classes out: the estimator is given the labels of the schema."
+    "classes must contain the labels of the schema's target; {n_absent} of {n_labels} are "
+    "missing. Leave classes out: the pipeline sets the labels of the schema."
 )
 
 
@@ -124,7 +124,7 @@ def make_private_pipeline(
     if settings:
         raise TypeError(
             f"make_private_pipeline must be given {shown_names(settings)} as parameters of the "
-            'estimator; only a word, such as "classifier", takes them here.'
+            'estimator; they are only accepted here with a word, such as "classifier".'
         )
     # Report all problems at once, with the names of the steps.
     problems: list[tuple[str, Exception]] = []
@@ -224,7 +224,7 @@ class PersonPipeline(Pipeline):
         if is_paid(self):
             # A search has read the ids, and gives persons to the last step.
             if getattr(estimator, "persons", None) is None:
-                raise TypeError(refused_groups("a fit inside of another one"))
+                raise TypeError(refused_groups("a fit inside another one"))
             return super().fit(X, y, **params)
         ids = self.ids_of(X, params)
         return super().fit(X, y, **{**params, **groups_of_steps({last: estimator}, ids)})
@@ -238,8 +238,8 @@ class PersonPipeline(Pipeline):
             )
         if self.person not in list(getattr(X, "columns", ())):
             raise ValueError(
-                f"X must be a DataFrame with the column {shown(self.person)}, in which the schema "
-                f"says whose row each is; got {type(X).__name__} without it."
+                f"X must be a DataFrame with the column {shown(self.person)}, which contains the "
+                f"ids of persons according to the schema; got {type(X).__name__} without it."
             )
         return X[self.person]
 

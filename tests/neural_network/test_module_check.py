@@ -157,7 +157,7 @@ def test_sound_module_passes_and_is_not_changed(module):
         (Counting(), "in which a record changes a buffer"),
         (Pooled(4, 2), "one output for each record; got 1 for 3 records"),
         (nn.Flatten(), "module must have parameters to train"),
-        (nn.Linear(5, 2), r"must take records of shape \(4,\)"),
+        (nn.Linear(5, 2), r"must accept records of shape \(4,\)"),
     ],
 )
 def test_unsound_module_is_refused(module, complaint):

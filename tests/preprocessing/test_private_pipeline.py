@@ -195,7 +195,7 @@ def test_labels_of_the_schema_are_among_the_classes(classes) -> None:
         make_pipeline(Normalizer(), classifier(classes=classes)),
     ):
         with pytest.raises(
-            ValueError, match="classes must hold the labels of the schema's target"
+            ValueError, match="classes must contain the labels of the schema's target"
         ):
             make_private_pipeline(model, LABELS)
 

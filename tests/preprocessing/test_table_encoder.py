@@ -170,7 +170,7 @@ def test_an_array_is_not_read_in_another_order_than_a_table_was() -> None:
     schema = Schema({"a": (0, 1), "b": (0, 1)})
     table = pd.DataFrame({"b": [0.2, 0.9], "a": [0.5, 0.1]})
     encoder = TableEncoder(schema).fit(table)
-    with pytest.raises(ValueError, match="X must be a table with names, as in fit"):
+    with pytest.raises(ValueError, match="X must be a table with column names, as in fit"):
         encoder.transform(table.to_numpy())
     expected = encoder.transform(table)
     encoder.fit(table[["a", "b"]])

@@ -219,7 +219,7 @@ def _calibrated(
 def _check_leverage(largest: float, least_epsilon: float, epsilon: float, delta: float) -> None:
     if least_epsilon > epsilon:
         raise UnreachableBudgetError(
-            "max_leverage must be smaller, since it alone costs at least "
+            "max_leverage must be smaller, since it costs at least "
             f"epsilon={least_epsilon:.4g} at delta={delta:g}; got {largest:.4g} with "
             f"epsilon={epsilon:g}. Omit it to use a value that fits the budget.",
             least_epsilon,
