@@ -39,7 +39,7 @@ OTHER_REGRESSIONS = (
 
 @dataclass(frozen=True)
 class Task:
-    """What a fit is asked for."""
+    """Requirements of a fit."""
 
     fold: Fold
     regression: bool

@@ -89,7 +89,7 @@ def nasty_rows(form: str, width: int, seed: int = 0) -> Iterator[list[Any]]:
         yield [value] * width
 
 
-# Cells of a table of numbers, words and times: what each may be taken for, and what is nothing.
+# Cells of a table of numbers, strings and times: the possible readings of each, and invalid cells.
 CELLS: list[Any] = [
     *(*PROPER, *IMPROPER, *EXTREME),
     *("a", " a ", "A", b"a", np.str_("a"), "missing", "other", "?", "a\x00", "\ud800", "１"),

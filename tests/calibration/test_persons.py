@@ -70,7 +70,7 @@ ALL = CONFORMAL | HISTOGRAMS
 
 
 def released(model: Any) -> np.ndarray:
-    """Return what a fit releases beside its model."""
+    """Return everything that a fit releases in addition to its model."""
     found = getattr(model, "histogram_", None)
     return np.ravel(model.quantile_) if found is None else np.ravel(found.counts)
 

@@ -1,4 +1,4 @@
-"""The histogram beside a classifier: its cost, its cells, and what is refused."""
+"""The histogram of a classifier: its cost, its cells, and refused arguments."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_two_models_are_compared_on_one_ax(curves: Any) -> None:
         "SVC",
     ]
     check_grey(second.ax_)
-    # Without probabilities there is no reliability.
+    # A reliability curve needs probabilities.
     assert len(ScoreCurvesDisplay.from_estimator(pipeline, band=False).lines_) == 2
     with pytest.raises(AttributeError, match="no predict_proba"):
         ScoreCurvesDisplay.from_estimator(pipeline, kind="reliability")

@@ -146,7 +146,7 @@ class TestChanges:
 
     @pytest.mark.parametrize("more", [2, 3, 9])
     def test_older_copy_that_went_on_is_seen_by_who_knew_a_newer_one(self, spent, more):
-        """Theorem H3: it has as many events, or more, but other ones."""
+        """Theorem H3: it has the same number of events or more, but different ones."""
         older = copied(spent)
         with spent.reserve(PURE, name="a fit"):
             pass

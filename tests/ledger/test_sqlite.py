@@ -396,7 +396,7 @@ def spend_in_processes_by_name(paths, count):
 
 
 class TestPlaces:
-    """What cannot be a file is said in words."""
+    """The message describes what cannot be a file."""
 
     def test_folder_and_file_in_the_way(self, tmp_path):
         with pytest.raises(LedgerError, match="must be the path of a file; got a folder"):

@@ -21,7 +21,7 @@ CASES = [] if MODULE is None else cases_of(MODULE)
 
 # By reasons: tests, or single ones of a parametrization.
 REASONS: dict[str, tuple[str, ...]] = {
-    # What a search shows is what it pays for.
+    # A search shows only values that it pays for.
     "train scores would have to be paid for": (
         "test_custom_run_search",
         "test_grid_search_cv_results",
@@ -96,7 +96,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "test_search_cv_results_none_param",
         "test_unsupervised_grid_search",
     ),
-    # The same in other words, or elsewhere.
+    # The same behaviour with another message, or tested elsewhere.
     "the same errors are worded otherwise": (
         "test_callable_multimetric_clf_all_fits_fail",
         "test_grid_search_bad_param_grid",

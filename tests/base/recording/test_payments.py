@@ -74,7 +74,7 @@ class TestWhatItPaysFor:
         with ledger:
             Greedy().fit(ROWS, LABELS)
         assert names_of(ledger) == ["Greedy", *["Counted"] * 5]
-        # Also where the ledger is that of the model alone.
+        # Also if only the model has the ledger.
         Greedy(ledger=ledger).fit(ROWS, LABELS)
         assert names_of(ledger)[6:] == ["Greedy", *["Counted"] * 5]
 
@@ -258,7 +258,7 @@ def test_settings_reach_another_process(on_disk, elsewhere):
     """Theorem H4."""
     with config_context(ledger=on_disk, require_ledger=True):
         pickled = pickle.dumps(Counted())
-    # In its own process it is in force by itself, as long as it is.
+    # In its own process, it is active without further action, while it exists.
     assert carried_settings(pickle.loads(pickled)) is None
     with config_context(ledger=on_disk, require_ledger=True):
         there = elsewhere(Counted())
@@ -564,7 +564,7 @@ class TestOwnPickling:
 
 
 class Odd(BaseEstimator, PrivateEstimatorMixin):
-    """Has the mixin behind scikit-learn's base, and a state of its own."""
+    """Has the mixin after scikit-learn's base class, and its own state."""
 
     def __getstate__(self):
         return {**super().__getstate__(), "odd": True}
