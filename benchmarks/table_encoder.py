@@ -116,8 +116,7 @@ def figures(model, data) -> tuple[float, float]:
 
 
 def without_privacy(X: pd.DataFrame):
-    """Return scikit-learn's model on standardised numbers and strings, whose categories are
-    learnt."""
+    """Return scikit-learn's model on standardised numbers and learnt categories."""
     names = X.select_dtypes("number").columns
     columns = make_column_transformer(
         (StandardScaler(), names),

@@ -1,5 +1,4 @@
-"""The audited releases: estimators of every kind on their worst neighbouring data, and a
-statistic.
+"""Audited releases: estimators on their worst neighbouring data, with a statistic.
 
 Each case has a record that moves one number as far as clipping allows, other records that do not
 counteract this, and a claim. The record nearly reaches the claim, so noise that is 30 % too small
@@ -173,8 +172,7 @@ def fit_case(
 
 
 def _of_share(profile: PrivacyProfile, share: float, delta: float) -> PrivacyProfile:
-    """Return the cost of a Gaussian release for a record that attains a share of its
-    sensitivity."""
+    """Return the cost of a Gaussian release for a share of its sensitivity."""
     low, high = 0.0, 20.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
@@ -594,8 +592,7 @@ def search_case(
     attained: PrivacyProfile | None = None,
     **more: Any,
 ) -> Case:
-    """Return the audit of whole searches; `attained` is the cost for the record, if that is
-    smaller."""
+    """Return the audit of whole searches; `attained` is a smaller cost for the record."""
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         X = EVERYONE[0] if present else EVERYONE[1]
@@ -610,8 +607,7 @@ def search_case(
 
 
 def likelihood_of_folds(search: Any) -> float:
-    """Return the probability that the record is in one of two folds, from all noisy scores of
-    each."""
+    """Return the probability that the record is in one of two folds, from all noisy scores."""
     found, shift = search.cv_results_, 0.5 / (N_PUBLIC / 2)
     splits = [np.sum(found[f"split{place}_test_score"] - 0.5) for place in range(2)]
     deviation = search._strategy().deviation(search._make_plan(N_PUBLIC, 1))

@@ -1,5 +1,4 @@
-"""Every test is reproducible: hypothesis draws the same examples, and global generators are
-reseeded.
+"""Tests are reproducible: hypothesis repeats its examples, and global generators are reseeded.
 
 To search for new counter-examples, use the other profile:
 ``python -m pytest --hypothesis-profile explore``.

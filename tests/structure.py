@@ -106,8 +106,7 @@ def our_modules() -> dict[str, Module]:
 
 
 def module_of(name: str, modules: dict[str, Module]) -> str | None:
-    """Return the module that an imported name refers to or is defined in; None for other
-    libraries."""
+    """Return the module of an imported name; None for other libraries."""
     while name and name not in modules:
         name = parent(name)
     return name or None

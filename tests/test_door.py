@@ -1,5 +1,4 @@
-"""One way in for every record: in any container, an odd record becomes its own row, or a constant
-row.
+"""One entrance for records: in any container, an odd one is its own row or a constant.
 
 The same small table of zeros and ones goes into every container that can hold it, and one record
 becomes odd: a cell, a whole row, a label. After reading, all other records are unchanged, bit for

@@ -1,5 +1,4 @@
-"""The cost-of-tuning explorer: its figures are upper bounds, close, and the same in the
-browser."""
+"""The explorer of tuning costs: its figures are close upper bounds, also in the browser."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ def table(explorer: ModuleType) -> dict[str, Any]:
 
 
 def check_figures(explorer: ModuleType, table: dict[str, Any], count: int, seed: int) -> None:
-    """The shown noise is at least the exact one, and only slightly above it; for Rényi bounds it
-    is close."""
+    """Shown noise is slightly above the exact one, and for Rényi bounds close to it."""
     errors = explorer.log_errors(table, count, seed, explorer.shown)
     assert set(errors) == {*explorer.KEYS, "composition"}
     for way, found in errors.items():

@@ -117,8 +117,7 @@ def asking_own_folder(modules: dict[str, Module]) -> list[str]:
 
 
 def module_graph(modules: dict[str, Module]) -> dict[str, set[str]]:
-    """Return the imports of each module, when it is loaded or later, but not those only for
-    types."""
+    """Return the imports of each module, at any time, except those only for types."""
     return {
         module.name: {
             target
@@ -158,8 +157,7 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def first_circle(graph: dict[str, set[str]]) -> list[str]:
-    """Return a cycle, in which each imports the next and the last imports the first; empty if none
-    is left."""
+    """Return a cycle, whose last member imports the first; empty if none is left."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as problem:

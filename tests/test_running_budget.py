@@ -1,5 +1,4 @@
-"""A budget that is spent call by call has one owner: no copy, no pickle and no fork spends it
-again."""
+"""A running budget has one owner: no copy, no pickle and no fork spends it again."""
 
 from __future__ import annotations
 

@@ -101,8 +101,7 @@ def source_of(names: list[str], path: Path) -> str | None:
 
 
 def citations_of_code(dotted: str, root: Path = ROOT) -> frozenset[str] | None:
-    """Return the citations of an object of the package, without those of others; None if it does
-    not exist."""
+    """Return the citations of an object of the package; None if it does not exist."""
     parts = dotted.split(".")
     root = CODE_ROOT if root == ROOT else root
     for size in range(len(parts), 0, -1):
@@ -115,8 +114,7 @@ def citations_of_code(dotted: str, root: Path = ROOT) -> frozenset[str] | None:
 
 
 def citations_of_test(test_id: str, root: Path = ROOT) -> frozenset[str] | None:
-    """Return the citations of a test or of its class's docstring; None if there is no such
-    test."""
+    """Return the citations of a test or its class; None if there is no such test."""
     file, *names = test_id.split("::")
     path = root / file
     if not path.is_file() or not all(name.lower().startswith("test") for name in names):
@@ -130,8 +128,7 @@ def citations_of_test(test_id: str, root: Path = ROOT) -> frozenset[str] | None:
 
 
 def complaints(entries: list[Entry], root: Path = ROOT) -> Iterator[str]:
-    """Yield one line for everything that is missing in an entry, or in the code and tests that it
-    names."""
+    """Yield one line for everything missing in an entry, or in its code and tests."""
     for name, count in Counter(entry.name for entry in entries).items():
         if count > 1:
             yield f"{name} names {count} entries"
@@ -159,8 +156,7 @@ def unknown_citations(text: str, known: set[str]) -> list[str]:
 
 
 def nameless_theorems(text: str) -> list[str]:
-    """Return theorems of papers that are cited without a year shortly before, which marks their
-    authors."""
+    """Return theorems of papers that are cited without authors and year shortly before."""
     return [
         text[match.start() : match.end() + 10].splitlines()[0]
         for match in OF_A_PAPER.finditer(text)
@@ -187,8 +183,7 @@ def ledger() -> list[Entry]:
 
 
 def files() -> list[Path]:
-    """Return all files that may cite an entry, without this file, whose examples are wrong on
-    purpose."""
+    """Return all files that may cite an entry, without this one and its wrong examples."""
     folders = [ROOT / name for name in ("tests", "benchmarks", "examples")]
     folders.append(CODE_ROOT / "skdptune")
     sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]

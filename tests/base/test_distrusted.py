@@ -57,8 +57,7 @@ def made(name: str, **more: Any) -> Any:
 
 
 def least_epsilon(one: np.ndarray, other: np.ndarray) -> float:
-    """Return a lower bound on epsilon from the frequency of an event; it fails with probability 1
-    %."""
+    """Return a lower bound on epsilon, at 99 % confidence, from the frequency of an event."""
     n, often, rare = len(one), int(one.sum()), int(other.sum())
     least = beta.ppf(0.005, often, n - often + 1)
     return float(np.log(least / beta.ppf(0.995, rare + 1, n - rare)))

@@ -422,8 +422,7 @@ def test_at_delta_0_fits_cost_what_they_are_made_with(own: float) -> None:
 
 
 def test_exact_evaluations_may_use_batches_of_fixed_size() -> None:
-    """Their cost depends on the number of records, which is not secret for those who see
-    everything."""
+    """Their cost depends on the number of records, which is not secret without a release."""
     model = DPLogisticRegression(solver="sgd", sampling="fixed", epochs=1, classes=[0, 1])
     search = made(model, {"epsilon": (0.5, 5.0, "log")}, n_initial=2, n_iter=1).fit(X, Y)
     assert search.evaluations_["failure"].isna().all()

@@ -71,8 +71,7 @@ def check_cost(estimator: Any) -> None:
 
 
 def check_any_record(estimator: Any, rows_at: Any) -> None:
-    """A record with any content only changes its own row of the values that get noise (Theorem
-    R5).
+    """A record with any content only changes its own row of the noisy values (Theorem R5).
 
     `rows_at` is called with a scaler and data, and returns the rows that reach the noise.
     """

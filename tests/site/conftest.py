@@ -31,8 +31,7 @@ def site() -> Path:
 
 @pytest.fixture(scope="session")
 def browser(site: Path) -> Iterator[Browser]:
-    """Return a headless Chromium, only for the tests of the site, since it slows down all
-    others."""
+    """Return a headless Chromium, only for tests of the site, since it slows down others."""
     executable = find_chromium()
     if executable is None:
         if os.environ.get("SKDPTUNE_TEST_BROWSER") == "required":

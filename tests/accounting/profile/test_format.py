@@ -134,8 +134,7 @@ def test_epsilon_is_kept_where_that_is_asked_for(profile):
 
 @pytest.mark.parametrize("name", ["trained", "mass at infinity"])
 def test_copies_go_on_like_the_profile(name):
-    """Compositions, samples and selections of a copy cost only slightly more, and not noticeably
-    less."""
+    """Compositions, samples and selections of a copy cost only slightly more."""
     profile = PROFILES[name]
     copy = through_json(profile)
     for exact, bound in (

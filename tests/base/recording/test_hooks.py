@@ -1,5 +1,4 @@
-"""Every fit is recorded: single fits, those of scikit-learn's tools, in threads and in other
-processes."""
+"""Every fit is recorded: single ones, those of scikit-learn's tools, in threads and processes."""
 
 from __future__ import annotations
 
