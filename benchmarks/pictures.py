@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ _ON_DARK = dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#CED6DD"
 )
 _WHITE = 0.35
+# Characters in a line of the name of a bar.
+_BAR_NAME = 24
 # Okabe and Ito's colours; markers and dashes differ as well, for prints in grey.
 LOOKS: list[tuple[str, str, Any]] = [
     ("#0072B2", "o", "-"),
@@ -89,22 +92,25 @@ class Bars:
     is_log: bool = False
 
     def draw(self, plt: Any) -> Any:
-        """Return the figure."""
+        """Return the figure; its text is legible on a telephone."""
+        labels = [textwrap.fill(name, _BAR_NAME) for name in self.values][::-1]
+        lines = sum(label.count("\n") + 1 for label in labels)
         figure, ax = plt.subplots(
-            figsize=(7.0, 0.9 + 0.33 * len(self.values)), layout="constrained"
+            figsize=(5.6, 0.9 + 0.16 * (lines + len(labels))), layout="constrained"
         )
         names, values = list(self.values)[::-1], list(self.values.values())[::-1]
         colours = [OURS if name.startswith(self.ours) else OTHERS for name in names]
         if not self.ours:
             colours = [OTHERS] * len(names)
-        ax.barh(names, values, color=colours, height=0.65)
+        ax.barh(range(len(names)), values, color=colours, height=0.65)
+        ax.set_yticks(range(len(names)), labels)
         for place, value in enumerate(values):
-            ax.text(value, place, f" {value:,g}", va="center", fontsize=8)
+            ax.text(value, place, f" {value:,g}", va="center", fontsize="small")
         if self.is_log:
             ax.set_xscale("log")
             ax.set_xlim(min(values) / 2.0, 2.5 * max(values))
         else:
-            ax.set_xlim(0.0, 1.15 * max(values))
+            ax.set_xlim(0.0, 1.2 * max(values))
         ax.set_xlabel(self.label)
         _finish(ax, self.title)
         return figure
