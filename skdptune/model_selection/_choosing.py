@@ -533,7 +533,7 @@ def margin(rivals: int | Callable[[float], float]) -> float:
     if not callable(rivals):
         return float(ndtri((1.0 - _ERROR) ** (1.0 / max(rivals, 1))))
     if rivals(0.5) >= 1.0 - _ERROR:
-        # Usually there are no others.
+        # Usually, the candidate has no rivals.
         return 0.0
     share = brentq(lambda x: float(rivals(x)) - (1.0 - _ERROR), 0.5, 1.0, xtol=1e-12)
     return float(ndtri(share))

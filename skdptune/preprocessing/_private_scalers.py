@@ -217,7 +217,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
     Dividing by the number of records, undoing ``c``, and all later steps are post-processing. A
     variance is limited to a range from its own noise level to the largest value that the bounds
-    allow. At the noise level, the noise of the mean is no larger than one standard deviation. So
+    allow. At the noise level, the noise of the mean is at most one standard deviation. So
     features are never divided by nearly zero.
 
     The cost does not depend on the number of features, but the noise does.

@@ -42,7 +42,7 @@ EXTREME_NUMBERS = [float(value) for value in EXTREME]
 # Checks of scikit-learn that ask `fit` to refuse what a record holds.
 FIT_TAKES_ANY_RECORD = {
     "check_estimators_nan_inf": "a record that is not finite counts as zeros and fails no fit",
-    "check_dtype_object": "an entry that is no number makes its record zeros and fails no fit",
+    "check_dtype_object": "an entry that is not a number makes its record zeros and fails no fit",
 }
 FIT_TAKES_ANY_TARGET = {
     **FIT_TAKES_ANY_RECORD,

@@ -35,8 +35,8 @@ DELTA = 1e-5
 VALUES = {"quality": [0.15, 0.55, 0.95]}
 X, Y = table(600)
 EXPECTED_FAILURES = {
-    "check_dtype_object": "what a record holds decides its own place alone, and crashes nothing",
-    "check_estimators_nan_inf": "a record that is not finite becomes constant, by itself",
+    "check_dtype_object": "a record decides only its own place, and crashes nothing",
+    "check_estimators_nan_inf": "a record that is not finite becomes a constant one",
     "check_supervised_y_2d": "warnings of the fits tell of the data, and are dropped",
 }
 # One way of each class, for what does not depend on its strategy.

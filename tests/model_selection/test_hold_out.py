@@ -316,7 +316,8 @@ def test_a_released_front_by_a_rule() -> None:
 
 
 def test_a_share_that_is_wrong_scales_all_scores_alike() -> None:
-    # As many as are held out more than expected, so much further from the middle: not clipped.
+    # If more records are held out than expected, the score is further from the middle: not
+    # clipped.
     X, y = table(2000)
     strategy = RandomRuns(
         n_iter_distribution="geometric",

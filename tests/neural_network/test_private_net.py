@@ -502,7 +502,7 @@ def test_scikit_learns_checks(kind):
         **takes_any,
         "check_no_attributes_set_in_init": "skorch keeps its history and state from the start",
         "check_do_not_raise_errors_in_init_or_set_params": (
-            "the name of **components, which stand for module__hidden and others, is no parameter"
+            "the name of **components, such as module__hidden, is not a parameter"
         ),
     }
     with warnings.catch_warnings():
