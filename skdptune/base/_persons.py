@@ -137,7 +137,7 @@ class Persons:
         Parameters
         ----------
         units : ndarray of shape (n_rows,) or (n_rows, n_values)
-            As for `unit_sum`, which sums the result exactly.
+            See `unit_sum`, which sums the result exactly.
 
         Notes
         -----

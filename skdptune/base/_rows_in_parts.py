@@ -218,7 +218,8 @@ class InProcess:
     parts : sequence of callables
         Each returns the chunks of a part, as often as it is called.
     form : tuple, optional
-        Rows and targets as in the parts, but without any row. None takes those of the first chunk.
+        Rows and targets as in the parts, but without any row. The default is taken from the first
+        chunk.
     sizes : mapping, optional
         Numbers of rows by the number of the part, if they are known.
     """
@@ -277,7 +278,7 @@ class _OnCluster:
     Parameters
     ----------
     parts : sequence
-        What the cluster needs for the rows and targets of each part.
+        For each part, the objects from which the cluster computes rows and targets.
     form : tuple
         Rows and targets as in the parts, but without any row.
     sizes : mapping
@@ -854,7 +855,8 @@ def _column(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
-# Which fits take them ----------------------------------------------------------------------------
+# Fits that accept them
+# ----------------------------------------------------------------------------
 
 
 def with_parts(

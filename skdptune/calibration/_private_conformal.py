@@ -273,7 +273,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         n_samples, n_features : int
-            As for `privacy_profile`.
+            See `privacy_profile`.
 
         Returns
         -------

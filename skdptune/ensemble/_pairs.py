@@ -97,7 +97,7 @@ class Pair:
         The positions of all columns.
     n_outputs : int
     persons : Persons, optional
-        Whose rows these are.
+        The persons to whom the rows belong.
 
     Attributes
     ----------
@@ -264,7 +264,7 @@ class PairLearner(NamedTuple):
         Public number of records.
     generator : numpy.random.Generator
     persons : Persons or None
-        Whose rows these are, if a record is a person with several rows.
+        The persons to whom the rows belong, if a record is a person with several rows.
     """
 
     axes: Sequence[Axis]

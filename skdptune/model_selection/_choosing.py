@@ -48,7 +48,7 @@ class TableOutlook:
     score_noise : float, default=0.0
         Standard deviation of the noise on a score, in units of its range.
     rivals : int or callable, default=1
-        As for `margin`.
+        See `margin`.
     is_accuracy : bool, default=True
         Whether the score is a share of records. Other scores use only a small part of their range.
     is_narrow : bool, default=True

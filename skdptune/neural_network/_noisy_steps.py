@@ -516,8 +516,8 @@ class TrainingRun:
     weights : tensor of shape (n_rows,) or None
         Factor in [0, 1] of the clipped gradient of each row; None means ones.
     persons : Persons or None
-        Whose rows these are, if a record is a person with several rows; the weights of a person's
-        rows then sum to at most 1.
+        The persons to whom the rows belong, if a record is a person with several rows. The
+        weights of a person's rows then sum to at most 1.
     rng : Generator
         The source of randomness of this attempt.
     """

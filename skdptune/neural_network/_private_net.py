@@ -403,7 +403,7 @@ class PrivateNet(TrainingLoop):
         estimators : sequence of private nets
             They may differ in all parameters.
         X, y
-            As for `fit`.
+            See `fit`.
         return_exceptions : bool, default=False
             Whether to return the exception of a net whose training fails in its place, instead of
             raising it.

@@ -160,7 +160,7 @@ class PersonPipeline(Pipeline):
     Parameters
     ----------
     steps, transform_input, memory, verbose
-        As for scikit-learn's ``Pipeline``.
+        See scikit-learn's ``Pipeline``.
     person : str
         Name of the column with the id of each row's person.
 
@@ -212,7 +212,7 @@ class PersonPipeline(Pipeline):
         y : array-like of shape (n_samples,)
             Targets.
         **params
-            As for scikit-learn's ``Pipeline``; without groups.
+            See scikit-learn's ``Pipeline``; without groups.
 
         Returns
         -------
@@ -300,7 +300,7 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
         raise ValueError(_LABELS_FOR_NUMBERS if has_labels else _NO_BOUND)
     found = {f"{prefix}{name}": value for name, value in known.items() if name in is_open}
     if prefix:
-        # What the wrapper itself leaves open, such as the range that intervals stay in.
+        # Parameters that the wrapper leaves open, such as the range of intervals.
         outer = own_parameters(estimator).items()
         found |= {name: known[name] for name, value in outer if value is None and name in known}
     return found

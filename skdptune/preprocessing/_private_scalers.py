@@ -99,7 +99,7 @@ def unit_sums(rows: Any, contributions: Contributions, persons: Persons | None) 
     contributions : callable
         From rows to arrays with numbers of each row, which depend on this row only.
     persons : Persons or None
-        Whose rows these are. A person's contribution is the mean of those of the rows.
+        The persons to whom the rows belong. A person's contribution is the mean over their rows.
 
     Notes
     -----

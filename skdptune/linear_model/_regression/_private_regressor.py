@@ -38,7 +38,7 @@ coef_ : ndarray of shape (n_features,), or (n_targets, n_features) of several ta
 intercept_ : float, or ndarray of shape (n_targets,)
     The private intercept; 0.0 if there is none.
 privacy_ : PrivacyReport
-    What the fit cost.
+    The privacy cost of the fit.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
@@ -222,7 +222,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         Parameters
         ----------
         n_samples, n_features : int
-            As for `privacy_profile`.
+            See `privacy_profile`.
 
         Returns
         -------
@@ -383,7 +383,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         estimators : sequence of private linear regressions
             Regressions of any class of this family.
         X, y
-            As for `fit`.
+            See `fit`.
         return_exceptions : bool, default=False
             Whether the exception of a failing fit is put in the result instead of raised.
 
@@ -568,7 +568,7 @@ def _fit_in_one_pass(
     models : list of PrivateLinearRegressor
         Regressions with valid parameters.
     X, y
-        As for `PrivateLinearRegressor.fit`.
+        See `PrivateLinearRegressor.fit`.
     return_exceptions : bool
         Whether the exception of a failing fit is put in the result instead of raised.
     """

@@ -224,7 +224,7 @@ class SufficientStatistics:
         Parameters
         ----------
         X, y
-            As for `update`.
+            See `update`.
 
         Yields
         ------

@@ -601,8 +601,8 @@ def initial_weights(
     intercept : array-like of shape (n_outputs,) or None
         With one output also a number.
     n_outputs, n_features : int or None
-        Number of linear functions and of their coefficients. None stands for the given weights'
-        own number.
+        Number of linear functions and of their coefficients. By default, the numbers of the given
+        weights.
     fit_intercept : bool
         Whether the intercepts are the last row of the weights; without it they must be 0.
 
