@@ -19,7 +19,7 @@ clear            the largest score, where it is above the default's by one devia
 noise            `choose_from_table` that knows only the scores' noise
 rule             `choose_from_table` that also knows the runs' deviation
 
-A score is published with as much noise as its run ("r"), or less.
+A score is published with the same noise as its run ("r"), or less.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Each spend is reserved, marked as read and confirmed: three transactions that wait for the disk. So
 the figures are the disk's as much as the ledger's. PLACE chooses it: a folder, in which a file of
-SQLite is made; the URL of a data base of PostgreSQL that holds no ledger, in which one is left; or
+SQLite is made; the URL of a database of PostgreSQL that holds no ledger, in which one is left; or
 "server", for a temporary server on this machine, as the tests start one. Printed are spends per
 second, the median and the 99th percentile of one spend's time, and how long it takes to open the
 ledger and to read its history, its report and what is left.

@@ -288,7 +288,7 @@ def their_nets(X: np.ndarray, size: int, epochs: int, device: str, mode: str) ->
 
 
 def trained(nets: list[Any], split: Split, device: str, *, at_once: bool) -> tuple[float, str]:
-    """Return the seconds that training takes, and words on accuracy and the rise of memory."""
+    """Return the seconds of a training, and a text on accuracy and the increase of memory."""
     before = memory(device, peak=False)
     started = now(device)
     if at_once:

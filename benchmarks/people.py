@@ -20,7 +20,7 @@ from table_encoder import SCHEMA, adult_table
 from skdptune.preprocessing import Schema
 
 TEST_SHARE = 0.3
-# Columns of more words than this, and those that name a row, are left out.
+# Columns with more different strings than this, and those that name a row, are left out.
 _MOST_CATEGORIES = 40
 
 

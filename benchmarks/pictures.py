@@ -1,9 +1,10 @@
-"""Draw tables of docs/benchmarks.md, so that no picture says anything else than its table.
+"""Draw tables of docs/benchmarks.md, so that each picture shows the numbers of its table.
 
     python benchmarks/pictures.py                  all pictures, into docs/images/benchmarks
     python benchmarks/pictures.py searches nets    some of them
 
-The numbers that were drawn are in each picture's description, which a test compares with the page.
+Each picture's description contains its numbers, which a test compares with the page. The picture
+of the front page also has a version for dark pages.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,14 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
 FOLDER = ROOT / "docs" / "images" / "benchmarks"
 OURS, OTHERS = "#0072B2", "#BBBBBB"
+DARK_TOO = ("headline",)
+# Colours of a picture on a dark page, and the share of white that lines then get.
+_ON_DARK = dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#CED6DD"
+)
+_WHITE = 0.35
+# Characters in a line of the name of a bar.
+_BAR_NAME = 24
 # Okabe and Ito's colours; markers and dashes differ as well, for prints in grey.
 LOOKS: list[tuple[str, str, Any]] = [
     ("#0072B2", "o", "-"),
@@ -82,22 +92,25 @@ class Bars:
     is_log: bool = False
 
     def draw(self, plt: Any) -> Any:
-        """Return the figure."""
+        """Return the figure; its text is legible on a telephone."""
+        labels = [textwrap.fill(name, _BAR_NAME) for name in self.values][::-1]
+        lines = sum(label.count("\n") + 1 for label in labels)
         figure, ax = plt.subplots(
-            figsize=(7.0, 0.9 + 0.33 * len(self.values)), layout="constrained"
+            figsize=(5.6, 0.9 + 0.16 * (lines + len(labels))), layout="constrained"
         )
         names, values = list(self.values)[::-1], list(self.values.values())[::-1]
         colours = [OURS if name.startswith(self.ours) else OTHERS for name in names]
         if not self.ours:
             colours = [OTHERS] * len(names)
-        ax.barh(names, values, color=colours, height=0.65)
+        ax.barh(range(len(names)), values, color=colours, height=0.65)
+        ax.set_yticks(range(len(names)), labels)
         for place, value in enumerate(values):
-            ax.text(value, place, f" {value:,g}", va="center", fontsize=8)
+            ax.text(value, place, f" {value:,g}", va="center", fontsize="small")
         if self.is_log:
             ax.set_xscale("log")
             ax.set_xlim(min(values) / 2.0, 2.5 * max(values))
         else:
-            ax.set_xlim(0.0, 1.15 * max(values))
+            ax.set_xlim(0.0, 1.2 * max(values))
         ax.set_xlabel(self.label)
         _finish(ax, self.title)
         return figure
@@ -115,20 +128,28 @@ class Lines:
     is_log: bool = True
 
     def draw(self, plt: Any) -> Any:
-        """Return the figure."""
-        figure, ax = plt.subplots(figsize=(7.0, 3.4), layout="constrained")
+        """Return the figure; its text is legible on a telephone."""
+        figure, ax = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
+        is_dark = plt.rcParams["text.color"] == _ON_DARK["text.color"]
         for (name, values), (colour, marker, dashes) in zip(
             self.values.items(), LOOKS, strict=False
         ):
-            ax.plot(self.x, values, color=colour, marker=marker, ls=dashes, label=name)
+            shade = _lighter(colour) if is_dark else colour
+            ax.plot(self.x, values, color=shade, marker=marker, ls=dashes, label=name)
         if self.is_log:
             ax.set_xscale("log")
         ax.set_xticks(self.x, [f"{value:g}" for value in self.x])
         ax.minorticks_off()
         ax.set(xlabel=self.xlabel, ylabel=self.ylabel)
-        ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure.legend(frameon=False, fontsize="medium", loc="outside lower left", ncols=2)
         _finish(ax, self.title)
         return figure
+
+
+def _lighter(colour: str) -> str:
+    """Return a colour mixed with white, for dark pages."""
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(part + _WHITE * (255 - part)):02X}" for part in parts)
 
 
 def _finish(ax: Any, title: str) -> None:
@@ -171,7 +192,7 @@ def searches() -> Bars:
     }
     return Bars(
         "What tuning over 20 candidates costs, ε = 1",
-        "noise of the final fit, beside one untuned fit",
+        "noise of the final fit, relative to one untuned fit",
         dict(sorted(found.items(), key=lambda pair: pair[1])),
         ("full table", "DPRandomSearchCV", "noisy maximum", "envelope"),
     )
@@ -328,10 +349,18 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     for name in options.pictures or PICTURES:
         picture = PICTURES[name]()
-        file = options.folder / f"{name}.png"
-        picture.draw(plt).savefig(file, dpi=100, metadata={"Description": numbers_of(picture)})
-        plt.close("all")
-        print(file, file.stat().st_size)
+        looks = {f"{name}.png": {}} | ({f"{name}-dark.png": _ON_DARK} if name in DARK_TOO else {})
+        for file_name, colours in looks.items():
+            file = options.folder / file_name
+            with plt.rc_context(colours):
+                picture.draw(plt).savefig(
+                    file,
+                    dpi=140,
+                    transparent=bool(colours),
+                    metadata={"Description": numbers_of(picture)},
+                )
+            plt.close("all")
+            print(file, file.stat().st_size)
 
 
 if __name__ == "__main__":

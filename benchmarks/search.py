@@ -128,7 +128,7 @@ def ours(model, epsilon, seed, **changes):
 
 
 def listed(seed: int) -> list[dict[str, list[float]]]:
-    """Return as many candidates as the others try, as a grid."""
+    """Return the number of candidates that the others try, as a grid."""
     rng = np.random.RandomState(seed)
     return [
         {name: [float(distribution.rvs(random_state=rng))] for name, distribution in SPACE.items()}

@@ -173,16 +173,17 @@ def draw(found: dict[str, list[tuple[str, float]]], picture: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, 3, figsize=(9.0, 4.2), layout="constrained")
+    # Two columns, so that the text is legible on a telephone.
+    figure, axes = plt.subplots(3, 2, figsize=(5.6, 6.0), layout="constrained")
     for ax, (name, points) in zip(axes.flat, found.items(), strict=True):
         values = [value for _, value in points]
         ax.plot(range(len(values)), values, color="#0072B2", marker="o", markersize=4)
-        shown = range(0, len(points), max(len(points) // 3, 1))
-        ax.set_xticks(list(shown), [points[place][0] for place in shown], fontsize=7)
+        shown = sorted({0, len(points) - 1})
+        ax.set_xticks(shown, [points[place][0] for place in shown], fontsize=8)
         ax.set_ylim(min(0.0, *values), 1.25 * max(values))
-        ax.set_title(name, fontsize=8, loc="left")
+        ax.set_title(name, fontsize="small", loc="left")
         ax.spines[["top", "right"]].set_visible(False)
-    figure.savefig(picture, dpi=100, metadata={"Description": numbers_of(found)})
+    figure.savefig(picture, dpi=140, metadata={"Description": numbers_of(found)})
 
 
 def main() -> None:

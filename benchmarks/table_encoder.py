@@ -39,7 +39,7 @@ FOLDER = Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "share
 
 
 def words(text: str) -> list[str]:
-    """Return a list of the attribute list's words."""
+    """Return the values in a line of the attribute list."""
     return [word.strip() for word in text.split(",")]
 
 
@@ -116,7 +116,7 @@ def figures(model, data) -> tuple[float, float]:
 
 
 def without_privacy(X: pd.DataFrame):
-    """Return scikit-learn's model on standardised numbers and words, which are learnt."""
+    """Return scikit-learn's model on standardised numbers and learnt categories."""
     names = X.select_dtypes("number").columns
     columns = make_column_transformer(
         (StandardScaler(), names),

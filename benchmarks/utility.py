@@ -265,7 +265,7 @@ def behind(results: Results, name: str, epsilon: float, others: list[str]) -> fl
 def print_verdict(results: Results, names: list[str], epsilons: list[float]) -> None:
     """Print on how many data sets the default is within a point of the best in hindsight."""
     for label, others, limit in (
-        ("Within 1 point of the best of its own settings and other solvers", NAMES[2:4], 1.0),
+        ("Within 1 point of the best of its other settings and solvers", NAMES[2:4], 1.0),
         ("The same, and of DP-EBM", NAMES[2:5], 1.0),
         ("Behind no peer", list(PEERS), 0.0),
     ):

@@ -39,7 +39,7 @@ OTHER_REGRESSIONS = (
 
 @dataclass(frozen=True)
 class Task:
-    """What a fit is asked for."""
+    """Requirements of a fit."""
 
     fold: Fold
     regression: bool
@@ -83,7 +83,7 @@ def default(task: Task) -> float:
 
 
 def one_call(task: Task, family: str = "auto") -> float:
-    """Score the model that `make_private_pipeline` makes of a schema alone."""
+    """Score the model that `make_private_pipeline` makes from only a schema."""
     fold = task.fold
     if fold.tables is None:
         (rows, test), schema = (fold.X, fold.X_test), fold.schema(task.regression)

@@ -112,8 +112,8 @@ def neighbours(cls: type) -> str:
     usual = cls().neighbouring.removesuffix(" one record")
     if "solver" not in parameters(cls):
         return usual
-    other = cls(solver="psgd").neighbouring
-    return usual if other == cls().neighbouring else f'{usual}; `solver="psgd"`: {other}'
+    is_same = cls(solver="psgd").neighbouring == cls().neighbouring
+    return usual if is_same else f'{usual}; `solver="psgd"`: empty a place'
 
 
 def kind(cls: type) -> str:

@@ -115,7 +115,7 @@ for strength, name in zip(strengths, names, strict=True):
 # Fidelity is the utility of the chosen candidate divided by the best one. For k = 100 parts the
 # table shows the true cost of the rounds, bounded beforehand: a search that nearly finds the best
 # candidate, with kε = 100, is expensive. With more noise a search ends soon, since noise lifts the
-# threshold to a utility of 1, beyond which there are no candidates. For a fixed list of candidates
+# threshold to a utility of 1, which no candidate exceeds. For a fixed list of candidates
 # :class:`~skdptune.model_selection.DPGridSearchCV` does better.
 
 utilities = np.random.default_rng(2).random(100)

@@ -16,8 +16,8 @@ from skdptune.checks._shared import SourceFinding, check_codes, check_source
 from skdptune.preprocessing import Schema, make_private_pipeline
 
 _MODEL = (
-    "schema as JSON, of which one call chooses the model; or FILE.py:NAME, or a file written by "
-    "joblib.dump, with a search: either runs the code of the file"
+    "schema as JSON, for which one call chooses the model; or a search, as FILE.py:NAME or in a "
+    "file written by joblib.dump, both of which run the code of the file"
 )
 
 
@@ -32,11 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m skdptune", description="Checks and reports for private models."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    check = commands.add_parser("check", help="find leaks in scripts and notebooks, by reading")
+    check = commands.add_parser("check", help="find leaks in the code of scripts and notebooks")
     check.add_argument("paths", nargs="+", metavar="PATH", help=".py or .ipynb file, or folder")
     for option, words in (("select", "report only these"), ("ignore", "do not report these")):
         check.add_argument(f"--{option}", default="", metavar="CODES", help=f"{words}: SKP001,…")
-    plan = commands.add_parser("plan", help="show what a fit will do and cost, before any data")
+    plan = commands.add_parser("plan", help="show what a fit will do and cost, without any data")
     plan.add_argument("model", help=_MODEL)
     plan.add_argument("n_samples", type=int, help="number of records or persons; public")
     plan.add_argument("n_features", type=int, nargs="?", help="number of columns")
@@ -100,8 +100,8 @@ def _plan(asked: argparse.Namespace) -> int:
     model = _planned_model(asked.model, budget)
     if not hasattr(model, "plan"):
         raise TypeError(
-            f"{asked.model} must hold a search or a schema; got {type(model).__name__}, which has "
-            "no plan: wrap it in a search, or use skdptune.base.profile_of."
+            f"{asked.model} must contain a search or a schema; got {type(model).__name__}, which "
+            "has no plan: wrap it in a search, or use skdptune.base.profile_of."
         )
     print(model.plan(asked.n_samples, asked.n_features))
     return 0

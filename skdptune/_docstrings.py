@@ -35,9 +35,9 @@ def with_shared_text(text: str | None) -> Callable[[_Class], _Class]:
     Parameters
     ----------
     text : str or None
-        A docstring with the sections that replace them: each begins with a line such as
-        "[common_parameters]". The sections of this module are known, too. Sections may have
-        placeholders of others.
+        A docstring with the sections that replace them. Each section begins with a line such as
+        "[common_parameters]". The sections of this module can be used as well. A section may
+        contain placeholders for other sections.
 
     Examples
     --------

@@ -60,8 +60,8 @@ def secure_generator(key: bytes | None = None) -> np.random.Generator:
     >>> secure_generator().random() == secure_generator().random()
     False
     """
-    # Not a subclass: NumPy cannot read words from Python code. A method that is missing here must
-    # fail, and never draw from another source.
+    # Not a subclass: NumPy cannot read random bits from Python code. A method that is missing here
+    # must fail, and never draw from another source.
     return cast(np.random.Generator, SecureGenerator(key))
 
 
@@ -95,8 +95,8 @@ class SecureGenerator:
     -----
     Assumption E0.
 
-    The words are the encrypted counters 0, 1, 2, ... (NIST SP 800-38A). Anyone who could
-    distinguish them from random bits, or find the key from them, would have broken AES. NumPy's
+    The output consists of the encrypted counters 0, 1, 2, ... (NIST SP 800-38A). Anyone who could
+    distinguish it from random bits, or find the key from it, would have broken AES. NumPy's
     own bit generators give no such guarantee: their functions can be inverted from a few outputs.
     All methods have the same argument names as those of ``numpy.random.Generator``, and draw from
     the same distributions.
@@ -201,7 +201,7 @@ class SecureGenerator:
         """Return a random set of `size` numbers of ``range(a)``, in increasing order."""
         if replace or shuffle or size > a:
             raise ValueError(
-                "choice must draw from a set, and at most as many numbers as it holds."
+                "choice must draw different numbers in order, and no more than there are."
             )
         if 2 * size > a:
             is_left = np.ones(a, dtype=np.bool_)

@@ -1,7 +1,8 @@
-"""What is audited: estimators of every kind on their worst neighbouring data, and a statistic.
+"""Audited releases: estimators on their worst neighbouring data, with a statistic.
 
-Each case has a record that pulls one number as far as clipping allows, others that do not resist,
-and a claim that the record attains nearly: so noise that is 30 % too small breaks it.
+Each case has a record that moves one number as far as clipping allows, other records that do not
+counteract this, and a claim. The record nearly reaches the claim, so noise that is 30 % too small
+violates it.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ from tests import auditing
 from tests.flat import flat
 from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
-# One column; the last record is the one that comes and goes, where the number is a constant.
+# One column. The last record is the one that is added or removed, if the number of records is
+# constant.
 TOGETHER = np.array([[0.0], [0.0], [0.0], [1.0]])
 WITHOUT = np.zeros((4, 1))
 LABELS, TARGETS = np.array([0, 1, 0, 1]), np.array([0.0, 0.0, 0.0, 1.0])
@@ -76,7 +78,7 @@ DELTA = 1e-5
 
 
 def seed_of(rng: np.random.Generator | int) -> int:
-    """Return a seed: estimators take no generator, which their clones would share."""
+    """Return a seed; estimators refuse generators, which their clones would share."""
     return rng if isinstance(rng, int) else int(rng.integers(2**31))
 
 
@@ -109,7 +111,7 @@ class Case:
     n_quick: int = 200
 
     def bounds(self, n_fits: int, seed: int) -> float:
-        """Return the bound on epsilon from so many fits, half of them without the record."""
+        """Return the bound on epsilon from this many fits, half of them without the record."""
         samples = []
         for present in (True, False):
             rng = np.random.default_rng([seed, present])
@@ -118,10 +120,10 @@ class Case:
         return bound
 
     def paired(self, n_pairs: int, seed: int) -> float:
-        """Return an estimate of epsilon where the statistic is normal, of far fewer fits.
+        """Return an estimate of epsilon for a normal statistic, from far fewer fits.
 
-        Both fits of a pair draw the same noise: the shift between them is the record's, and all
-        that is estimated is the deviation.
+        Both fits of a pair draw the same noise. The shift between them is caused by the record,
+        and only the standard deviation is estimated.
         """
         pairs = np.array(
             [
@@ -170,7 +172,7 @@ def fit_case(
 
 
 def _of_share(profile: PrivacyProfile, share: float, delta: float) -> PrivacyProfile:
-    """Return what a Gaussian release costs a record that attains a share of its sensitivity."""
+    """Return the cost of a Gaussian release for a share of its sensitivity."""
     low, high = 0.0, 20.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
@@ -186,9 +188,9 @@ NORMAL = CLASSIFIER | {"epsilon": 8.0, "n_public": 4}
 PURE = NORMAL | {"epsilon": 2.0, "delta": 0.0}
 COUNTED = {"bound": "counted", "delta": 0.0, "n_fits": 10_000}
 ONE_STEP = {"epochs": 1, "batch_size": 4}
-# The delta at which the sign is the best event, where epsilon is 8.
+# At this delta, the sign is the best event, and epsilon is 8.
 BY_SIGN = {"bound": "counted", "delta": 0.31, "n_fits": 8000}
-# The record attains a part of the sensitivity, which more fits show.
+# The record attains only a part of the sensitivity, so more fits are needed.
 WEAK = {"n_quick": 500}
 # One fit takes tens of milliseconds.
 DEAR = {"n_quick": 120}
@@ -197,7 +199,7 @@ DEAR = {"n_quick": 120}
 def classifiers() -> dict[str, Case]:
     cases = {}
     for kind in (DPLinearSVC, DPLogisticRegression):
-        # The logistic loss is half as steep where the weights are small: at margin 0.
+        # The logistic loss has half of its slope at margin 0, where the weights are small.
         share = 1.0 if kind is DPLinearSVC else 0.5
         halved = {"share": share} | ({} if share == 1.0 else WEAK)
         name = kind.__name__
@@ -207,9 +209,9 @@ def classifiers() -> dict[str, Case]:
             kind(solver="psgd", **ONE_STEP, **NORMAL | {"n_public": None}), LABELS, **halved
         )
         for solver in ("sgd", "adam"):
-            # Clipped gradients are as long as they may be, whatever the loss.
+            # Clipped gradients have the largest allowed length for every loss.
             model = kind(solver=solver, **ONE_STEP, **NORMAL | {"data_norm": None})
-            # A step of Adam shows no more than the sign of the gradient. Its length differs in
+            # A step of Adam shows only the sign of the gradient. Its length differs in
             # the last digits, which are noise.
             more = BY_SIGN | {"statistic": is_positive} if solver == "adam" else {}
             X = 10.0 * TOGETHER, WITHOUT
@@ -237,7 +239,7 @@ def descent_case(kind: Any) -> Case:
         return float((np.linalg.solve(basis, weights) / unit)[0, 0])
 
     def claim() -> PrivacyProfile:
-        # All but the share that the second moments take.
+        # Without the share for the second moments.
         profile = model.fit(TOGETHER, LABELS).privacy_.profile
         return _of_share(profile, math.sqrt(1.0 - _preconditioned._MOMENT_SHARE), model.delta)
 
@@ -269,9 +271,9 @@ REGRESSION = {"data_norm": 1.0, "target_bound": 1.0, "fit_intercept": False, "n_
 def released_case(
     model: Any, X: tuple[Any, Any], y: Any, pure: bool = False, whole: bool = True, **more: Any
 ) -> Case:
-    """Return the audit of all sums that a fit releases, weighed as their noise asks for.
+    """Return the audit of all sums that a fit releases, weighted according to their noise.
 
-    They are all that there is of the data in what is fitted (`whole`), or a part of it.
+    The fitted model depends on the data only through these sums (`whole`), or partly.
     """
 
     def releases(present: bool, rng: Any) -> list[auditing.Release]:
@@ -325,7 +327,7 @@ def regressions() -> dict[str, Case]:
             OutputPerturbationLinearRegression(**pure), TARGETS, **COUNTED
         ),
         "OPSLinearRegression": fit_case(OPSLinearRegression(**strong), TARGETS),
-        # What they draw at last is drawn as by OPSLinearRegression.
+        # Their last draw is the same as that of OPSLinearRegression.
         "PTRLinearRegression, bounds": released_case(
             PTRLinearRegression(**normal), pair, TARGETS, whole=False, **WEAK
         ),
@@ -338,8 +340,8 @@ def regressions() -> dict[str, Case]:
 def steps_case() -> Case:
     """Return the audit of a regression whose steps are short, so that all residuals are cut.
 
-    The ridge grows with the columns, most of which say nothing. What the record adds to each step
-    is then the same, whatever was released before.
+    The ridge grows with the number of columns, most of which contain no information. The record's
+    contribution to each step is then the same for all earlier releases.
     """
     pair = tuple(np.pad(rows, ((0, 0), (0, 24))) for rows in (TOGETHER, WITHOUT))
     model = DPRidge(**REGRESSION | {"epsilon": 8.0})
@@ -404,8 +406,8 @@ def conformal() -> dict[str, Case]:
     }
     ridge = AdaSSPLinearRegression(target_bound=1.0, fit_intercept=False)
     logistic = DPLogisticRegression(solver="output", fit_intercept=False)
-    # A residual of 2^-5 of the range lies in the middle of the grid; 7 is no label. The budgets
-    # are those at which the fewest fits show too little noise.
+    # A residual of 2^-5 of the range is in the middle of the grid; 7 is not a label. At these
+    # budgets, the fewest fits detect too little noise.
     labels = {"classes": [0, 1], "epsilon": 6.0}
     models = {
         PrivateConformalRegressor: (ridge, [0.0, 0.0, 0.0, 2.0**-4], {"epsilon": 2.0}, True),
@@ -462,8 +464,8 @@ class LabelsAside(ClassifierMixin, SumAside):
 def fit_and_quantile_case(epsilon: float, fraction: float) -> Case:
     """Return the audit of a fit and a quantile: a large sum, and a quantile up to the middle.
 
-    A record that is fitted to makes the first more probable, one that is held out the second. The
-    scores of the three others are the lowest.
+    A record in the fit makes the first more probable, and a held-out record the second. The scores
+    of the three other records are the lowest.
     """
     model = PrivateConformalRegressor(
         NumbersAside(), epsilon=epsilon, delta=0.0, target_bound=1.0, coverage=0.5,
@@ -505,7 +507,7 @@ def quantile_case(model: Any, y: Any, is_low: bool) -> Case:
 
     others = np.full(3, 0.0 if is_low else middle)
     scores = np.append(others, middle if is_low else steps)
-    # Above the middle, without the fourth record and with it.
+    # The chance of a quantile above the middle, without the fourth record and with it.
     chances = [chance_above(each, middle, plan) for each in (others, scores)]
     ratios = [math.log(chances[0] / chances[1]), math.log1p(-chances[0]) - math.log1p(-chances[1])]
     attained = max(map(abs, ratios))
@@ -527,14 +529,14 @@ def chance_above(scores: np.ndarray, point: float, plan: Any) -> float:
 N_PUBLIC = 64
 RECORDS = np.zeros((N_PUBLIC, 1))
 EVERYONE = np.vstack([RECORDS, [[1.0]]]), RECORDS
-# Public rows on which a larger sum is a better score, as finely as it gets.
+# Public rows on which a larger sum is a better score, on the finest scale.
 MANY_ROWS = {"X_val": np.linspace(-7.0, 7.0, 201)[:, None], "y_val": np.zeros(201, dtype=int)}
-# One row that is right as soon as the sum is above a half.
+# One row that is predicted correctly if the sum is above a half.
 ONE_ROW = {"X_val": np.array([[-0.5]]), "y_val": np.array([0])}
 
 
 class NoisySum(ClassifierMixin, BaseEstimator):
-    """Releases the sum of a feature in [0, 1] with Gaussian noise, and says 1 above `cut`."""
+    """Releases the sum of a feature in [0, 1] with Gaussian noise, and predicts 1 above `cut`."""
 
     cost_parameters = frozenset({"noise"})
 
@@ -556,19 +558,19 @@ class NoisySum(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        """Say 1 for rows above the cut, and for those that the sum exceeds."""
+        """Predict 1 for rows above the cut, and for rows below the sum."""
         return ((X[:, 0] > self.cut) | (X[:, 0] < -self.sum_)).astype(int)
 
 
 class CutOnly(NoisySum):
-    """Predicts by the cut alone, so that the sum tells nothing of the score."""
+    """Predicts only by the cut, so that the sum contains no information on the score."""
 
     def predict(self, X):
         return (X[:, 0] > self.cut).astype(int)
 
 
 def half_or_whole(y: Any, prediction: Any) -> Any:
-    """Return a half, the middle of the bounds, for all records but those above the cut."""
+    """Return a half, the middle of the bounds, for all records except those above the cut."""
     return 0.5 + 0.5 * prediction
 
 
@@ -576,7 +578,7 @@ MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 
 
 def six_times(y: Any, prediction: Any) -> Any:
-    """Return six times as much."""
+    """Return six times the given value."""
     return 6.0 * half_or_whole(y, prediction)
 
 
@@ -590,7 +592,7 @@ def search_case(
     attained: PrivacyProfile | None = None,
     **more: Any,
 ) -> Case:
-    """Return the audit of whole searches; `attained` is what the record costs, if it is less."""
+    """Return the audit of whole searches; `attained` is a smaller cost for the record."""
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         X = EVERYONE[0] if present else EVERYONE[1]
@@ -605,7 +607,7 @@ def search_case(
 
 
 def likelihood_of_folds(search: Any) -> float:
-    """Return how likely the record is in one of two folds, by all noisy scores of each."""
+    """Return the probability that the record is in one of two folds, from all noisy scores."""
     found, shift = search.cv_results_, 0.5 / (N_PUBLIC / 2)
     splits = [np.sum(found[f"split{place}_test_score"] - 0.5) for place in range(2)]
     deviation = search._strategy().deviation(search._make_plan(N_PUBLIC, 1))
@@ -649,7 +651,7 @@ def searches() -> dict[str, Case]:
         try_own_values=False,
         **common,
     )
-    # The record goes to validation by the one rule, and trains by the other.
+    # One rule puts the record into validation, and the other into training.
     of_one = {"n_iter_distribution": one_run, "tuning_fraction": None} | common
     of_one["try_own_values"] = False
     held_out = flat(
@@ -702,7 +704,7 @@ def searches() -> dict[str, Case]:
         ),
         "DPGridSearchCV, table": search_case(
             flat(DPGridSearchCV, NoisySum(), cuts, strategy="table", **common),
-            # Of as much noise each: three scores, and what the final fit scores on the same rows.
+            # With equal noise: three scores, and the score of the final fit on the same rows.
             lambda search: (
                 float(np.sum(search.cv_results_["mean_test_score"]))
                 + search.best_estimator_.score(MANY_ROWS["X_val"], MANY_ROWS["y_val"])
@@ -768,7 +770,7 @@ def one_more_run() -> dict[str, Case]:
 
 
 def scores_and_sum(search: Any) -> float:
-    """Return two scores and the sum that a model shows, weighed as their noise asks for."""
+    """Return two scores and the published sum of a model, weighted according to their noise."""
     deviation = search._make_plan(N_PUBLIC, 1).score_deviation()
     shift = 0.5 / (0.5 * N_PUBLIC)
     scores = float(np.sum(search.cv_results_["mean_test_score"]))
@@ -776,12 +778,12 @@ def scores_and_sum(search: Any) -> float:
 
 
 def kept_case() -> Case:
-    """Return the audit of whether a candidate is kept that scores just better by the margin.
+    """Return the audit of whether a candidate is kept whose score is just above the margin.
 
-    The record raises the score of the candidate, not that of the estimator as it is. The records
-    that do so without it are as many as leave the candidate just below the margin.
+    The record raises the score of the candidate, not that of the estimator as it is. Without it,
+    the number of such records leaves the candidate just below the margin.
     """
-    # As many as it takes for a margin within the range of scores.
+    # Enough records for a margin within the range of scores.
     size = 4 * N_PUBLIC
     search = flat(
         DPRandomSearchCV, CutOnly(noise=50.0), {"cut": [0.5]}, scoring=MIDDLE, refit=False,
@@ -810,7 +812,7 @@ def kept_case() -> Case:
 
 
 def pareto_case() -> Case:
-    """Return the audit of a release of one score, all that is shown of models of no signal."""
+    """Return the audit of one score, the only release of a search over models without signal."""
     search = flat(
         DParetoSearchCV,
         CutOnly(cut=0.5),
@@ -830,7 +832,7 @@ def pareto_case() -> Case:
         return float(search.evaluations_["error"][0])
 
     def claim() -> PrivacyProfile:
-        # Nine tenths of a release are kept for fits, which here need none of it.
+        # Nine tenths of a release are reserved for fits, which need none of it here.
         draw(True, np.random.default_rng(0))
         (scores,) = (part for part in search.privacy_.parts if "scores" in part.name)
         return scores.profile
@@ -848,7 +850,7 @@ def adaptive_case() -> Case:
         delta=DELTA,
         strategy=AdaptiveTrials(sampler="random", choose_by="max"),
     )
-    # Of as much noise each.
+    # With equal noise.
     return search_case(
         search,
         lambda search: (
@@ -949,7 +951,7 @@ def boosting() -> dict[str, Case]:
         DPExplainableBoostingClassifier: (0.5, LABELS, {"classes": [0, 1]}),
         DPExplainableBoostingRegressor: (1.0, TARGETS, {"target_bound": 1.0}),
     }
-    # All but the hundredth of the squared shift that is for the counts.
+    # Without the hundredth of the squared shift that is for the counts.
     return {
         kind.__name__: _of_last_record(kind(**settings, **more), y, share * math.sqrt(0.99))
         for kind, (share, y, more) in models.items()
@@ -967,7 +969,7 @@ def _grid_case(epsilon: float) -> Case:
         grid = released_grid(pair, np.zeros(1, np.intp), units, 1.0, noise, rng)
         return float(grid.sums[0, 0])
 
-    # Of the residual and the count, the statistic shows the residual.
+    # The statistic is the residual, and not the count.
     return Case(draw, lambda: _of_share(profile, 1.0 / math.hypot(1.0, 0.35), DELTA))
 
 
@@ -990,7 +992,7 @@ def _of_last_record(model: Any, y: Any, share: float) -> Case:
 
 
 def curves() -> dict[str, Case]:
-    # Of no weight, so that scores are 0: in the upper of two bins.
+    # A model with zero weight, so that scores are 0, in the upper of two bins.
     frozen = FrozenEstimator(DPLogisticRegression(**NORMAL).fit(WITHOUT, LABELS))
     return {
         kind.__name__: _of_count(
@@ -1009,7 +1011,7 @@ def fit_and_counts_case() -> Case:
     model = PrivateScoreCurves(LabelsAside(), share=0.5, **settings)
     plan = model._plan(4, 1)
     sum_noise = noise_for_budget(plan.estimator.epsilon, DELTA)[0]
-    # All but the tenth of the histogram that is for the range.
+    # Without the tenth of the histogram's share that is for the range.
     count_noise = plan.scale / math.sqrt(0.9)
 
     def draw(present: bool, rng: np.random.Generator) -> float:
@@ -1033,7 +1035,7 @@ def _of_count(model: Any) -> Case:
         return float(fitted.histogram_.counts[1, 1])
 
     def claim() -> PrivacyProfile:
-        # All but the tenth of the squared shift that is for the range.
+        # Without the tenth of the squared shift that is for the range.
         profile = model.fit(WITHOUT, LABELS).privacy_.profile
         return _of_share(profile, math.sqrt(0.9), DELTA)
 
@@ -1067,7 +1069,7 @@ def nets() -> dict[str, Case]:
     settings = {"epsilon": 8.0, "max_epochs": 1, "batch_size": 4, "n_public": 4}
     X = (10.0 * TOGETHER).astype(np.float32), WITHOUT.astype(np.float32)
     labels = {"classes": [0, 1]}
-    # A step on all records; one of Adam would show no more than the sign of the gradient.
+    # A step on all records; a step of Adam would only show the sign of the gradient.
     descent = {"optimizer": torch.optim.SGD}
     return {
         kind.__name__: fit_case(

@@ -1,8 +1,9 @@
 """Lower bounds on epsilon from fits on neighbouring data, and noise that is too small on purpose.
 
-Every bound holds with probability 1 - `RISK` whatever the mechanism does (`counted`), or whatever
-a mechanism does whose statistic is normal with one deviation on both data sets (`measured`, which
-sees much more in as many fits). What is chosen by looking at results is chosen on the first half.
+Every bound holds with probability 1 - `RISK`: for any mechanism (`counted`), or for any mechanism
+whose statistic is normal with the same deviation on both data sets (`measured`, which detects much
+more with the same number of fits). Choices that depend on results are made on the first half of
+the fits.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from skdptune.model_selection import _search
 from skdptune.model_selection._running import RandomSplit
 from skdptune.model_selection._strategies import _random_runs
 
-# Of one bound. A table of fewer than a hundred bounds, all of them right, then holds one that is
-# above the truth with probability below 1e-3; seeds are fixed, so that it was so once for all.
+# The risk of one bound. In a table of fewer than a hundred correct bounds, one of them is above
+# the true value with probability below 1e-3. Seeds are fixed, so the outcome never changes.
 RISK = 5e-6
 
 
 def counted_epsilon(together: Any, without: Any, delta: float, risk: float) -> float:
-    """Return a lower bound from one event, which every other number of both sides chooses."""
+    """Return a lower bound from one event, chosen by every other number of both sides."""
     event, _ = _bounds.best_event(together[::2], without[::2], delta, risk)
     return _bounds.bound_by(event, together[1::2], without[1::2], delta, risk)
 
@@ -47,10 +48,10 @@ def measured(together: np.ndarray, without: np.ndarray, delta: float) -> float:
 
 
 def counted(together: np.ndarray, without: np.ndarray, delta: float) -> float:
-    """Return a lower bound on epsilon from one event, whatever the statistic.
+    """Return a lower bound on epsilon from one event, for any statistic.
 
-    The event is chosen on the first halves. Where there are two outcomes, all four choices are
-    tested on everything, each at a quarter of the risk.
+    The event is chosen on the first halves. If there are two outcomes, all four choices are tested
+    on all fits, each at a quarter of the risk.
     """
     values = np.unique(np.concatenate([together, without]))
     if values.size > 2:
@@ -61,7 +62,7 @@ def counted(together: np.ndarray, without: np.ndarray, delta: float) -> float:
 
 
 class Release(NamedTuple):
-    """A value, what is claimed of its noise, and what came out."""
+    """A value, the claimed scale of its noise, and the released result."""
 
     value: np.ndarray
     shift: float
@@ -71,7 +72,7 @@ class Release(NamedTuple):
 
 @contextlib.contextmanager
 def less_noise(share: float) -> Iterator[None]:
-    """Multiply all noise that the package draws, where it is drawn."""
+    """Multiply all noise of the package by a factor, where it is drawn."""
     constant, chi = _releases.ConstantFactor, _releases.ChiFactor
     images, laplace = _releases.rounded_images, _doubling.standard_laplace
     scale, drawn = _noisy_max._noise_scale, _quantiles._drawn
@@ -108,14 +109,14 @@ def watched_releases() -> Iterator[list[Release]]:
         yield seen
 
 
-# Faults that only the audit of one feature can show. Noise is a hundredth of what it should be
-# where it is forgotten, since bounds from normal statistics need some.
+# Faults that only the audit of one feature can detect. Forgotten noise is replaced by a hundredth
+# of the correct noise, since bounds from normal statistics need some.
 _FORGOTTEN = 0.01
 
 
 @contextlib.contextmanager
 def noise_forgotten(module: Any) -> Iterator[None]:
-    """Let a module release sums and counts as they are."""
+    """Let a module release exact sums and counts."""
 
     def exact(value: Any, sensitivity: float, scale: float, random_state: Any) -> Any:
         return gaussian_release(value, sensitivity, _FORGOTTEN * scale, random_state)
@@ -127,7 +128,7 @@ def noise_forgotten(module: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_out_records_fitted() -> Iterator[None]:
-    """Fit models of intervals to all records, the held-out ones included."""
+    """Fit models of intervals to all records, including the held-out ones."""
     fitted = _private_conformal._fitted
 
     def on_all(estimator: Any, rows: Any, targets: Any, records: Any, *more: Any) -> Any:
@@ -140,7 +141,7 @@ def held_out_records_fitted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def noise_of_one_target() -> Iterator[None]:
-    """Forget that a record has a residual of each target."""
+    """Ignore that a record has one residual for each target."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RidgeProblem, "joint_norm", 1.0)
         yield

@@ -1,6 +1,6 @@
-"""Every test repeats: hypothesis draws the same examples, and global generators are reseeded.
+"""Tests are reproducible: hypothesis repeats its examples, and global generators are reseeded.
 
-To look for new counter-examples, ask for the other profile:
+To search for new counter-examples, use the other profile:
 ``python -m pytest --hypothesis-profile explore``.
 """
 
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 from skdptune.base import _costs, _recording
 
-# A deadline would make a test's verdict depend on the machine's load, and a data base of
+# A deadline would make a test's verdict depend on the machine's load, and a database of
 # old examples on what ran before.
 hypothesis.settings.register_profile("seeded", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)
@@ -47,20 +47,20 @@ BaseEstimator._get_param_names = classmethod(_read_once(BaseEstimator._get_param
 
 @pytest.fixture(autouse=True)
 def _seed_global_generators() -> None:
-    """Reseed what libraries fall back on when they are handed no generator."""
+    """Reseed the global generators that libraries use by default."""
     random.seed(0)
     np.random.seed(0)
 
 
 @pytest.fixture(autouse=True)
 def _no_fits_before() -> None:
-    """Forget which fits were seen, of which a second one warns."""
+    """Forget the fits that were seen, since a second fit causes a warning."""
     _recording._seen.clear()
 
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let registrations of a test end with it."""
+    """Remove the registrations of a test after it."""
     # Models of other libraries are registered once for the process.
     _costs.load_adapters()
     copy = functools.singledispatch(_costs._registry.dispatch(object))

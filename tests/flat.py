@@ -1,4 +1,4 @@
-"""Searches of settings that are given flat: those of the strategy beside those of the search."""
+"""Searches with flat settings: those of the strategy and those of the search in one list."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _names(kind: Any) -> set[str]:
 
 
 def flat(kind: Any, *args: Any, **settings: Any) -> Any:
-    """Return a search; what its constructor does not know is its strategy's.
+    """Return a search; arguments that its constructor does not have go to its strategy.
 
-    A word for the strategy of a grid search may be given beside settings of that strategy.
+    The strategy of a grid search may be given as a word, together with its settings.
     """
     known = _names(kind)
     own = {name: value for name, value in settings.items() if name in known}

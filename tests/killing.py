@@ -1,4 +1,4 @@
-"""Fits and searches in processes that are killed, and what they have noted before they were.
+"""Fits and searches in processes that are killed, and their notes from before.
 
 Processes are forked from one in which everything is loaded; it runs this file, which they cannot
 import.
@@ -39,7 +39,7 @@ PATIENCE_S = 600
 
 
 class Noted(PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Guesses, and notes each of its fits when it has read the data."""
+    """Predicts at random, and notes each of its fits after it has read the data."""
 
     def __init__(self, log=None, C=1.0, epsilon=COST, delta=0.0, random_state=None, n_public=None):
         self.log = log
@@ -54,7 +54,7 @@ class Noted(PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
-        # Fits to made-up rows are no fits to the data: searches make them to check the form.
+        # Searches also fit to made-up rows, to check the form; such fits do not read the data.
         if self.log is not None and np.isin(X, ROWS).any():
             number = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.write(number, b"read\n")
@@ -84,7 +84,7 @@ def search_until_killed(ledger: PrivacyLedger, log: str, kind: str, n_jobs: int)
 
 
 def search_a_few_times(ledger: PrivacyLedger, log: str, kind: str, n_jobs: int) -> None:
-    """Search three times, whatever becomes of the workers."""
+    """Search three times, even if workers are lost."""
     os.setpgid(0, 0)
     with ledger:
         for _ in range(3):
@@ -93,7 +93,7 @@ def search_a_few_times(ledger: PrivacyLedger, log: str, kind: str, n_jobs: int) 
             except Exception as error:
                 # As scikit-learn's searches do when a worker is lost.
                 print(type(error).__name__)
-    # Not waiting for workers, which stay for minutes in case there is more to do.
+    # Do not wait for workers, which stay for minutes in case more work arrives.
     os._exit(0)
 
 
@@ -144,7 +144,7 @@ def wait_for_notes(log: Path, count: int) -> None:
 
 
 def kill_all(child: Any) -> None:
-    """Kill a process, and then its workers, which may be at work for a while."""
+    """Kill a process and then its workers, and wait until they have ended."""
     if child.is_alive():
         child.kill()
     child.join(PATIENCE_S)

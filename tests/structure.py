@@ -1,6 +1,7 @@
 """Reads a package's source, without running it, for the tests of its structure.
 
-What is read is read once: a list of modules, each with the names that it imports and when.
+Each file is read once. The result is a list of modules, each with the names that it imports and
+when.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Module:
-    """One source file: its path inside the package, and what it holds."""
+    """One source file: its path inside the package, and its content."""
 
     file: Path
     tree: ast.Module
@@ -80,7 +81,7 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def parent(name: str) -> str:
-    """Return the package that holds what a dotted name names."""
+    """Return the package that contains the object with a dotted name."""
     return name.rpartition(".")[0]
 
 
@@ -105,7 +106,7 @@ def our_modules() -> dict[str, Module]:
 
 
 def module_of(name: str, modules: dict[str, Module]) -> str | None:
-    """Return the module that an imported name names or is defined in; None for a stranger's."""
+    """Return the module of an imported name; None for other libraries."""
     while name and name not in modules:
         name = parent(name)
     return name or None

@@ -31,7 +31,7 @@ def path_to(
     go: Callable[[], Any],
     through: str | None = None,
 ) -> str:
-    """Return how many functions of the package lie on the way to one, in how many files."""
+    """Return the number of functions of the package on the way to one, and of their files."""
     path: list[tuple[str, str]] = []
     original = getattr(place, name)
 
@@ -80,11 +80,11 @@ def code_lines(files: list[Path]) -> int:
 
 def test_figures_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     if not PAGE.exists():
-        pytest.skip("The page is not beside the tests.")
+        pytest.skip("The page is not in this copy.")
     files = sorted(PACKAGE.rglob("*.py"))
     searches = sorted((PACKAGE / "model_selection").rglob("*.py"))
     kinds = [thing for thing in vars(model_selection).values() if inspect.isclass(thing)]
-    # No list of names: a new search is measured, too.
+    # Not from a list of names, so that a new search is measured as well.
     of_search = [kind for kind in kinds if hasattr(kind, "fit") and hasattr(kind, "plan")]
     assert len(of_search) >= 5
     measured = {

@@ -1,11 +1,11 @@
-"""Thousands of fits on neighbouring data, and how much of one record they show.
+"""Thousands of fits on neighbouring data, and how much they reveal about one record.
 
-A lower bound on epsilon is taken from what is released. It may not exceed the claim; it must come
-near; and from fits with 30 % less noise than was planned it must exceed the claim. With every
-change pairs of fits with the same noise estimate epsilon, or a bound is taken from fewer fits.
-Which records, statistics and claims is a table, tests/audited.py; how epsilon is bounded, and what
-is the chance of a false alarm, is in tests/auditing.py. What they found is in docs/security.md;
-this prints it::
+A lower bound on epsilon is computed from the released values. It must be near the claim, but must
+not exceed it. With 30 % less noise than planned, it must exceed the claim. For every change, pairs
+of fits with the same noise estimate epsilon, or a bound is computed from fewer fits.
+The table of records, statistics and claims is in tests/audited.py. The bounds on epsilon and the
+probability of a false alarm are in tests/auditing.py. Results are in docs/security.md; this
+command prints them::
 
     python -m pytest -m slow -s tests/test_audits.py
 """
@@ -46,7 +46,7 @@ def test_fits_show_no_more_than_is_claimed(name):
     case = CASES[name]
     if case.bound == "measured":
         found, claimed = case.paired(40, seed=0), case.claimed()
-        # The deviation of so few fits is known to about a tenth.
+        # The deviation of this number of fits is known to about a tenth.
         assert 0.4 * claimed < found < 1.3 * claimed
     else:
         assert case.bounds(case.n_quick, seed=0) <= case.claimed()
@@ -95,12 +95,12 @@ def test_two_outcomes_are_counted_in_all_four_ways():
 
 
 def test_less_noise_is_less_noise_of_every_kind():
-    # With the same seeds all statistics come nearer to their means, by the same factor.
-    # Some statistics are not linear in the noise.
+    # With the same seeds, all statistics move towards their means by the same factor. Some
+    # statistics are not linear in the noise.
     curved = ("OPS", "SSP", "folds")
     for name, case in CASES.items():
         if case.bound == "measured" and not any(word in name for word in curved):
-            # A search may choose otherwise with less noise, so that more draws are needed.
+            # With less noise, a search may make another choice, so more draws are needed.
             seeds = range(30 if "Search" in name else 6)
             plain = np.std([case.draw(False, np.random.default_rng(s)) for s in seeds])
             with auditing.less_noise(0.7):

@@ -1,4 +1,4 @@
-"""The site: what its pages say runs, and its reference has every public name."""
+"""The code on the site's pages runs, and the reference contains every public name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.Monk
         if needed is None or find_spec(needed[1]) is not None:
             with warnings.catch_warnings():
                 if needed is not None:
-                    # What code that uses it looked like before may warn as it likes.
+                    # Warnings of an optional library are ignored.
                     warnings.simplefilter("ignore")
                 exec(compile(block, f"{page}.md", "exec"), names)
 
@@ -67,7 +67,7 @@ def test_numbers_of_several_records_are_those_of_the_sum() -> None:
     # Theorem P13.
     text = " ".join((DOCS / "threat_model.md").read_text(encoding="utf-8").split())
     three, asked = (sum(math.exp(place * epsilon) for place in range(3)) for epsilon in (1, 1 / 3))
-    # Rounded up, and what is asked for rounded down.
+    # The cost is rounded up, and the requested budget is rounded down.
     assert f"ε = 3 and δ = {math.ceil(three * 10) / 100:.2f} · 10⁻⁵" in text
     assert f"ε = 1/3 *and* δ = {math.floor(100 / asked) / 10} · 10⁻⁷" in text
 
@@ -102,7 +102,7 @@ def test_reference_has_every_public_name_once(page: str) -> None:
 
 
 def test_reference_has_every_public_module() -> None:
-    # The installed one, which need not be beside the site.
+    # The installed package, which may be elsewhere.
     folders = {f"skdptune.{path.parent.name}" for path in PACKAGE.glob("[!_]*/__init__.py")}
     texts = [path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.rst")]
     found = {module for text in texts for module in MODULE.findall(text)}
@@ -133,7 +133,7 @@ FIGURES = re.compile(r"(?<![\d.])\d*\.\d+(?![\d.])")
 
 
 def _section(page: str, anchor: str) -> str:
-    """Return what stands below a heading of a page, up to the next of its level."""
+    """Return the text below a heading of a page, up to the next heading of the same level."""
     for part in re.split(r"^## ", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE):
         if slug(part.partition("\n")[0]) == anchor:
             return part
@@ -156,7 +156,7 @@ def test_figures_of_the_decision_charts_are_those_of_the_benchmarks() -> None:
     assert [each for each in in_charts if each not in section] == []
 
 
-# That the commands of all papers run at night is tested below.
+# Another test below checks that the commands of all papers run at night.
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["papers_selection", "papers_subsampling"])
 def test_figure_of_a_paper_is_drawn_in_a_small_setting(script: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ WITHOUT_DEFAULT = {"components", "lr", "target_bound", "train_split"}
 
 
 def described(kind: type) -> list[tuple[str, str]]:
-    """Return the parameters in the docstring of a class, each with what follows its name."""
+    """Return the parameters in the docstring of a class, each with the text after its name."""
     text = inspect.getdoc(kind) or ""
     section = text[text.index("Parameters\n---") : text.index("Attributes\n---")]
     assert not re.search(r"^ *\{\w+\}$", text, flags=re.MULTILINE)

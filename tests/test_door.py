@@ -1,10 +1,10 @@
-"""One door for every record: in any container, an odd record is its own row, or a constant one.
+"""One entrance for records: in any container, an odd one is its own row or a constant.
 
 The same small table of zeros and ones goes into every container that can hold it, and one record
-becomes odd: a cell, a whole row, a label. Behind the door all other records are what they were,
-bit for bit, and the odd one is proper or the public constant (Theorem R5). Then searches and
-estimators are fitted to both, with the same noise: an odd record is worth exactly a row of zeros
-with the first label, whatever it holds.
+becomes odd: a cell, a whole row, a label. After reading, all other records are unchanged, bit for
+bit, and the odd one is proper or the public constant (Theorem R5). Then searches and estimators
+are fitted to both tables, with the same noise. An odd record has exactly the effect of a row of
+zeros with the first label, for any content.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ODD += ["1\0", b"1\0", [1, [2, 3]], [[1, 2], [3]], np.array("1"), np.array([1])]
 
 
 def in_turn(count: int, *choices: Any) -> list[tuple[Any, ...]]:
-    """Return so many cases, each with the next of every list: in all, every pair comes often."""
+    """Return this many cases, each with the next entry of every list; every pair occurs often."""
     lists = [list(each) for each in choices]
     return [tuple(each[case % len(each)] for each in lists) for case in range(count)]
 
@@ -258,7 +258,7 @@ def _column(y: list[Any]) -> np.ndarray:
 
 
 def held(make: Callable[[Any], Any], content: Any) -> Any:
-    """Return a container with a content, None where it cannot hold that."""
+    """Return a container with a content, or None if it cannot hold this content."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -279,7 +279,7 @@ def odd_rows(rows: Rows) -> Iterator[Rows]:
 
 
 def odd_lists(rows: Rows, place: int) -> Iterator[list[Any]]:
-    """Yield lists of rows one of which is no such row."""
+    """Yield lists of rows, one of which is not a row."""
     others: list[Any] = [[], [1.0], [1.0] * 4, [[1.0] * 3], [[1.0]] * 3, np.ones((2, 2)), {1.0}]
     for other in [*others, *ODD, ENDLESS, [1.0, 1.0, ENDLESS]]:
         yield [*rows[:place], other, *rows[place + 1 :]]
@@ -323,12 +323,12 @@ def test_in_any_container_an_odd_cell_is_its_own_records_matter(name: str) -> No
             continue
         check_behind(door, X, y, before, 0)
         count += 1
-    # Many a type holds numbers alone.
+    # Many types can only hold numbers.
     assert count >= 10, count
 
 
 def _is_refused(X: Any) -> bool:
-    """Return whether a container's type, which is public, is none of numbers."""
+    """Return whether a container's type, which is public, is not a type of numbers."""
     kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [])]
     return any(kind in "mM" for kind in kinds) or any(
         str(kind).startswith(("str", "Str", "Date", "Cat", "List", "Obj", "Dur", "Time", "Null"))
@@ -352,7 +352,7 @@ def test_in_a_list_a_row_of_another_length_is_its_own_matter(name: str, place: i
             assert_array_equal(X[kept].astype(float), np.asarray(before.X)[kept].astype(float))
             encoded = estimator.fit_transform(changed) if estimator is not CLASSIFIER else X
             assert np.isfinite(np.asarray(encoded, dtype=float)).all()
-            # What a fit publishes of the table's form is not that of one row.
+            # The published form of the table is not that of one row.
             fitted = clone(estimator).fit(changed, y) if estimator is not CLASSIFIER else None
             for one in (fitted or clone(REGRESSOR).fit(changed, y), _scaler().fit(changed)):
                 assert one.n_features_in_ == WIDTH
@@ -364,7 +364,7 @@ def _scaler() -> DPStandardScaler:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, float, int, bool])
 def test_one_record_of_a_list_decides_no_type(kind: type) -> None:
-    # Theorem R5. Sums of single precision tell more of their records than their noise hides.
+    # Theorem R5. Sums in single precision reveal more about records than their noise hides.
     rows = [[kind(cell) for cell in row] for row in plain().tolist()]
     for door in (Door(), Door.of([CLASSIFIER], rows, [0, 1], varies=False)):
         usual = door.open(rows, None).X
@@ -376,7 +376,7 @@ def test_one_record_of_a_list_decides_no_type(kind: type) -> None:
 
 @pytest.mark.parametrize("other", ["no", "no\0", b"no", b"no\0", np.array("no"), np.array(["no"])])
 def test_a_word_is_the_same_beside_any_other(other: Any) -> None:
-    # Theorem R5. NumPy makes words of bytes beside a word, and drops zeros at their end.
+    # Theorem R5. NumPy converts bytes next to a string into strings, and drops zeros at their end.
     words = ["yes", b"yes", "yes\0", b"yes\0", np.str_("yes"), np.bytes_(b"yes"), np.array("yes")]
     for word in words:
         alone = read_targets([word] * 3, "labels", ["no", "yes"])[1]
@@ -399,7 +399,7 @@ def test_one_label_decides_no_warning_and_no_shape(odd: Any) -> None:
 
 def _picky(X: Any) -> Any:
     if (np.asarray(X, dtype=float) > 100.0).any():
-        # Which is no Exception, as a panic of polars is none.
+        # Not a subclass of Exception, like a panic of polars.
         raise SystemExit("secret")
     return X
 
@@ -410,7 +410,7 @@ def _masked(X: Any) -> Any:
 
 
 def _truths(X: Any) -> Any:
-    # Words of a made-up record would make words of all others.
+    # Strings in a made-up record would convert all others to strings.
     found = np.array(X.tolist())
     return found if found.dtype.kind in "US" else _picky(found) > 0.5
 
@@ -467,7 +467,7 @@ def test_an_odd_label_is_its_own_records_matter(name: str, labels: str, declared
         if changed is None or getattr(changed, "dtype", None) == np.complex128:
             continue
         if not declared:
-            # Which labels there are is then public, but not that one is missing.
+            # The set of labels is then public, but not that one is missing.
             if not (label is None or label is np.ma.masked or label is pd.NA):
                 continue
         check_behind(door, rows, changed, before, known[0])
@@ -503,7 +503,7 @@ def test_scores_read_labels_as_fits_do(labels: str) -> None:
     model = clone(model).set_params(classes=known).fit(rows, y)
     expected = accuracy()(model, rows, y)
     for label in ODD:
-        # An odd label is worth the worst value, whatever it makes of the others' types.
+        # An odd label gets the worst value, even if it changes the type of the others.
         values = accuracy().per_record(model, rows, [*y[:-1], label])
         assert_array_equal(values[:-1], accuracy().per_record(model, rows, y)[:-1])
     assert expected > 0.8
@@ -530,7 +530,7 @@ def test_one_record_does_not_decide_whether_a_table_is_sparse(estimator: Any) ->
 # Whole fits, with the same noise ----------------------------------------------------------------
 
 SIZE = 240
-# Each holds something that a cell or a label can be in no proper record.
+# Each contains something that no cell or label of a proper record can be.
 TABLES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "frame of booleans": lambda f: f,
     "nullable": lambda f: f.astype({"b": "boolean"}),
@@ -586,7 +586,7 @@ ESTIMATORS: dict[str, Any] = {
 
 
 def published(model: Any) -> np.ndarray:
-    """Return what a fitted model says of fresh rows, which shows all that it learned."""
+    """Return a fitted model's outputs for fresh rows, which reveal everything that it learned."""
     fresh = people(1)[0].astype(float)
     response = "decision_function" if is_classifier(model) else "predict"
     return np.asarray(getattr(model, response)(fresh))
@@ -608,10 +608,10 @@ def test_a_missing_value_is_worth_a_row_of_zeros_to_a_fit(name: str, table: str)
     constant[3], kept[3] = False, True
     if name in ("ridge", "ranges"):
         constant, kept = constant.astype(float), kept.astype(float)
-        # Of a regression's targets 0 is the public one.
+        # For regressions, the public target is 0.
         constant[3] = 0.0
     if hasattr(ESTIMATORS[name], "steps"):
-        # What a scaler cannot read is zeros for the model after it.
+        # A row that a scaler cannot read becomes zeros for the next model.
         zeros.loc[3] = np.nan
     np.testing.assert_allclose(
         fitted(ESTIMATORS[name], gap, kept), fitted(ESTIMATORS[name], zeros, constant), rtol=1e-9
@@ -674,7 +674,7 @@ def test_a_missing_value_is_worth_a_row_of_zeros_to_a_search(
     one = SEARCHES[search](ESTIMATORS[name], **options).fit(gap, y)
     other = SEARCHES[search](ESTIMATORS[name], **options).fit(zeros, constant)
     if hasattr(other, "best_score_"):
-        # The improper record may have been one to score on: it then has the worst value.
+        # The improper record may be in validation: it then has the worst value.
         assert abs(one.best_score_ - other.best_score_) <= 2.0 / (0.2 * SIZE)
     if one.best_params_ == other.best_params_:
         np.testing.assert_allclose(published(one), published(other), rtol=1e-6, atol=1e-9)
@@ -730,7 +730,8 @@ def test_a_released_front_takes_a_table_with_booleans_and_gaps() -> None:
     assert np.abs(published(search) - published(search).mean(axis=0)).max() > 0.05
 
 
-# Audits: thousands of searches, with a record that has a gap and without it ----------------------
+# Audits: thousands of searches, with a record that has a missing value, and without it
+# ----------------------
 
 
 @pytest.mark.slow
@@ -739,7 +740,7 @@ def test_a_released_front_takes_a_table_with_booleans_and_gaps() -> None:
 def test_searches_of_tables_with_booleans_and_gaps_show_no_more_than_they_claim(
     search: str,
 ) -> None:
-    # Theorem R6. Where such a record made the final fit fail, 400 fits refuted this.
+    # Theorem R6. When such a record made the final fit fail, 400 fits refuted the claim.
     f, y = people()
     f, y = f.iloc[:40], y[:40]
     gap = pd.concat([f, pd.DataFrame({"a": [np.nan], "c": [0.0], "b": [True]})])
@@ -771,7 +772,7 @@ def test_a_column_that_does_not_exist_is_its_own_records_matter(place: int) -> N
 
 
 class Loud(float):
-    """A number that would run code of its own."""
+    """A number that would run its own code."""
 
     def __float__(self) -> float:
         raise RuntimeError("secret")

@@ -1,4 +1,4 @@
-"""The examples run as a newcomer would run them, and say something."""
+"""The examples run as a newcomer would run them, and print something."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="no examples here")
 
 
 def gallery():
-    """Return the module of the site that knows what examples take."""
+    """Return the module of the site that knows the requirements of examples."""
     specification = importlib.util.spec_from_file_location("gallery", ROOT / "docs" / "gallery.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
@@ -69,7 +69,7 @@ def test_example_has_a_title_and_says_what_it_takes(name: str) -> None:
     come_with_the_package = {"dp_accounting", "joblib", "numpy", "scipy", "skdptune", "sklearn"}
     unsaid = imported - set(sys.stdlib_module_names) - come_with_the_package
     unsaid -= set(gallery().needed_modules(source))
-    # What another package of the same extra brings.
+    # A package that another one of the same extra installs.
     assert unsaid <= {"torch", "moocore", "skorch"}, f"{name} does not say that it needs {unsaid}"
 
 

@@ -1,4 +1,4 @@
-"""The cost-of-tuning explorer: its figures are enough, close, and the same in the browser."""
+"""The explorer of tuning costs: its figures are close upper bounds, also in the browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATIC = ROOT / "docs" / "_static"
 GENERATOR = ROOT / "benchmarks" / "explorer.py"
 SCRIPT = STATIC / "explorer.js"
 FENCED = re.compile(r"^```\{raw\} html\n(.*?)^```$|^```python\n(.*?)^```$", re.M | re.S)
-# A twentieth of the rows is for the search.
+# The search uses a twentieth of the rows.
 SHARES = {"part": 0.95, "part_rdp": 0.95}
 
 pytestmark = pytest.mark.skipif(
@@ -51,7 +51,7 @@ def table(explorer: ModuleType) -> dict[str, Any]:
 
 
 def check_figures(explorer: ModuleType, table: dict[str, Any], count: int, seed: int) -> None:
-    """Shown noise is at least the exact one, and little above it; of Rényi bounds it is close."""
+    """Shown noise is slightly above the exact one, and for Rényi bounds close to it."""
     errors = explorer.log_errors(table, count, seed, explorer.shown)
     assert set(errors) == {*explorer.KEYS, "composition"}
     for way, found in errors.items():
@@ -97,7 +97,7 @@ def test_quick_table_is_made(explorer: ModuleType, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(explorer, "KEYS", keys)
     grid = explorer.Grid((0.2, 0.1), (5, 20), (5.0, 20.0), (1e-6, 1e-5), (0.5, 1.0, 2.0))
     table = explorer.make_table(grid, (5, 20))
-    # At a node it is the exact figure.
+    # At a node, the exact figure is shown.
     node = {"rate": 0.1, "steps": 200, "runs": 20.0, "delta": 1e-5, "epsilon": 1.0}
     for way in keys:
         noise = explorer.interpolated(table, way, node)

@@ -1,4 +1,4 @@
-"""Figures as they are shown: never below the number they stand for, and not far above."""
+"""Displayed figures: never below the exact number, and not far above."""
 
 from __future__ import annotations
 

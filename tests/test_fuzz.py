@@ -1,9 +1,9 @@
-"""Whatever a public constructor or `fit` is given: it works, or it refuses with a proper error.
+"""For any argument, a public constructor or `fit` works, or raises a proper error.
 
-No input may take more than ten seconds, raise anything but a ValueError, a TypeError or an error
-of the library's own, state an epsilon that is negative or no number, or leave a fitted model
-that cannot predict. An input is known by its number. The nightly run takes 10^5 of them, and
-``SKDPTUNE_FUZZ=START:COUNT`` others, such as a single one that failed::
+No input may take more than ten seconds, or raise anything except a ValueError, a TypeError or an
+error class of the library. No input may lead to an epsilon that is negative or not a number, or to
+a fitted model that cannot predict. Each input has a number. The nightly run tries 10^5 of them.
+``SKDPTUNE_FUZZ=START:COUNT`` selects others, such as a single one that failed::
 
     SKDPTUNE_FUZZ=1234:1 python -m pytest -m slow tests/test_fuzz.py
 """
@@ -31,7 +31,7 @@ def _elsewhere(tmp_path, monkeypatch) -> None:
 def test_some_inputs_find_no_fault():
     ends, faults = run.survey(10**6, 150)
     assert faults == []
-    # Neither may hardly ever happen.
+    # Both outcomes must be frequent.
     assert min(ends["done"], ends["refused"]) > 25
 
 
@@ -55,7 +55,7 @@ def is_called_rightly(name, thing, number):
 
 
 def test_every_public_constructor_is_called_rightly():
-    # Right calls of all kinds, so that spoilt ones get further than the first check.
+    # Correct calls of all kinds, so that modified calls get past the first check.
     wrong = [
         name
         for name, thing in recipes.public_callables()
@@ -78,7 +78,8 @@ def flags():
 
 @pytest.mark.parametrize(("name", "flag"), list(flags()))
 def test_flags_of_estimators_are_true_or_false(name, flag):
-    # Theorem M0: an intercept that is 0.5 was fitted, and the noise was that of a fit without.
+    # Theorem M0: an intercept of 0.5 was fitted, but the noise was that of a fit without
+    # intercept.
     thing = dict(recipes.public_callables())[name]
     given = {key: values[0] for key, values in recipes.recipe(name, thing).items()}
     X = np.linspace(-1.0, 1.0, 40).reshape(20, 2)

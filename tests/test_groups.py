@@ -1,7 +1,7 @@
 """Fits by persons: one person with all of their rows moves a release by its sensitivity at most.
 
-The oracle keeps what is released, so that all rounds of a fit have the same public state, and
-compares the exact values with and without a whole person. It must find fits that weigh rows.
+The oracle fixes the released values, so that all rounds of a fit have the same public state. It
+compares the exact values with and without a whole person. It must detect fits that count by rows.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def test_the_oracle_finds_weights_that_multiply_before_the_clip(monkeypatch):
 
 @pytest.mark.parametrize("k", SIZES)
 def test_batches_and_permutations_take_a_person_with_all_rows(k):
-    # Theorem P14 (ii) and (iv): the coin is the person's, and so is the place.
+    # Theorem P14 (ii) and (iv): each person has one coin and one place.
     rows, labels, _ = person_rows(k, "different")
     people, table = np.append(PEOPLE, np.full(k, P)), np.concatenate([X, rows])
     signs = np.where(np.append(Y, labels) == 1, 1.0, -1.0)
@@ -313,12 +313,13 @@ def test_one_person_moves_every_rank_by_at_most_one_record(k):
         assert np.abs(found[0] - found[1]).max() <= max(share, 1.0 - share) + ROUNDING
 
 
-# What does not matter --------------------------------------------------------------------------
+# Changes without an effect
+# --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", ALONE, ids=name_of)
 def test_with_one_row_for_each_person_nothing_changes(estimator):
-    # Theorem P14: the same bits, and the same cost.
+    # Theorem P14: the results have the same bits and the same cost.
     y = target_of(estimator)
     alone = clone(estimator).fit(X, y)
     ids = [f"person {place}" for place in np.random.default_rng(0).permutation(len(X))]
@@ -399,7 +400,7 @@ def test_tables_of_any_kind_are_read_by_persons():
 
 
 def test_objective_perturbation_is_priced_for_persons():
-    # Theorem M8: the same regularization, more noise, and the price that a ledger records.
+    # Theorem M8: the same regularization, more noise, and the cost that a ledger records.
     model = DPLogisticRegression(solver="objective", C=1e-3, **LABELS)
     by_rows = clone(model).fit(X, Y)
     ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
@@ -410,7 +411,7 @@ def test_objective_perturbation_is_priced_for_persons():
     problem = by_persons.plan_.problem
     wanted = plan_objective(problem, epsilon=1.0, delta=1e-5, persons=True)
     assert by_persons.privacy_.profile == wanted.profile != by_rows.privacy_.profile
-    # A price that did not cover the fit would be followed by a second charge.
+    # A cost that did not cover the fit would cause a second charge.
     assert len(ledger.history()) == 1
     assert clone(by_persons).privacy_profile(len(X), WIDTH) == by_rows.privacy_.profile
     several = DPLogisticRegression(solver="objective", classes=[0, 1, 2], random_state=0)
@@ -439,7 +440,7 @@ def test_a_payer_that_knows_the_price_of_rows_cannot_fit_the_objective_by_person
         Around(DPLogisticRegression(solver="objective", **LABELS)).fit(X, Y)
 
 
-# What is shown and what is refused -----------------------------------------------------------
+# Shown values and refused arguments -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", ALL, ids=name_of)
@@ -511,7 +512,7 @@ def test_many_regressions_by_persons_are_fitted_in_one_pass():
 
 
 class OwnGroups(PrivateEstimatorMixin):
-    """A user's estimator, to which groups mean something else."""
+    """A user's estimator that uses groups for something else."""
 
     epsilon, delta, random_state = 1.0, 0.0, None
 

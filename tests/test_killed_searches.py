@@ -1,4 +1,4 @@
-"""Nothing that was read is missing in a ledger, whoever is killed and when (Theorem H4)."""
+"""Every read is in the ledger, whichever process is killed at any time (Theorem H4)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 
 
 def fits_paid_for(ledger: PrivacyLedger, kind: str) -> int:
-    """Return how many fits the records of a ledger pay for."""
+    """Return the number of fits that the records of a ledger pay for."""
     spent = [record for record in ledger.history() if record.status in ("read", "confirmed")]
-    # Each search of ours is one record, and fits its candidates once.
+    # Each private search has one record, and fits its candidates once.
     fits = 3 if kind == "ours" else 1
     return fits * len(spent)
 
 
 def killed_at(instant: float, kind: str, n_jobs: int, whom: str, folder) -> tuple[int, int]:
-    """Kill a search, or one of its workers, and return what was read and what was paid for."""
+    """Kill a search, or one of its workers, and return the fits that were read and paid for."""
     ledger = PrivacyLedger.create(folder / "ledger", "patients", epsilon=100.0, delta=1e-5)
     log = folder / "log"
     run = killing.search_until_killed if whom == "parent" else killing.search_a_few_times
@@ -52,8 +52,8 @@ def check_kills(count: int, kind: str, n_jobs: int, whom: str, folder) -> None:
     print(
         f"{kind}, {n_jobs} workers, {whom} killed {count} times: fits read and paid", figures[:5]
     )
-    # What a lost worker was fitting in a search of ours is fitted again by the same seeds, to the
-    # same result, and is paid for once.
+    # In a private search, the fits of a lost worker are repeated with the same seeds and results,
+    # and are paid for once.
     again = 3 if whom == "worker" and kind == "ours" else 0
     assert all(0 < read <= paid + again for read, paid in figures)
 

@@ -48,7 +48,7 @@ LAYERS = (
     "datasets",
     "__main__",
 )
-# pandas only where a table is asked for: it is among the optional ones below.
+# pandas is only imported when a table is requested: it is among the optional libraries below.
 ACCOUNTING_MAY_IMPORT = {"numpy", "scipy", "dp_accounting", "pandas", "skdptune"}
 OPTIONAL = {
     "dask",
@@ -65,8 +65,9 @@ OPTIONAL = {
     "sqlalchemy",
     "torch",
 }
-# Nets and their modules descend from torch's and skorch's classes, which must be there when they
-# are defined. The folder's own __init__ stays free of them and loads its modules on demand.
+# Nets and their modules are subclasses of classes of torch and skorch, which must be importable
+# when they are defined. The folder's own __init__ stays free of them and loads its modules on
+# demand.
 NETS_MAY_IMPORT = {"opacus", "skorch", "torch"}
 
 
@@ -85,7 +86,7 @@ def in_a_fresh_python(script: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-# Starting Python is the expensive part, so that one process takes the steps one after another.
+# Starting Python is slow, so one process runs the steps one after another.
 LOADED_AFTER_EACH_STEP = """
 import json, sys
 found = []
@@ -97,7 +98,7 @@ print(json.dumps(found))
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:
-    # scikit-learn 1.7 loads pandas where it is installed.
+    # scikit-learn 1.7 loads pandas if it is installed.
     models = OPTIONAL - {"pandas"}
     not_yet = {
         "import skdptune; dir(skdptune)": OPTIONAL | {"numpy", "scipy", "sklearn"},
@@ -136,7 +137,7 @@ def test_missing_package_is_named_with_its_extra() -> None:
     complaints = in_a_fresh_python(ASK_FOR_A_NET_WITHOUT_EACH, *packages)
     assert sorted(complaints) == packages
     for missing, complaint in complaints.items():
-        # Where all are missing, the first that is needed is named.
+        # If all are missing, the message names the first one.
         named = missing if find_spec(missing) else "torch|skorch|opacus"
         assert re.match(f"DPNeuralNetClassifier needs ({named}), which is", complaint)
         assert "pip install 'skdptune[nn]'" in complaint
@@ -230,7 +231,7 @@ def accounting_complaints(module: Module) -> Iterator[str]:
 
 
 def optional_complaints(module: Module) -> Iterator[str]:
-    """What an extra brings is imported where it is used."""
+    """Packages of an extra are imported where they are used."""
     is_net = module.file.parts[0] == "neural_network" and not module.is_init
     refused = OPTIONAL - NETS_MAY_IMPORT if is_net else OPTIONAL
     for imported in module.imports:

@@ -1,4 +1,4 @@
-"""What the two legs of CI leave to each other: no test is lost between them."""
+"""The two legs of CI divide the tests between them, and no test is lost."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TESTS = {
     name.replace(ROOT_NAME, "tests", 1): module
     for name, module in read_package(ROOT / "tests").items()
 }
-# Suites that run on both legs test what these do for our models, and what models and searches do
-# with steps and splitters.
+# Suites that run on both legs test the use of these by our models, and the use of steps and
+# splitters by models and searches.
 FOUNDATIONS = ("sklearn.base", "sklearn.exceptions", "sklearn.frozen", "sklearn.utils.multiclass")
 STEPS = ("sklearn.compose", "sklearn.impute", "sklearn.pipeline", "sklearn.preprocessing")
 SPLITTERS = tuple(
@@ -32,7 +32,7 @@ SPLITTERS = tuple(
 )
 HARMLESS = (
     *(*FOUNDATIONS, "sklearn.utils.validation", *STEPS, *SPLITTERS),
-    # Data, and what our results are compared with.
+    # Data, and references for our results.
     *("sklearn.datasets", "sklearn.linear_model", "sklearn.metrics", "sklearn.svm"),
     "sklearn.dummy",
 )
@@ -50,7 +50,7 @@ ON_BOTH_LEGS = (
 
 
 def with_helpers(name: str, seen: set[str] | None = None) -> set[str]:
-    """Return a module of tests and those that it imports."""
+    """Return a module of tests and the modules that it imports."""
     seen = set() if seen is None else seen
     if name not in seen:
         seen.add(name)
@@ -114,7 +114,7 @@ def test_nightly_runs_slow_tests_of_diffprivlib_where_it_is() -> None:
 def test_folders_that_the_second_leg_does_not_collect_have_no_cases_of_their_own_there() -> None:
     for folder in (ROOT / path for path in LEFT if (ROOT / path).is_dir()):
         for file in folder.rglob("*.py"):
-            # What an extra adds to a parametrization ran nowhere, and was skipped nowhere.
+            # Parameters that an extra adds ran on no leg, and were not skipped.
             assert "HAS_" not in file.read_text("utf-8"), file
 
 
@@ -140,10 +140,10 @@ def test_right(): pass
 
 
 def run_pytest(folder: Path, **settings: str) -> set[str]:
-    """Run the tests of a folder on its own, and return what it wrote down."""
+    """Run the tests of a folder separately, and return its records."""
     outcomes = folder / "outcomes"
     outcomes.write_text("")
-    # Not what pytest, or .ci/run, says to the process around this one.
+    # Without the settings of the surrounding pytest or .ci/run.
     own = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "SKDPTUNE"))}
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],

@@ -1,4 +1,4 @@
-"""No message shows what an argument holds: a table can land in any of them.
+"""No message shows the content of an argument, since a table may be passed as any of them.
 
 The source of the package is read for texts that quote an object, and every public callable is
 given tables in place of each argument.
@@ -29,7 +29,7 @@ from skdptune._formatting import shown, shown_names, shown_params
 from tests.fuzz import recipes, run
 from tests.structure import Module, our_modules
 
-# What a record says, in words and as a number; put together here, so that no source shows it.
+# The content of a record, as text and as a number; composed here, so that it is in no source file.
 WORD, NUMBER = "SECRET-" + "7731", float("771.2" + "345")
 SIZE = 30
 
@@ -71,7 +71,7 @@ def test_a_value_is_shown_without_what_it_holds(value: Any, text: str) -> None:
 
 
 class Rude:
-    """An object whose every answer holds a record, or fails."""
+    """An object whose every attribute contains a record, or fails."""
 
     shape = property(lambda self: 1 / 0)
 
@@ -93,9 +93,9 @@ def test_an_object_is_not_asked_what_it_is() -> None:
 
 # The source ------------------------------------------------------------------------------------
 
-# Methods that show an object to whoever has it, and names of attributes.
+# Methods that show an object to its owner, and names of attributes.
 OWN_TEXTS = {"__repr__", "__str__", "__get__", "__getattr__", "__setattr__", "__delattr__"}
-# Texts that quote something else than an argument, by module and expression, and why they may.
+# Texts that quote something other than an argument, by module and expression, with the reason.
 ALLOWED = {
     ("skdptune._formatting", "repr"): "of numbers and short words, which it has checked",
     ("skdptune.accounting._statement", "repr"): "of a number, in a file that is asked for",
@@ -113,7 +113,7 @@ ALLOWED = {
 }
 # The place of a ledger is a str, checked, and as long as paths are.
 PLACES = {"location", "path", "self.path", "self.location", "self._location", "storage.location"}
-# Types whose values say no more than they are for.
+# Types whose values cannot contain a record.
 PLAIN = {
     "str",
     "int",
@@ -238,11 +238,11 @@ def test_a_line_that_quotes_an_argument_is_found(line: str) -> None:
     assert not complaints("m", Module(Path("m.py"), ast.parse(f"def f(x: Any):\n    {safe}\n")))
 
 
-# What is raised, warned of and printed -----------------------------------------------------------
+# Errors, warnings and output -----------------------------------------------------------
 
 
 def tables() -> dict[str, Any]:
-    """Return tables of all kinds, every record of which holds the secret word or number."""
+    """Return tables of all kinds, in which every record contains the secret word or number."""
     mixed = [WORD if place % 2 else NUMBER for place in range(SIZE)]
     columns = {"name": [WORD] * SIZE, "income": [NUMBER] * SIZE}
     return {
@@ -260,7 +260,7 @@ def tables() -> dict[str, Any]:
     }
 
 
-# Every argument and method gets two or three kinds of tables in turn, nightly all eleven.
+# Every argument and method gets two or three kinds of tables; in the nightly run, all eleven.
 SHARES = pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.slow)])
 
 
@@ -271,7 +271,7 @@ def tables_in_turn(place: int, share: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def heard() -> Iterator[list[str]]:
-    """Collect what a call raises, chained errors included, warns of, prints and logs."""
+    """Collect the errors of a call (including chained ones), its warnings, output and logs."""
     texts: list[str] = []
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
@@ -294,7 +294,7 @@ def heard() -> Iterator[list[str]]:
 
 
 def leaks(call: Callable[[], Any]) -> list[str]:
-    """Return the lines that a call says and that hold the secret word or number."""
+    """Return the lines of a call's messages that contain the secret word or number."""
     with heard() as texts:
         call()
     lines = "\n".join(texts).splitlines()
@@ -302,7 +302,7 @@ def leaks(call: Callable[[], Any]) -> list[str]:
 
 
 def proper_arguments(name: str, thing: Any) -> dict[str, Any]:
-    """Return right arguments of a public callable."""
+    """Return valid arguments of a public callable."""
     found = recipes.recipe(name, thing)
     return {key: run._fresh(key, values[0]) for key, values in found.items()}
 
@@ -312,7 +312,7 @@ def proper_data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def use(name: str, thing: Any, given: dict[str, Any]) -> None:
-    """Make something of arguments; fit, plan, check and draw it as far as it can be."""
+    """Call something with arguments; fit, plan, check and draw the result if possible."""
     made = run.made_of(thing, given)
     uses: list[Callable[[], Any]] = []
     if recipes.is_estimator(thing):
@@ -325,7 +325,7 @@ def use(name: str, thing: Any, given: dict[str, Any]) -> None:
     if hasattr(made, "plot"):
         uses.append(lambda: made.plot())
     for each in uses:
-        # An error of one does not keep from the next.
+        # After an error, the others are still tried.
         with heard() as texts:
             each()
         print("\n".join(texts))
@@ -386,7 +386,7 @@ def test_no_message_shows_a_table_that_lands_in_a_method(
 
 class _WrongCall(skdptune.DPRidge):
     def _check_parameters(self, *_: Any) -> None:
-        """Fail as a fault of the package does."""
+        """Fail like a bug of the package."""
         math.sqrt("no number")  # type: ignore[arg-type]
 
 
@@ -415,7 +415,7 @@ class _OwnRegression(skdptune.DPRidge):
             "must name parameters",
             1,
         ),
-        # Where a check is not what failed, all frames are needed.
+        # If the failure is not that of a check, all frames are needed.
         (_OwnRegression(), "Expecting value", 2),
         (_WrongCall(), "must be real number", 3),
     ],

@@ -1,7 +1,7 @@
-"""Numbers of NumPy's narrow types, which wrap around or keep few digits, change no noise.
+"""Numbers of NumPy's narrow types, which wrap around or have few digits, do not change the noise.
 
-Squares and products of what a user gives decide how much noise there is, and in 8 bits the square
-of 200 is 64. Such a number is refused, or taken for what it is.
+Squares and products of a user's numbers determine the noise, and in 8 bits the square of 200 is
+64. Such a number is refused, or converted exactly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def numeric_parameters(thing: Any, given: dict[str, Any]) -> Iterator[str]:
 
 
 def fitted(thing: Any, given: dict[str, Any]) -> Any:
-    """Return what a fit leaves, or the type of its error."""
+    """Return the attributes of a fitted estimator, or the type of its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -63,7 +63,7 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
-# Every parameter gets one type in turn, nightly all of them.
+# Every parameter gets one of the types; in the nightly run, all of them.
 @pytest.mark.parametrize("share", [len(NARROW), pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "thing"), list(estimators()))
 def test_narrow_numbers_change_nothing(name, thing, share):

@@ -38,13 +38,13 @@ def public_names(folder: str = "") -> list[str]:
 
 
 def public_modules() -> list[str]:
-    """Return the folders and files from which users import, the root among them."""
+    """Return the folders and files from which users import, including the root."""
     found = pkgutil.walk_packages([str(PACKAGE)], prefix="skdptune.")
     return ["skdptune", *(module.name for module in found if "._" not in module.name)]
 
 
 def public_object(module: str, name: str) -> Any:
-    """Return what is public under a name; nets only where torch, skorch and Opacus are."""
+    """Return the public names of a module; nets only if torch, skorch and Opacus are installed."""
     if module == "skdptune.neural_network":
         for needed in ("torch", "skorch", "opacus"):
             pytest.importorskip(needed)
@@ -97,7 +97,7 @@ def test_public_names_are_documented(module: str) -> None:
         summary, *rest = documentation.splitlines()
         assert summary.strip().endswith("."), f"{name}: no one-line summary"
         assert not rest or not rest[0].strip(), f"{name}: no one-line summary"
-        # A protocol is what others are to offer: by itself it does nothing.
+        # A protocol describes what others must implement; it does nothing itself.
         is_protocol = getattr(thing, "_is_protocol", False)
         if inspect.isclass(thing) and not (
             issubclass(thing, Exception) or inspect.isabstract(thing) or is_protocol
@@ -123,7 +123,8 @@ def public_classes() -> list[type]:
 def test_message_of_a_wrong_argument_names_the_class(cls: type) -> None:
     with pytest.raises(TypeError) as caught:
         cls(argumentt=1)
-    if not issubclass(cls, str | tuple):  # Python names the constructor of these in full.
+    # For these, Python's message has the full name of the constructor.
+    if not issubclass(cls, str | tuple):
         assert re.match(rf"{cls.__name__}\b", str(caught.value))
     assert "argument" in str(caught.value)
     if cls.__name__ not in {*public_names(), *dir(skdptune)}:
@@ -173,14 +174,15 @@ def test_class_of_a_user_keeps_its_arguments() -> None:
 
 
 def test_no_test_reads_a_clock() -> None:
-    # Machines are shared: tests count work, and benchmarks time it beside a peer's.
+    # Machines are shared. So tests count operations, and benchmarks compare times with another
+    # library.
     clock = re.compile(r"\btime\.(?:perf_counter|process_time|thread_time)(?:_ns)?\(")
     tests = (ROOT / "tests").rglob("test_*.py")
     assert [path.name for path in tests if clock.search(path.read_text("utf-8"))] == []
 
 
 def test_all_extra_brings_every_other_but_diffprivlib() -> None:
-    # It needs a scikit-learn that is not the newest one, which nobody else should be held to.
+    # It needs an older scikit-learn, to which other users should not be limited.
     (everything,) = (Requirement(line) for line in EXTRAS["all"])
     assert everything.name == "skdptune"
     assert everything.extras == set(EXTRAS) - {"all", "diffprivlib"}
@@ -195,7 +197,7 @@ def read_pins(name: str) -> dict[str, Version]:
 
 
 def unmet(requirements: list[str], pins: dict[str, Version]) -> list[str]:
-    """Return the requirements for which no version is pinned, or one that does not do."""
+    """Return the requirements for which no version, or an unsuitable one, is pinned."""
     parsed = [Requirement(line) for line in requirements]
     return [
         str(requirement)
@@ -206,7 +208,7 @@ def unmet(requirements: list[str], pins: dict[str, Version]) -> list[str]:
 
 
 def declared(*, without: frozenset[str] = frozenset()) -> list[str]:
-    """Return every dependency, required or brought by an extra."""
+    """Return every dependency, required or part of an extra."""
     extras = (lines for extra, lines in EXTRAS.items() if extra not in without | {"all"})
     return [*PROJECT["dependencies"], *(line for lines in extras for line in lines)]
 
@@ -230,7 +232,7 @@ def test_constraint_files_differ_by_scikit_learn_alone() -> None:
 
 
 def readme_command(readme: Path, name: str = "test") -> subprocess.CompletedProcess[str]:
-    """Read a command out of a README as CI does."""
+    """Read a command from a README as CI does."""
     script = [str(ROOT / ".ci" / "readme-command"), name, str(readme)]
     return subprocess.run(script, capture_output=True, text=True)
 

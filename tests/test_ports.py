@@ -1,4 +1,4 @@
-"""Code as people have it: one message names every change that docs/migrating.md makes.
+"""Code of other libraries: one message names every change that docs/migrating.md makes.
 
 Each case is code for scikit-learn or diffprivlib with a private search or model in place of the
 original one. Nothing is fitted: all problems are found before the data are read.

@@ -1,4 +1,4 @@
-"""Progress without secret counts, and without a line where nobody watches."""
+"""Progress without secret counts, and without output if nobody watches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Return a terminal on which progress is shown at once."""
     shown = Terminal()
-    # pytest sets that of sys anew before each test.
+    # pytest replaces sys.stderr before each test.
     seen = SimpleNamespace(stderr=shown, modules=sys.modules)
     monkeypatch.setattr(_progress, "sys", seen)
     monkeypatch.setattr(_progress, "_INTERVAL", 0.005)
@@ -97,7 +97,7 @@ def problem() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def said(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what shown lines say, soon gone or not."""
+    """Return the text of all lines, including those that were removed."""
     words: list[str] = []
 
     def noting(method: Any) -> Any:
@@ -150,7 +150,7 @@ def test_fit_by_itself_counts_its_steps(said: list[str]) -> None:
 def test_candidates_show_nothing_where_errors_do_not_go(
     terminal: Terminal, verbose: int | None
 ) -> None:
-    """Theorem F4: what a notebook draws is not written to where errors go, silent or not."""
+    """Theorem F4: output for a notebook is not written to the stream for errors."""
     with Quiet(), Progress("candidate", verbose) as progress:
         progress.count(1, 1)
         time.sleep(0.02)
@@ -161,7 +161,7 @@ def test_candidates_show_nothing_where_errors_do_not_go(
 
 
 class Gone(io.StringIO):
-    """A terminal to which nothing can be written any more."""
+    """A closed terminal."""
 
     def write(self, words: str) -> int:
         raise BrokenPipeError(32, "Broken pipe")

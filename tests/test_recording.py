@@ -1,4 +1,4 @@
-"""Every public estimator and search records what its report says, once (Theorem H4)."""
+"""Every public estimator and search records the cost of its report, once (Theorem H4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REGRESSION = {"data_norm": 2.0, "target_bound": 1.0}
 INNER = DPLogisticRegression(solver="output", classes=[0, 1], data_norm=2.0)
 RIDGE = AdaSSPLinearRegression(**REGRESSION)
 GRID = {"C": [0.01, 1.0]}
-# Parameters of each, and what it is fitted to.
+# Parameters of each, and its data.
 ESTIMATORS = {
     "DPLogisticRegression": ({}, LABELS),
     "DPLinearSVC": ({"solver": "output"}, LABELS),
@@ -99,7 +99,7 @@ OPTIONAL_SEARCHES = {
         "delta": 1e-5,
     },
 }
-# All that has a fit, and costs nothing or leaves the records to others.
+# Classes with a fit that cost nothing, or pass the records to others.
 NOT_RECORDED = {"BoundedScaler", "RowNormClipper", "TableEncoder", "PopulationTrainer"}
 
 
@@ -112,7 +112,7 @@ def public_class(name):
 
 
 def made(name, **more):
-    """Return a public estimator or search, and the targets that it is fitted to."""
+    """Return a public estimator or search, and its targets."""
     if name in SEARCHES | OPTIONAL_SEARCHES:
         settings = (SEARCHES | OPTIONAL_SEARCHES)[name]
         return flat(public_class(name), clone(INNER), random_state=0, **settings, **more), LABELS
@@ -121,7 +121,7 @@ def made(name, **more):
 
 
 def cases():
-    """Return all names, those without their extras skipped."""
+    """Return all names, and skip those whose extras are missing."""
     has_nets = pytest.mark.skipif(not HAS_NETS, reason="needs the extra nn")
     wants = {"DPAdaptiveSearchCV": HAS_OPTUNA, "DParetoSearchCV": HAS_PARETO}
     found = [pytest.param(name) for name in (*ESTIMATORS, *SEARCHES)]
@@ -144,7 +144,7 @@ def assumptions_in(report):
 
 
 def check_recorded(ledger, fitted):
-    """The one record is what the report says."""
+    """The single record agrees with the report."""
     (record,) = ledger.history()
     assert (record.name, record.status) == (type(fitted).__name__, "confirmed")
     assert record.details["n_samples"] == len(ROWS)
@@ -226,7 +226,7 @@ class TestSearches:
     def test_ledger_of_what_it_holds_is_its_own(self, ledger):
         search = self.search().set_params(estimator__ledger=ledger)
         check_recorded(ledger, search.fit(ROWS, LABELS))
-        # The model that it has published is recorded when it is fitted again.
+        # Its published model is recorded when it is fitted again.
         search.best_estimator_.fit(ROWS, LABELS)
         assert len(ledger.history()) == 2
 
@@ -263,7 +263,7 @@ class TestSearches:
 
 
 class TestSessions:
-    """Theorem H4: a session reserves when it starts, and reads when it is driven."""
+    """Theorem H4: a session reserves when it starts, and reads when it is used."""
 
     def test_threshold_session(self, ledger):
         search = made("DoublingThresholdSearchCV", ledger=ledger)[0]
@@ -317,7 +317,7 @@ def test_nets_that_are_trained_together_are_recorded_one_by_one(ledger):
 
 @pytest.mark.skipif(not HAS_NETS, reason="needs the extra nn")
 def test_what_a_callback_fits_is_recorded_by_itself(ledger):
-    """Theorem H4: it is no part of the net's own fit."""
+    """Theorem H4: it is not a part of the net's own fit."""
     from skorch.callbacks import Callback
 
     class Greedy(Callback):

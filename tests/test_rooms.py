@@ -1,7 +1,8 @@
-"""Folders keep their modules to themselves, and no import leads back to where it started.
+"""Folders do not use each other's private modules, and imports have no cycles.
 
-A *room* is a private package such as ``skdptune.accounting._losses``: its ``__init__`` names what
-others may use. The source is read, not run, so that an import inside a function counts as well.
+A *room* is a private package such as ``skdptune.accounting._losses``, whose ``__init__`` names
+what others may use. The source is read, not run, so that an import inside a function counts as
+well.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def test_rooms_import_in_no_circle() -> None:
 def reaching_past(modules: dict[str, Module]) -> list[str]:
     """Return each import of a private name from outside the package that holds it.
 
-    That is a room's module asked by another room, a room or a module of one public folder asked
-    by another, and a private name of another module.
+    These are: a room's module imported by another room, a room or a module of one public folder
+    imported by another, and a private name of another module.
     """
     found = []
     for module in modules.values():
@@ -91,9 +92,9 @@ def reaching_past(modules: dict[str, Module]) -> list[str]:
 
 
 def private_holder(name: str) -> str | None:
-    """Return the innermost package, or module, of whose private names a dotted name has one."""
+    """Return the innermost package or module to whose private names a dotted name belongs."""
     parts = name.split(".")
-    # What other folders use of one is in its module `_shared`.
+    # Other folders use the module `_shared` of a folder.
     shown = [part.removeprefix("_") if part == "_shared" else part for part in parts]
     private = [i for i, part in enumerate(shown) if part[0] == "_" and not part.startswith("__")]
     return ".".join(parts[: private[-1]]) if private and parts[0] == "skdptune" else None
@@ -102,7 +103,7 @@ def private_holder(name: str) -> str | None:
 def asking_own_folder(modules: dict[str, Module]) -> list[str]:
     """Return each import of a package from inside it, which its ``__init__`` may still be loading.
 
-    Where the ``__init__`` loads its modules on demand, the circle shows in no graph.
+    If the ``__init__`` loads its modules on demand, no graph shows the cycle.
     """
     return [
         f"{module.file.as_posix()} imports {imported.name}"
@@ -116,7 +117,7 @@ def asking_own_folder(modules: dict[str, Module]) -> list[str]:
 
 
 def module_graph(modules: dict[str, Module]) -> dict[str, set[str]]:
-    """Return what each module imports, when it is loaded or later, other than for types alone."""
+    """Return the imports of each module, at any time, except those only for types."""
     return {
         module.name: {
             target
@@ -130,7 +131,7 @@ def module_graph(modules: dict[str, Module]) -> dict[str, set[str]]:
 
 
 def room_circles(folder: str, modules: dict[str, Module]) -> list[str]:
-    """Return the circles among what lies directly in a folder: its rooms and its modules."""
+    """Return the cycles among the rooms and modules that are directly in a folder."""
     depth = folder.count(".") + 2
     graph: dict[str, set[str]] = {}
     for name, targets in module_graph(modules).items():
@@ -146,7 +147,7 @@ def room_circles(folder: str, modules: dict[str, Module]) -> list[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[str]:
-    """Return circles of a graph until none is left, each cut where it was found."""
+    """Return cycles of a graph until none is left; each is cut where it was found."""
     graph = {name: set(targets) for name, targets in graph.items()}
     found = []
     while circle := first_circle(graph):
@@ -156,7 +157,7 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def first_circle(graph: dict[str, set[str]]) -> list[str]:
-    """Return a circle, each importing the next and the last the first; nothing if none is left."""
+    """Return a cycle, whose last member imports the first; empty if none is left."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as problem:
@@ -178,13 +179,14 @@ def made_up(folder: Path, files: dict[str, str]) -> dict[str, Module]:
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        # A room's module, asked by another room, its own folder, another folder, one room deeper.
+        # A room's module, imported by another room, its own folder, another folder, one room
+        # deeper.
         ("base/_other/_x.py", "from skdptune.base._room._a import A"),
         ("base/_other/_x.py", "import skdptune.base._room._a"),
         ("base/_other/_x.py", "from .._room._a import A"),
         ("base/_x.py", "from skdptune.base._room._inner import B"),
         ("base/_room/_x.py", "from skdptune.base._room._inner._b import B"),
-        # A folder's private module or room, asked by another folder.
+        # A folder's private module or room, imported by another folder.
         ("metrics/_x.py", "from skdptune.base._costs import cost_of"),
         ("metrics/_x.py", "import skdptune.base._costs as costs"),
         ("metrics/_x.py", "def f():\n    from skdptune.base._costs import cost_of"),

@@ -1,4 +1,4 @@
-"""What is spent call by call has one holder: no copy, no pickle and no fork spends it again."""
+"""A running budget has one owner: no copy, no pickle and no fork spends it again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PART = PrivacyProfile.gaussian(0.1)
 
 
 class Purse(RunningBudget):
-    """Counts, slowly, what it looked at before."""
+    """Counts slowly, from a value that was read before."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Purse(RunningBudget):
 
     @one_at_a_time
     def spend(self, some: int = 1, times: int = 1) -> int:
-        """Spend, in a way that two threads at once would spoil."""
+        """Spend in a way that fails if two threads do it at once."""
         known = self.spent
         time.sleep(1e-4)
         self.spent = known + some
@@ -65,7 +65,7 @@ def doubling_session() -> Any:
     ).start(X, Y)
 
 
-# Of each class: how one is made, and the calls that spend.
+# For each class: its construction, and the calls that spend.
 HOLDERS: dict[str, tuple[Callable[[], Any], list[Callable[[Any], Any]]]] = {
     "Purse": (Purse, [Purse.spend]),
     "BudgetFilter": (functools.partial(BudgetFilter, 0.1, 1.0), [lambda one: one.record(True)]),
@@ -225,7 +225,7 @@ def test_no_thread_sees_what_another_has_half_done() -> None:
 
 
 class TestReservations:
-    """Copies of a reservation speak of the same one, and none gives a second release."""
+    """Copies of a reservation refer to the same one, and none allows a second release."""
 
     @pytest.fixture(params=[copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
     def pair(self, request: pytest.FixtureRequest, tmp_path: Any) -> tuple[Any, Any]:
@@ -238,12 +238,12 @@ class TestReservations:
         first, second = pair
         with first:
             pass
-        with pytest.raises(LedgerError, match="must be of one release"):
+        with pytest.raises(LedgerError, match="must be for a single release"):
             second.__enter__()
         assert first.ledger.remaining(0.0) == pytest.approx(0.5)
 
     def test_what_a_copy_has_read_is_not_given_back(self, pair: tuple[Any, Any]) -> None:
         first, second = pair
         second.mark_read()
-        with pytest.raises(LedgerError, match="must not be read to be cancelled"):
+        with pytest.raises(LedgerError, match="cannot be cancelled after it was marked as read"):
             first.cancel("a mistake")

@@ -1,4 +1,4 @@
-"""The source of unseeded randomness: its words are AES in counter mode, word for word."""
+"""The source of unseeded randomness: its output is AES in counter mode, exactly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from skdptune._secure_random import (
 )
 from tests.structure import our_modules
 
-# FIPS 197, Appendix B and C.1: key, block and what AES-128 makes of it.
+# FIPS 197, Appendix B and C.1: key, block and its encryption by AES-128.
 VECTORS = [
     (
         "2b7e151628aed2a6abf7158809cf4f3c",
@@ -41,7 +41,7 @@ VECTORS = [
 
 
 def encrypted(key: bytes, block: bytes) -> bytes:
-    """Return AES-128 of one block, by itself and without a counter."""
+    """Return AES-128 of one block, separately and without a counter."""
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
     return encryptor.update(block) + encryptor.finalize()
 
@@ -76,7 +76,8 @@ def test_words_are_aes_in_counter_mode(key) -> None:
 
 
 def test_no_word_is_given_twice() -> None:
-    # Requests of all sizes, beyond what is encrypted at once, are parts of one sequence.
+    # Requests of all sizes, including those above the block that is encrypted at once, are parts
+    # of one sequence.
     sizes = [1, 2, 3, 40_001, 1, 0, 5]
     generator = secure_generator(bytes(16))
     parts = [generator.integers(0, 2**64, size=size, dtype=np.uint64) for size in sizes]
@@ -165,7 +166,7 @@ def test_an_independent_generator_repeats_only_what_repeats() -> None:
 
 
 def p_value(found: np.ndarray, probability) -> float:
-    """Return the p-value of counts: likely ones by themselves, all others together."""
+    """Return the p-value of counts: probable values separately, all others together."""
     chances = probability(np.arange(100))
     likely = np.flatnonzero(chances * found.size >= 10)
     counts = np.array([np.count_nonzero(found == k) for k in likely])
@@ -257,11 +258,12 @@ def test_permutations_and_sets_are_uniform() -> None:
     for size in (0, 1, 60, 99, 100):
         chosen = rng.choice(100, size)
         assert chosen.size == np.unique(chosen).size == size
-    with pytest.raises(ValueError, match="choice must draw from a set"):
+    with pytest.raises(ValueError, match="choice must draw different numbers"):
         rng.choice(5, 6)
 
 
-# Where all generators are NumPy's: public and made-up numbers, audits, a branch for seeds.
+# In these modules all generators are NumPy's: public and made-up numbers, audits, a branch for
+# seeds.
 _OF_NUMPY = (".audit", ".testing", "._pareto", "._made_up", "mechanisms._randomness")
 
 

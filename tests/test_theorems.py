@@ -1,4 +1,4 @@
-"""Statements, code and tests of docs/theorems.md point at each other, all three ways.
+"""Statements in docs/theorems.md, code and tests refer to each other in all directions.
 
 Sources are read, not run, so that no extra needs to be installed.
 """
@@ -19,7 +19,7 @@ from tests.structure import PACKAGE
 
 ROOT = Path(__file__).resolve().parents[1]
 LEDGER = ROOT / "docs" / "theorems.md"
-# The package may be installed, and not lie beside its tests.
+# The package may be installed elsewhere than its tests.
 CODE_ROOT = PACKAGE.parent
 FIELDS = ("Statement", "Source", "Proof", "Code", "Tests")
 HEADING = re.compile(r"^### (Theorem|Assumption) ([A-Z][0-9]+)\. (\S.*)$", re.MULTILINE)
@@ -86,7 +86,7 @@ def find(names: list[str], nodes: list[ast.stmt]) -> ast.stmt | None:
 
 
 def source_of(names: list[str], path: Path) -> str | None:
-    """Return the lines of an object of a module, comments right above included, or None."""
+    """Return the lines of an object of a module, including comments right above it, or None."""
     text, lines, tree = read(path)
     if not names:
         return text
@@ -101,7 +101,7 @@ def source_of(names: list[str], path: Path) -> str | None:
 
 
 def citations_of_code(dotted: str, root: Path = ROOT) -> frozenset[str] | None:
-    """Return what an object of the package cites, by itself; None if it is not there."""
+    """Return the citations of an object of the package; None if it does not exist."""
     parts = dotted.split(".")
     root = CODE_ROOT if root == ROOT else root
     for size in range(len(parts), 0, -1):
@@ -114,7 +114,7 @@ def citations_of_code(dotted: str, root: Path = ROOT) -> frozenset[str] | None:
 
 
 def citations_of_test(test_id: str, root: Path = ROOT) -> frozenset[str] | None:
-    """Return what a test cites, or the docstring of its class; None if there is no such test."""
+    """Return the citations of a test or its class; None if there is no such test."""
     file, *names = test_id.split("::")
     path = root / file
     if not path.is_file() or not all(name.lower().startswith("test") for name in names):
@@ -128,7 +128,7 @@ def citations_of_test(test_id: str, root: Path = ROOT) -> frozenset[str] | None:
 
 
 def complaints(entries: list[Entry], root: Path = ROOT) -> Iterator[str]:
-    """Yield one line for everything that is missing in an entry, or in what it names."""
+    """Yield one line for everything missing in an entry, or in its code and tests."""
     for name, count in Counter(entry.name for entry in entries).items():
         if count > 1:
             yield f"{name} names {count} entries"
@@ -151,12 +151,12 @@ def complaints(entries: list[Entry], root: Path = ROOT) -> Iterator[str]:
 
 
 def unknown_citations(text: str, known: set[str]) -> list[str]:
-    """Return what a text cites and no entry is called."""
+    """Return citations of a text for which there is no entry."""
     return sorted(citations(text) - known)
 
 
 def nameless_theorems(text: str) -> list[str]:
-    """Return theorems of papers without a year shortly before, which stands for their authors."""
+    """Return theorems of papers that are cited without authors and year shortly before."""
     return [
         text[match.start() : match.end() + 10].splitlines()[0]
         for match in OF_A_PAPER.finditer(text)
@@ -165,13 +165,13 @@ def nameless_theorems(text: str) -> list[str]:
 
 
 def bare_names(text: str) -> set[str]:
-    """Return identifiers that a ledger uses by themselves, outside of code and formulas."""
+    """Return identifiers that a ledger uses without "Theorem", outside of code and formulas."""
     plain = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
     return set(re.findall(r"(?<![\w.])[A-Z][0-9]+(?![\w.]*[\w])", plain))
 
 
 def broken_anchors(text: str, entries: list[Entry]) -> set[str]:
-    """Return links to anchors of the ledger that are no heading of it."""
+    """Return links to anchors that are not a heading of the ledger."""
     anchors = {entry.anchor for entry in entries}
     links = re.findall(r"\]\((?:\S*theorems\.md)?#([^)\s]+)\)", text)
     return {link for link in links if link not in anchors}
@@ -183,7 +183,7 @@ def ledger() -> list[Entry]:
 
 
 def files() -> list[Path]:
-    """Return all that may cite an entry; not this file, whose examples are wrong on purpose."""
+    """Return all files that may cite an entry, without this one and its wrong examples."""
     folders = [ROOT / name for name in ("tests", "benchmarks", "examples")]
     folders.append(CODE_ROOT / "skdptune")
     sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
@@ -198,7 +198,7 @@ def test_every_entry_has_code_and_tests_that_cite_it() -> None:
 
 
 def test_every_citation_has_an_entry() -> None:
-    # Each by its whole name, "Theorem S1, Theorem S5", so that a search for one finds it.
+    # Each citation has its whole name, "Theorem S1, Theorem S5", so that a text search finds it.
     known = {entry.label for entry in ledger()}
     found = {
         str(path): unknown
@@ -222,7 +222,7 @@ def test_ledger_lists_every_entry_in_its_table_and_names_no_other() -> None:
     rows = re.findall(r"^\| \[([A-Z][0-9]+)\]\(#(\S+)\)", text, re.MULTILINE)
     assert rows == [(entry.name, entry.anchor) for entry in ledger()]
     assert bare_names(text) <= set(names)
-    # Every heading is one that was understood.
+    # Every heading was recognised.
     assert text.count("\n### ") == len(names)
 
 

@@ -1,4 +1,4 @@
-"""A user's type checker knows what it is handed: right code passes, wrong code does not."""
+"""A user's type checker knows the types of the package: correct code passes, wrong code fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The comment at the end of a line is the error that is to be found there, and no other.
+# The comment at the end of a line is the only error that must be found there.
 USERS_FILE = """\
 from typing import assert_type
 
@@ -80,7 +80,7 @@ skdptune.importlib  # attr-defined
 skdptune.model_selection.importlib  # attr-defined
 """
 
-# Reading torch would take longer than all else, and its types are none of ours.
+# Reading torch would take longer than everything else, and its types are not tested here.
 CONFIGURATION = """\
 [mypy]
 strict = True
@@ -92,7 +92,7 @@ follow_imports = skip
 def test_right_code_passes_and_wrong_code_does_not(tmp_path: Path) -> None:
     (tmp_path / "users_file.py").write_text(USERS_FILE, encoding="utf-8")
     (tmp_path / "mypy.ini").write_text(CONFIGURATION, encoding="utf-8")
-    # Elsewhere than the checkout, so that the package is found where it is installed.
+    # In another folder than the checkout, so that the installed package is found.
     options = ["--show-error-codes", "--hide-error-context", "--no-error-summary"]
     result = subprocess.run(
         [sys.executable, "-m", "mypy", *options, "--cache-dir=cache", "users_file.py"],

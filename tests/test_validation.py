@@ -1,4 +1,4 @@
-"""Validators: what they let through, and what they say otherwise."""
+"""Validators: accepted values, and the messages for all others."""
 
 import math
 from fractions import Fraction
@@ -99,7 +99,7 @@ HUGE = [10**400, -(10**400), Fraction(10**400), Fraction(-(10**5000))]
 def test_what_no_double_comes_near_is_a_value_error(value):
     with pytest.raises(ValueError, match=r"^x must be a number in \[0, 1\]; got \w"):
         check_real(value, name="x", lower=0.0, upper=1.0)
-    # Not infinite, where that is allowed.
+    # Not converted to infinity, even if infinity is allowed.
     with pytest.raises(ValueError, match="^x must be a number; got "):
         check_real(value, name="x")
 
@@ -121,7 +121,7 @@ def test_a_flag_is_true_or_false_and_nothing_like_it(value):
 
 
 class Rude:
-    """Fails at whatever it is asked."""
+    """Fails for every request."""
 
     def __float__(self):
         raise RuntimeError("a secret")
@@ -145,6 +145,6 @@ def test_errors_of_private_numbers_show_none_of_them(values):
 
 @pytest.mark.parametrize("value", [math.nan, 2.0, "2", True])
 def test_a_number_of_workers_is_an_integer_or_none(value):
-    # Workers of a number that is none were waited for without end.
+    # With NaN as their number, workers were waited for without end.
     with pytest.raises(TypeError, match="^n_jobs must be an integer; got "):
         check_n_jobs(value)

@@ -40,7 +40,7 @@ def test_citation_is_of_this_version() -> None:
 
 
 def test_readme_of_the_package_leads_into_the_repository() -> None:
-    """On PyPI there are no files beside the README."""
+    """On PyPI there is only the README, without other files."""
     found = importlib.metadata.metadata("skdptune")
     text = found.get_payload() or found["Description"]
     assert text.count("](https://github.com/skdptune/skdptune/blob/main/docs/") > 10

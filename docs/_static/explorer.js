@@ -78,7 +78,7 @@
     return noise * (1 + table.margins[KINKED.includes(way) ? way : "others"][band]);
   }
 
-  // What all ways of tuning need, for n records: noise beside the rows, and work.
+  // Requirements of all ways of tuning, for n records: noise relative to the rows, and work.
   function rows(table, n, setting) {
     const all = { ...setting, steps: setting.steps * Math.ceil(setting.runs) };
     const found = WAYS.map((way) => {
@@ -119,11 +119,11 @@
     return `${(number / size).toPrecision(3)} ${name}`;
   }
 
-  // What is said of noise beside another noise.
-  function beside(ratio) {
+  // A comparison of the noise with that of another fit.
+  function compared(ratio) {
     if (ratio >= 1.995) return `${ratio.toFixed(1)} times the noise of`;
     const change = 100 * (ratio - 1);
-    if (Math.abs(change) < 0.05) return "as much noise as";
+    if (Math.abs(change) < 0.05) return "the same noise as";
     return `${Math.abs(change).toFixed(1)}\u00a0% ${change > 0 ? "more" : "less"} noise than`;
   }
 
@@ -279,7 +279,7 @@
       ];
     });
     const said = found.map((row) => `${row.name} ${row.bound}: ${upwards(row.noise)}`).join("; ");
-    const picture = element("svg", { width: "100%", height: found.length * height, role: "img", "aria-label": `Noise beside the rows. ${said}` }, ...parts);
+    const picture = element("svg", { width: "100%", height: found.length * height, role: "img", "aria-label": `Noise relative to the rows of the fit. ${said}` }, ...parts);
     find("chart").replaceChildren(picture);
   }
 
@@ -300,12 +300,12 @@
     const by = Object.fromEntries(found.map((row) => [row.key, row]));
     find("answer").textContent =
       `Tuning over about ${state.runs} candidates on a twentieth of the records takes ` +
-      `${beside(by.part.ratio)} one untuned fit. Publishing every run would take ${beside(by.composition.ratio)} that fit.`;
+      `${compared(by.part.ratio)} one untuned fit. Publishing every run would take ${compared(by.composition.ratio)} that fit.`;
     find("most").textContent = thousands(mostRuns(state.runs), ",");
     const notes = [`δ = ${setting.delta.toExponential()}; ${epochsFor(state.rate, state.steps)} epochs; batches of about ${thousands(state.n * state.rate, ",")} records.`];
-    if (setting.delta >= 1 / state.n) notes.push("δ is not below 1/n: a release that shows some record whole would pass (SKP004).");
+    if (setting.delta >= 1 / state.n) notes.push("δ is not below 1/n: a release that shows a whole record would be allowed (SKP004).");
     if (state.n * PART < 1000) notes.push(`A twentieth of the records is about ${Math.round(state.n * PART)}: by default the search takes a larger part, or tunes on all.`);
-    if (!found.every((row) => row.isCovered)) notes.push("For so small an ε the table leaves out Rényi bounds, whose orders are too few; the code below has them.");
+    if (!found.every((row) => row.isCovered)) notes.push("For such a small ε, the table has no Rényi bounds, since their orders are too few; the code below has them.");
     find("notes").textContent = notes.join(" ");
   }
 

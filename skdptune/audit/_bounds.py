@@ -117,7 +117,7 @@ def read_claim(
 
 # Largest shift of a Gaussian profile: beyond it, a single fit distinguishes both sides.
 LARGEST_SHIFT = 30.0
-# Of a chi-squared law: what is left out on each side, and the number of points between.
+# For a chi-squared law: the mass that is left out on each side, and the number of points between.
 _TAIL, _N_SPOTS = 1e-15, 500
 # Number of half-lines from which an event is chosen.
 _N_LEVELS = 64

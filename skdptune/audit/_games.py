@@ -310,7 +310,7 @@ class Game:
     estimator : estimator
         Copied for each fit.
     sides : tuple of Data
-        What is fitted to with the record, and without it.
+        The data of fits with the record, and without it.
     statistic : callable
         Function from a fitted estimator to a number or an array of numbers.
     """

@@ -108,7 +108,7 @@ class GaussianBound(NamedTuple):
         ----------
         claimed_epsilon : float
         numbers : str
-            What looks normal.
+            The numbers that look normal, as text.
         """
         words = _bound_in_words(self.epsilon_lower, claimed_epsilon)
         return f"if {numbers} normal, which the fits do not contradict, {words}"

@@ -315,7 +315,8 @@ def assumptions_of(
     Parameters
     ----------
     estimator : estimator
-        Its own ``privacy_assumptions`` is called, or else the function registered for its class.
+        Its method ``privacy_assumptions`` is called, or otherwise the function registered for its
+        class.
     n_samples : int
         Number of records; public.
     n_features : int, optional

@@ -379,7 +379,7 @@ def _hold(made: Any, carried: Carried) -> None:
         if attributes is None:
             raise LedgerError(
                 f"ledger must go with estimators to other processes; {type(made).__name__} has "
-                "__slots__ and no place for it. Fit it in the process of the ledger, or add "
+                "__slots__ without a place for it. Fit it in the process of the ledger, or add "
                 "'__dict__' to its __slots__."
             ) from None
 

@@ -129,19 +129,19 @@ class Persons:
 
     @property
     def order_of_weights(self) -> NDArray[np.intp]:
-        """The places of the rows by falling weights, and else in their order."""
+        """The places of the rows by decreasing weight; rows of equal weight keep their order."""
         largest = int(self.counts.max(initial=0))
         # Short integers are sorted faster.
         counts = self.counts.astype(np.uint16) if largest < 2**16 else self.counts
         return np.argsort(counts[self.codes], kind="stable")
 
     def part(self, persons: NDArray[np.integer[Any]]) -> Persons:
-        """Return some persons, for their rows as `rows_of` orders them."""
+        """Return some of the persons, for their rows in the order of `rows_of`."""
         counts = self.counts[persons]
         return Persons(np.repeat(np.arange(counts.size), counts), counts)
 
     def take(self, order: NDArray[np.intp]) -> Persons:
-        """Return the persons of rows in another order."""
+        """Return the same persons for the rows in another order."""
         return Persons(self.codes[order], self.counts)
 
     def means(self, units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
@@ -150,7 +150,7 @@ class Persons:
         Parameters
         ----------
         units : ndarray of shape (n_rows,) or (n_rows, n_values)
-            As for `unit_sum`, which sums the result exactly.
+            See `unit_sum`, which sums the result exactly.
 
         Notes
         -----
@@ -179,13 +179,13 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
         "1" are one id. A row whose id is missing or of another kind belongs to nobody, and is
         left out.
     X : array-like
-        The rows, of which only the number is used.
+        The rows; only their number is used.
     may_be_empty : bool, default=False
-        Whether there may be no person at all, as in a random part of the data.
+        Whether the number of persons may be zero, as in a random part of the data.
 
     Notes
     -----
-    Theorem P14. Which id a row has depends on this row only. Errors depend on types and shapes.
+    Theorem P14. The id of a row depends only on this row. Errors depend only on types and shapes.
     """
     if groups is None:
         return None
@@ -313,16 +313,16 @@ def _canonical(entry: Any) -> str | None:
     return str(entry) if type(entry) is uuid.UUID else None
 
 
-# What a fit takes besides a table of records ----------------------------------------------------
+# Arguments of a fit in addition to a table of records -------------------------------------------
 
 GROUPS, PARTS = "groups", "parts"
-# The answer of a class that does not say: it may have its own use for groups.
+# The answer of a class without a statement about groups: it may use them in its own way.
 OWN_USE = "own use"
 _PAGES = "https://skdptune.readthedocs.io/en/latest"
 ADVICE = {
     GROUPS: "DPLogisticRegression, DPRidge, DPExplainableBoostingClassifier, "
-    "DPNeuralNetClassifier, others of their kinds and searches over them protect persons: "
-    f"{_PAGES}/persons.html#what-takes-groups lists them, and says what to do elsewhere.",
+    "DPNeuralNetClassifier, similar estimators and searches over them protect persons: "
+    f"{_PAGES}/persons.html#what-takes-groups lists them, and names alternatives for others.",
     PARTS: "DPRidge and others fit rows in parts: "
     f"{_PAGES}/clusters.html#data-larger-than-memory lists them.",
 }
@@ -475,7 +475,7 @@ def about_persons(relation: str, assumptions: Iterable[str]) -> tuple[str, tuple
 
 
 def about_unit(text: str, relation: str) -> str:
-    """Return a text about records, in words about persons if the relation is about persons."""
+    """Return a text about records, as one about persons if the relation is about persons."""
     words = {"record": "person", "records": "persons"}
     if relation not in BY_PERSON.values():
         return text
@@ -483,11 +483,11 @@ def about_unit(text: str, relation: str) -> str:
 
 
 def by_persons(estimator: Any) -> Any:
-    """Return an estimator that states the cost of fits by persons, if that is another one.
+    """Return an estimator that states the cost of fits by persons, if this cost differs.
 
     Notes
     -----
-    Theorem P14. Theorem M8 is the exception.
+    By Theorem P14 the cost is usually the same. Theorem M8 is an exception.
     """
     own = getattr(estimator, "_by_persons", None)
     return own() if callable(own) else estimator

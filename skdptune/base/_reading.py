@@ -428,10 +428,10 @@ _ROWS_AT_ONCE = 1 << 12
 
 
 def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the squared norm of each row, each of which depends on this row alone.
+    """Return the squared norm of each row, which depends only on this row.
 
-    NumPy adds in another order if it is the columns that are contiguous, and one record can decide
-    that: a copy is made for an improper one.
+    NumPy adds in another order if columns are contiguous, instead of rows. One record can decide
+    this, since a copy is made if a record is improper.
     """
     found = np.empty(rows.shape[0])
     for start in range(0, rows.shape[0], _ROWS_AT_ONCE):

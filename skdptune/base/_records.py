@@ -105,7 +105,7 @@ def rows_with_gaps(estimator: Any, X: Any, *, accept_sparse: bool = False) -> Ta
     estimator : estimator
     X : array-like
     accept_sparse : bool, default=False
-        As for `validate_rows`.
+        See `validate_rows`.
 
     Notes
     -----

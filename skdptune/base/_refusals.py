@@ -78,7 +78,7 @@ _MODELS = {
 # Private models of other libraries: what their guarantee does not cover, and alternatives.
 _LEAKING = {
     f"DPExplainableBoosting{kind}": (
-        "its fit shows the number of records, and labels and categories that only one record has",
+        "its fit reveals the number of records, and labels and categories of a single record",
         counterpart,
     )
     for kind, counterpart in _TREES_FOR.items()
@@ -114,8 +114,8 @@ _TRANSFORMERS = {
     "Nystroem": ("records as landmarks", "FrozenEstimator of one fitted to public data"),
     "MissingIndicator": ("which columns have missing values", _TABLE),
     "TfidfTransformer": ("frequencies of words", "use_idf=False"),
-    "AdditiveChi2Sampler": ("whether a value is negative, which raises,", "RBFSampler"),
-    "SkewedChi2Sampler": ("whether a value is too small, which raises,", "RBFSampler"),
+    "AdditiveChi2Sampler": ("whether a value is negative (which raises an error)", "RBFSampler"),
+    "SkewedChi2Sampler": ("whether a value is too small (which raises an error)", "RBFSampler"),
     "CountVectorizer": ("words", _HASHING),
     "TfidfVectorizer": ("words and their frequencies", _HASHING),
     "DictVectorizer": ("names and values", "FeatureHasher"),

@@ -59,7 +59,7 @@ class Tally(NamedTuple):
     sizes : dict
         Number of rows of each of these parts, by the number of the part.
     failure : Exception or None
-        Why there is no sum.
+        The reason why the sum is missing.
     """
 
     value: Any
@@ -68,7 +68,7 @@ class Tally(NamedTuple):
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
-    """Return the sum of sums over different parts; a part that occurs twice is an error.
+    """Add up sums over different parts; raise if a part occurs twice.
 
     Notes
     -----
@@ -145,7 +145,7 @@ def _in_words(number: int, error: Exception) -> Exception:
 
 
 def _foreign(part: Part) -> Iterator[Any]:
-    """Iterate over what a part gives; its own errors may quote a row."""
+    """Iterate over the chunks of a part; an error of its code may quote a row."""
     try:
         yield from part()
     except ChangedError:
@@ -159,35 +159,37 @@ def _chunks(part: Part) -> Iterator[Chunk]:
     for chunk in _foreign(part):
         if not isinstance(chunk, tuple) or len(chunk) != 2:
             raise TypeError(
-                "an iterator of chunks must give pairs (X_chunk, y_chunk); got "
+                "an iterator of chunks must yield pairs (X_chunk, y_chunk); got "
                 f"{type(chunk).__name__}."
             )
         rows = as_table(chunk[0])
         shape = table_shape(rows)
         if len(shape) != 2:
-            raise ValueError(f"each chunk must have two dimensions; got {len(shape)}.")
+            raise ValueError(f"each chunk must be two-dimensional; got {len(shape)} dimensions.")
         yield rows, _targets(chunk[1])
 
 
 def _targets(y: Any) -> Any:
-    """Return targets as an array, of one dimension if there is one target of each row."""
+    """Return targets as an array, one-dimensional if there is one target per row."""
     return None if y is None else read_targets(y, "any", None)[0]
 
 
 def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
-    """Raise if types, names or shapes of a chunk are others than those of the first one."""
+    """Raise if types, names or shapes of a chunk differ from those of the first chunk."""
     width = form[0].shape[1]
     if rows.shape[1] != width:
         raise ValueError(f"each chunk must have {width} columns; got {rows.shape[1]}.")
     if _names(rows) != _names(form[0]):
-        raise ValueError("each chunk must have the columns of the first one; got other names.")
+        raise ValueError(
+            "each chunk must have the same columns as the first one; got other names."
+        )
     if (targets is None) != (form[1] is None):
-        raise ValueError("each chunk must have targets, or none of them; got both.")
+        raise ValueError("either all chunks or none must have targets; got both kinds.")
     if _kind(rows) != _kind(form[0]):
-        raise TypeError("each chunk must have the types of the first one; got others.")
+        raise TypeError("each chunk must have the same types as the first one; got others.")
     if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
         raise ValueError(
-            "each chunk must have targets of the shape of the first ones; got others."
+            "the targets of each chunk must have the same shape as the first ones; got others."
         )
 
 
@@ -196,10 +198,10 @@ def _names(rows: Any) -> list[Any] | None:
 
 
 def _kind(rows: Any) -> str:
-    """Return what must be the same in all chunks; no record may decide it."""
+    """Return a kind of number that all chunks must share; no record may decide it."""
     if hasattr(rows, "columns"):
         return "table"
-    # Rows of single precision are computed with as such.
+    # Computations with rows in single precision stay in single precision.
     if rows.dtype == np.float32:
         return "single"
     return "numbers" if rows.dtype.kind in f"{NUMBERS}OUS" else str(rows.dtype.kind)
@@ -216,9 +218,10 @@ class InProcess:
     parts : sequence of callables
         Each returns the chunks of a part, as often as it is called.
     form : tuple, optional
-        Rows and targets as in the parts, but without any row. None takes those of the first chunk.
+        Rows and targets as in the parts, but without any row. The default is taken from the first
+        chunk.
     sizes : mapping, optional
-        Numbers of rows by the number of the part, as far as they are known.
+        Numbers of rows by the number of the part, if they are known.
     """
 
     def __init__(
@@ -257,7 +260,7 @@ class InProcess:
 
 
 class _Once:
-    """A part that is an iterator of chunks, of which the first may be looked at before."""
+    """A part that is an iterator of chunks; the first chunk may be inspected in advance."""
 
     def __init__(self, chunks: Iterator[Any]) -> None:
         self.ahead: list[Any] = []
@@ -275,11 +278,11 @@ class _OnCluster:
     Parameters
     ----------
     parts : sequence
-        What the cluster needs for the rows and targets of each part.
+        For each part, the objects from which the cluster computes rows and targets.
     form : tuple
         Rows and targets as in the parts, but without any row.
     sizes : mapping
-        Numbers of rows by the number of the part, as far as they are known.
+        Numbers of rows by the number of the part, if they are known.
     """
 
     is_read_once = False
@@ -299,7 +302,7 @@ class _OnCluster:
         return Tally(*result(level[0]))
 
     def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
-        """Return what starts tasks for a part and for results, and what waits for the last one."""
+        """Return functions that start tasks for a part, start tasks for results, and wait."""
         raise NotImplementedError
 
 
@@ -852,7 +855,8 @@ def _column(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
-# Which fits take them ----------------------------------------------------------------------------
+# Fits that accept them
+# ----------------------------------------------------------------------------
 
 
 def with_parts(

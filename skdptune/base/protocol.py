@@ -55,7 +55,7 @@ parameter                 what a search does with it             if it is missin
                           None for the operating system's        not reproducible
                           entropy
 ``classes``               sets the public label set if it is     each fit only knows the labels
-                          None; if the parameter is also in      of its own part; a fit that
+                          None; if the parameter is also in      of its part; a fit that
                           ``cost_parameters``, the labels are    fails because of this gets the
                           read before the cost is known          worst score
 ``ledger``                records its total there, once, before  records it in the active

@@ -126,7 +126,7 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
         found = _known_range(self.estimator)
         if found is None:
             raise ValueError(
-                "target_bound must be given; got None, and the estimator knows no range of "
+                "target_bound must be given; got None, and the estimator has no range of "
                 "targets. Give the largest absolute value that a target is known to have, or its "
                 "range as a pair (lower, upper)."
             )

@@ -37,7 +37,7 @@ histogram_ : ScoreHistogram
     positive label, ``scale`` of the noise of each. Scores are logits of ``predict_proba``, or
     decisions if there is no such method.
 privacy_ : PrivacyReport
-    What the fit cost, as a tree of the classifier and the histogram.
+    The cost of the fit, as a tree of the classifier and the histogram.
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : ndarray of shape (n_features,)
@@ -458,7 +458,7 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         )
 
     def _note(self, plan: ReleasePlan) -> str:
-        return "" if plan.is_precise else "insisted upon: areas may be wrong by more than 0.04"
+        return "" if plan.is_precise else "insist=True: areas may be wrong by more than 0.04"
 
     # The release ----------------------------------------------------------------------------
 

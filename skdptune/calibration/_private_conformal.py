@@ -273,7 +273,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         n_samples, n_features : int
-            As for `privacy_profile`.
+            See `privacy_profile`.
 
         Returns
         -------
@@ -366,11 +366,11 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
     def _input_refusal(self, form: str) -> str | None:
         if form != GROUPS:
             return super()._input_refusal(form)
-        # Other steps learn nothing, see `_foreign_step`.
+        # No other step learns from the records; see `_foreign_step`.
         if not isinstance(self.estimator, Pipeline) and not hasattr(
             self.estimator, "_input_refusal"
         ):
-            # A search, which refuses by itself, or a class whose report is read after its fit.
+            # Searches raise their own errors; for other classes, the report is read after the fit.
             return None
         return refusal_by_persons(self.estimator, self._checked_budget)
 
@@ -525,7 +525,7 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         enough = records_needed(self.coverage, self._checked_budget()[0], self._fraction(size))
         more = f"at least about {enough}" if enough < 1e12 else "many more"
         warnings.warn(
-            f"coverage={self.coverage:g} cannot be stated for {size} {unit} at "
+            f"coverage={self.coverage:g} cannot be guaranteed for {size} {unit} at "
             f"epsilon={self.epsilon:g}, so every answer is the whole range. Use {more} {unit}, "
             "a larger epsilon or less coverage.",
             UserWarning,

@@ -410,7 +410,7 @@ class PrivateRelease(AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin
 
 
 def _holds_others(model: Any) -> bool:
-    """Return whether a model is made of others: a search, or an ensemble."""
+    """Return whether a model contains others, like a search or an ensemble."""
     return isinstance(model, HOLDERS) or getattr(type(model), "_is_private_search", False)
 
 
@@ -424,7 +424,7 @@ def private_steps(estimator: Pipeline) -> dict[str, Any]:
 
 
 def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]) -> str | None:
-    """Return None if an estimator fits by persons at the cost of single records, or what to say.
+    """Return None if an estimator fits by persons at the cost of single records, or a message.
 
     The cost is that with the budget which the estimator is given: a delta of 0 may choose another
     solver. An estimator whose fits by persons have another cost is refused (Theorem M8).

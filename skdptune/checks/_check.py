@@ -245,7 +245,7 @@ def _of_error(place: str, error: Exception) -> Finding:
 def _remedy_of(text: str) -> str:
     """Return advice for an error without a hint, from the condition that it states."""
     wanted = re.findall(r"^(\w+) must (.*?); got ", text)
-    return "{} must {}".format(*wanted[0]) if wanted else "Correct what the message names."
+    return "{} must {}".format(*wanted[0]) if wanted else "Follow the message."
 
 
 _FEW_ROWS = 4
@@ -355,7 +355,7 @@ def _of_repetition(part: Part) -> Iterator[Finding]:
         found = (
             "each call of partial_fit costs as much as a fit, and no report adds up these costs"
         )
-        fix = "fit, once; or PrivacyLedger(...).reserve before each call"
+        fix = "a single fit, or PrivacyLedger(...).reserve before each call"
         yield tip("SKP017", part.at("partial_fit"), found, fix)
 
 
@@ -397,7 +397,7 @@ def _of_schema(subject: Subject) -> Iterator[Finding]:
 
 # Names of columns that hold ids of persons, such as patient, user_id, CustomerNo and id_client.
 _PERSON = "client|customer|household|participant|patient|person|respondent|student|subject|user"
-# Without a word for an id, these may be a property, such as whether somebody is insured.
+# Without a word such as "id", these may be a property: whether somebody is insured, for example.
 _OTHERS = (
     f"{_PERSON}|account|beneficiary|borrower|card|citizen|donor|driver|employee|family|insured|"
     "member|owner|passenger|policyholder|pupil|resident|subscriber|taxpayer|visitor|voter|worker"
@@ -414,7 +414,7 @@ PERSONS_UNNAMED = (
 
 
 def looks_like_a_person(column: Any) -> bool:
-    """Return whether the name of a column reads as the id of a person; no data are needed."""
+    """Return whether the name of a column looks like the id of a person; no data are needed."""
     return isinstance(column, str) and bool(_LOOKS_LIKE_A_PERSON.fullmatch(column.lower()))
 
 

@@ -21,7 +21,7 @@ class Code:
     Attributes
     ----------
     title : str
-        The finding in a few words; also the heading of its section.
+        Short name of the finding; also the heading of its section.
     severity : {"critical", "theoretical", "negligible"}
         Whether an attacker who sees the published objects can learn about a record easily, only if
         an assumption fails, or practically never.

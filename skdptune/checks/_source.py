@@ -97,7 +97,7 @@ class SourceFinding:
 
 @dataclass(frozen=True)
 class _Value:
-    """What is known of a value: its kinds, its marks, and the rows that it was fitted to."""
+    """The known facts about a value: its kinds, its marks, and the rows that it was fitted to."""
 
     kinds: frozenset[str] = frozenset()
     marks: frozenset[SourceFinding] = frozenset()

@@ -632,7 +632,7 @@ def released_bins(
     generator : numpy.random.Generator
         Source of the noise.
     persons : Persons, optional
-        Whose rows these are.
+        The persons to whom the rows belong.
 
     Notes
     -----

@@ -33,7 +33,7 @@ def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
     found.feature_types_in_ = [
         "continuous" if isinstance(term, NumberTerm) else "nominal" for term in terms
     ]
-    # Bins of the column alone, and those of its pairs, which are the same in all of its pairs.
+    # Bins of the column in its own curve, and those in its pairs, which all pairs share.
     in_pairs = {
         place: bins
         for pair, both in zip(model.pairs_, model.pair_bins_, strict=True)
@@ -51,7 +51,7 @@ def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
     ]
 
     def spread(own: Sequence[Any], pairs: Sequence[Any]) -> list[NDArray[np.float64]]:
-        """Return what belongs to positions, for missing, shown and unknown values."""
+        """Return the entries of all positions: missing, shown and unknown values."""
         parts = [values[shown[place][0]] for place, values in enumerate(own)]
         return parts + [
             table[np.ix_(shown[one][-1], shown[other][-1])]

@@ -31,9 +31,9 @@ from skdptune.ensemble._boosting import (
 )
 from skdptune.mechanisms._shared import add_gaussian
 
-# Columns whose pairs are looked at, those with the largest scores.
+# Number of columns whose pairs are considered: those with the largest scores.
 _MOST_COLUMNS = 8
-# Most bins of a column in a pair.
+# Largest number of bins of a column in a pair.
 _MOST_BINS = 64
 # Weight of counts relative to residuals.
 _COUNT_WEIGHT = 0.35
@@ -46,12 +46,12 @@ _RATE = 0.5
 
 
 class Axis(NamedTuple):
-    """A column, as its pairs use it.
+    """A column, in the form that its pairs use.
 
     Attributes
     ----------
     places : ndarray of shape (n_samples,)
-        The position of each record: bins in their order; categories by their scores.
+        The position of each record: bins in their order, categories in the order of their scores.
     of_bins : ndarray of shape (n_bins,)
         The position of each bin.
     weights : ndarray of shape (n_positions,)
@@ -78,7 +78,7 @@ def axis_of(column: BinnedColumn, scores: Scores) -> Axis:
 
 
 def equal_parts(weights: NDArray[np.float64], n_parts: int) -> Places:
-    """Return the part of each bin, joined with its neighbours to parts of about equal weight."""
+    """Return the part of each bin; neighbours are joined to parts of about equal weight."""
     if n_parts >= weights.size:
         return np.arange(weights.size)
     middles = np.cumsum(weights) - 0.5 * weights
@@ -87,17 +87,17 @@ def equal_parts(weights: NDArray[np.float64], n_parts: int) -> Places:
 
 
 class Pair:
-    """Two columns and what is learnt of them.
+    """Two columns, and their learned scores.
 
     Parameters
     ----------
     columns : tuple of int
         The places of both columns.
     axes : sequence of Axis
-        Those of all columns.
+        The positions of all columns.
     n_outputs : int
     persons : Persons, optional
-        Whose rows these are.
+        The persons to whom the rows belong.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ def most_cells(n_samples: int, noise: float) -> float:
 
 
 def energy(grid: Grid, rows: Places, columns: Places) -> tuple[float, float]:
-    """Return a grid's energy beyond additive fits, and the same in deviations of its noise."""
+    """Return a grid's energy beyond an additive fit, also in standard deviations of its noise."""
     one, other = int(rows.max()) + 1, int(columns.max()) + 1
     free = (one - 1) * (other - 1)
     if free == 0:
@@ -237,8 +237,8 @@ def shrunken_steps(grid: Grid, curvature: NDArray[np.float64]) -> tuple[Scores, 
 
     Notes
     -----
-    The best linear estimate (Wiener) of effects whose variance is that of the noisy grid itself,
-    less that of its noise. A grid of nothing but noise moves little or not at all.
+    This is the best linear estimate (Wiener) of effects. Their variance is estimated by that of
+    the noisy grid minus that of its noise. A grid that contains only noise moves little or not.
     """
     weights, variance = curvature[:, None] * grid.counts, grid.scale**2
     excess = max(float(np.sum(grid.sums**2 - variance)), 0.0)
@@ -248,7 +248,7 @@ def shrunken_steps(grid: Grid, curvature: NDArray[np.float64]) -> tuple[Scores, 
 
 
 class PairLearner(NamedTuple):
-    """What learns pairs: the columns, the residuals, and the records' scores so far.
+    """The state of learning pairs: the columns, the residuals, and the records' scores so far.
 
     Attributes
     ----------
@@ -264,7 +264,7 @@ class PairLearner(NamedTuple):
         Public number of records.
     generator : numpy.random.Generator
     persons : Persons or None
-        Whose rows these are, if a record is a person with several rows.
+        The persons to whom the rows belong, if a record is a person with several rows.
     """
 
     axes: Sequence[Axis]
@@ -286,7 +286,7 @@ class PairLearner(NamedTuple):
         generator: np.random.Generator,
         persons: Persons | None = None,
     ) -> PairLearner:
-        """Return what goes on from the columns' released scores."""
+        """Return a learner that continues from the columns' released scores."""
         pairs = list(zip(columns, scores, strict=True))
         means = [np.average(one, axis=1, weights=each.bins.weights) for each, one in pairs]
         effects = [
@@ -314,11 +314,11 @@ class PairLearner(NamedTuple):
         Parameters
         ----------
         columns : sequence of tuple of int
-            The pairs that are looked at.
+            The pairs to consider.
         noise : float
             Standard deviations of each grid's noise for a sensitivity of 1; 0 adds none.
         most : int or None
-            Number of pairs; None takes those that clearly exceed additive fits, or no pair.
+            Number of pairs. None selects those that clearly exceed additive fits, if any.
 
         Notes
         -----
@@ -349,7 +349,7 @@ class PairLearner(NamedTuple):
         Parameters
         ----------
         chosen : mapping of pairs to shares
-            As `choose` returns it.
+            The result of `choose`.
         noise : float
             Standard deviations of each round's noise for a sensitivity of 1; 0 adds none.
         n_rounds : int
@@ -361,7 +361,7 @@ class PairLearner(NamedTuple):
         n_outputs = len(self.scores)
         pairs = [Pair(columns, self.axes, n_outputs, self.persons) for columns in chosen]
         n_cells, scores = most_cells(self.n_samples, noise), self.scores
-        # By the inverse of the cumulative shares: SecureGenerator.choice takes no probabilities.
+        # By the inverse of cumulative shares: SecureGenerator.choice has no probabilities.
         ends = np.cumsum(list(chosen.values()))
         drawn = self.generator.random(n_rounds) * ends[-1]
         order = np.minimum(np.searchsorted(ends, drawn, side="right"), len(pairs) - 1)
@@ -388,8 +388,8 @@ class PairLearner(NamedTuple):
 def purified(pair: Pair) -> list[Scores]:
     """Take the means of rows and columns out of a pair's scores; return them by position.
 
-    What is left adds up to 0 along each column, if both were independent. The mean of all is a
-    part of the first column.
+    The remaining scores add up to 0 along each column, if both were independent. The overall mean
+    becomes a part of the first column.
     """
     table = pair.scores.reshape(-1, *pair.shape)
     rows = np.average(table, axis=2, weights=pair.second.weights)

@@ -41,7 +41,7 @@ bin_share : float, default=0.1
     Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
     bins; the rest pays for the boosting.
 interactions : "auto", int, list of pairs or None, default="auto"
-    Pairs of columns that get a table of scores of their own. "auto" looks for pairs if there are
+    Pairs of columns that get their own table of scores. "auto" looks for pairs if there are
     enough records for the budget, and learns those that clearly matter; often these are none. A
     whole number learns that many, and a list names pairs by name or place. None or 0 makes the
     model additive, and leaves the whole budget to the columns.
@@ -65,11 +65,12 @@ term_deviations_ : list of ndarray, shaped as those of `term_scores_`
 pairs_ : list of tuple of int
     The places of both columns of each learned pair.
 pair_scores_ : list of ndarray of shape (n_first, n_second) or (n_first, n_second, n_classes)
-    What each pair adds to the scores of its columns, which hold the means along both sides.
+    The contribution of each pair in addition to the scores of its columns, which contain the means
+    along both sides.
 pair_bins_ : list of tuple of two ndarray of shape (n_cells,)
     For each pair, the row and the column of its table for each cell of both columns.
 pair_deviations_ : list of ndarray, shaped as those of `pair_scores_`
-    As `term_deviations_`, before means were moved to the columns.
+    The same as `term_deviations_` for pairs, before means were moved to the columns.
 bin_weights_ : list of ndarray of shape (n_bins,)
     Noisy numbers of records in the bins.
 bins_ : list of ndarray of shape (n_cells,)
@@ -79,7 +80,7 @@ learning_rate_ : float
 intercept_ : ndarray of shape (1,) or (n_classes,)
     The mean prediction.
 privacy_ : PrivacyReport
-    What the fit cost.
+    The privacy cost of the fit.
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : ndarray of shape (n_features,)

@@ -127,8 +127,9 @@ class BudgetDisplay(DrawsReport):
         sizes = {len(self.names), self.alone.size, self.added.size, len(self.notes)}
         if len(sizes) != 1 or self.added.ndim != 1:
             raise ValueError(
-                f"alone, added and notes must be as many as names; got {self.alone.size}, "
-                f"{self.added.size} and {len(self.notes)} for {len(self.names)}."
+                "alone, added and notes must have one entry for each name; got "
+                f"{self.alone.size}, {self.added.size} and {len(self.notes)} for "
+                f"{len(self.names)}."
             )
         self.delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
         self.asked = None if asked is None else check_real(asked, name="asked", lower=0.0)
@@ -307,9 +308,9 @@ class BudgetDisplay(DrawsReport):
         ax.set_xlim(0.0, end * room_for(beside, _WIDTH - column - 0.3))
         label = f"ε at δ = {shown_delta(self.delta)}"
         if len(self._parts()) > 1:
-            label += "; what parts cost alone need not add up"
+            label += "; costs of single parts need not add up"
         if self.asked_ is not None:
-            label += f"\ndashed: asked for, ε = {shown_number(self._asked_length)}"
+            label += f"\ndashed: requested, ε = {shown_number(self._asked_length)}"
         ax.set_xlabel(label, fontsize="small")
         if not np.isfinite(self.alone).any():
             ax.set_xticks([])
@@ -332,7 +333,7 @@ def _checked_tree(names: Any, levels: Any) -> tuple[list[str], list[int]]:
     is_tree = bool(found) and found[0] == 0 and all(level >= 1 for level in found[1:])
     if not is_tree or len(found) != len(names):
         raise ValueError(
-            "levels must be as many as names, 0 for the first and at least 1 for all others; got "
-            f"{shown(found)}."
+            "levels must have one entry for each name, 0 for the first and at least 1 for all "
+            f"others; got {shown(found)}."
         )
     return list(names), found

@@ -1,4 +1,4 @@
-"""Plots of what a private histogram of scores tells of a classifier."""
+"""Plots of the curves of a classifier that follow from a private histogram of its scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skdptune.inspection._plotting import (
 
 _LEGENDS = {"roc": "lower right", "precision_recall": "lower left", "reliability": "upper left"}
 KINDS = tuple(_LEGENDS)
-# Of a normal distribution, 95 %.
+# An interval of this many standard deviations contains 95 % of a normal distribution.
 _DEVIATIONS = 1.96
 _BAND = "95 % of noise and sampling"
 
@@ -35,36 +35,36 @@ _BAND = "95 % of noise and sampling"
 class ScoreCurvesDisplay:
     """ROC curve, precision-recall curve and reliability of a private classifier, with bands.
 
-    Drawn from the histogram that `PrivateScoreCurves` or `PrivateThreshold` released with its fit,
-    so that a picture costs nothing more.
+    The curves follow from the histogram that `PrivateScoreCurves` or `PrivateThreshold` released
+    with its fit. So a plot has no further privacy cost.
 
     Parameters
     ----------
     curves : PrivateScoreCurves
-        Fitted.
+        A fitted object.
     name : str, optional
-        In the legend; by default the class of the classifier.
+        Name in the legend; by default, the class of the classifier.
 
     Attributes
     ----------
     ax_ : matplotlib Axes or ndarray of Axes
-        Drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Of these axes.
+        The figure of these axes.
     lines_ : list of matplotlib Line2D
         The curves, one for each kind.
     bands_ : list of matplotlib artists
-        Of 95 %, point by point: noise, and sampling of the records.
+        Bands of 95 %, point by point: for the noise, and for the sampling of the records.
 
     See Also
     --------
-    skdptune.calibration.PrivateScoreCurves : Has the numbers that are drawn.
+    skdptune.calibration.PrivateScoreCurves : Computes the numbers of the plot.
 
     Notes
     -----
-    Each point has its own band, of noise and sampling. Bands do not know that scores of records in
-    the fit are somewhat too good. The histogram was paid
-    for, for neighbours as its report says.
+    Each point has its own band, for noise and sampling. The bands do not include that scores of
+    records in the fit are slightly too good. The cost of the histogram, and the neighbours for
+    which it holds, are in its report.
 
     Examples
     --------
@@ -98,11 +98,11 @@ class ScoreCurvesDisplay:
         Parameters
         ----------
         estimator : PrivateScoreCurves, pipeline or search
-            Fitted; a pipeline that ends in one, or a search over one.
+            A fitted object, a pipeline that ends in one, or a search over one.
         kind, ax, band
-            As for `plot`.
+            See `plot`.
         name : str, optional
-            In the legend.
+            Name in the legend.
 
         Returns
         -------
@@ -118,16 +118,16 @@ class ScoreCurvesDisplay:
         Parameters
         ----------
         kind : {"roc", "precision_recall", "reliability"} or sequence of these
-            By default all. Reliability needs probabilities.
+            The curves to draw; by default, all. Reliability needs probabilities.
         ax : matplotlib Axes, optional
-            To draw one kind on; by default new ones.
+            Axes for a single kind; by default, new axes are created.
         band : bool, default=True
             Whether to show the bands.
 
         Returns
         -------
         ScoreCurvesDisplay
-            Itself.
+            The display itself.
         """
         check_flag(band, name="band")
         kinds = self._checked_kinds(kind, ax)
@@ -153,7 +153,7 @@ class ScoreCurvesDisplay:
         if kind is KINDS and not hasattr(self.curves, "reliability_"):
             kinds.remove("reliability")
         if not kinds or (ax is not None and len(kinds) > 1):
-            raise ValueError(f"kind must be one kind where ax is given; got {shown(kind)}.")
+            raise ValueError(f"kind must be a single kind if ax is given; got {shown(kind)}.")
         return kinds
 
     def _draw(self, kind: str, ax: Any, band: bool, is_first: bool) -> None:
@@ -189,7 +189,7 @@ class ScoreCurvesDisplay:
 
     def _roc(self) -> tuple[Any, ...]:
         found = self.curves.roc_curve_
-        # Along the curve a false positive rate that is off moves points by its slope.
+        # An error of the false positive rate moves points of the curve by its slope.
         spread = np.hypot(found.tpr_std, found.fpr_std * _slopes(found.fpr, found.tpr))
         labels = "false positive rate", "true positive rate"
         return found.fpr, found.tpr, _DEVIATIONS * spread, labels
@@ -206,7 +206,7 @@ class ScoreCurvesDisplay:
 
 
 def _slopes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the slopes of a curve at its points, over both neighbours."""
+    """Return the slopes of a curve at its points, between both neighbours of each."""
     left = np.concatenate([x[:1], x[:-1]]), np.concatenate([y[:1], y[:-1]])
     right = np.append(x[1:], x[-1]), np.append(y[1:], y[-1])
     run = np.maximum(right[0] - left[0], 1e-12)

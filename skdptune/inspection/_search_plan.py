@@ -38,9 +38,9 @@ from skdptune.inspection._plotting import (
 from skdptune.model_selection import PlanRow, SearchPlan
 
 _MEASURES = {
-    "noise": "noise of the final fit, beside the share of the records that it uses",
+    "noise": "noise of the final fit, divided by its share of the records",
     "work": "expected work, in fits on all records",
-    "fit_epsilon": "what each fit may cost (ε)",
+    "fit_epsilon": "largest cost of each fit (ε)",
 }
 _ATTRIBUTES = {"noise": "effective_noise", "work": "work", "fit_epsilon": "fit_epsilon"}
 _BY = ("auto", *_MEASURES)
@@ -247,7 +247,7 @@ class SearchPlanDisplay:
             (span,) = ax.barh(place, end - start, 0.75, left=start, **bar_look(place))
             self.spans_.append(span)
             words = f"{100.0 * (end - start):.3g} %"
-            # Write the label on the other side of the bar if there is no room.
+            # Write the label on the other side of the bar if it does not fit here.
             is_left = start >= 0.1 and end >= 0.9
             write_beside(ax, words, start if is_left else end, place, left=is_left)
         names = [wrapped(use, _LONGEST_NAME) for use in self.uses]

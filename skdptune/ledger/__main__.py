@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("export", "everything, as JSON"),
     ):
         chosen = commands.add_parser(command, help=words)
-        place = "file of the ledger, or URL of its data base, without a password"
+        place = "file of the ledger, or URL of its database, without a password"
         chosen.add_argument("path_or_url", help=place)
         chosen.add_argument("dataset", help="name of the data set")
         if command == "history":

@@ -359,7 +359,7 @@ def _curve(stored: str, tail: float) -> SharedCurve:
 
 @functools.lru_cache(maxsize=16)
 def _with_copies(ways: Ways, stored: str, guess: int) -> Ways:
-    """Return ways with as many copies of a stored profile as its share of delta allows.
+    """Return ways with the largest number of copies that the share of delta allows.
 
     Notes
     -----
@@ -453,16 +453,16 @@ STATUS_AFTER = {
     ("reserved", "cancelled"): "cancelled",
 }
 _USED = (
-    "reservation must be of one release; got one whose data were read already. Reserve again: a "
-    "second release costs as much as the first."
+    "reservation must be for a single release; got one whose data were already read. Reserve "
+    "again: a second release costs as much as the first."
 )
 _SPENT = (
-    "reservation must not be read to be cancelled: data may have been read, so that its cost "
-    "stays spent."
+    "reservation cannot be cancelled after it was marked as read: data may have been read, so "
+    "its cost stays spent."
 )
 _GIVEN_BACK = (
-    "reservation must not be cancelled; got one that is: what it had set aside was given back. "
-    "Reserve again before anything is read."
+    "reservation must not be cancelled; got a cancelled one, whose share of the budget was "
+    "returned. Reserve again before anything is read."
 )
 # Errors for events that are not allowed after a status, by whether the event is a cancellation.
 _OUT_OF_TURN = {
@@ -585,7 +585,7 @@ class Books:
         last = transaction.last_event(dataset)
         found = (last.sequence, last.digest) if last else (0, "")
         if found != (self.state.n_events, self.state.last_digest):
-            raise self._damaged("its last event is not the one that it counts")
+            raise self._damaged("its last event differs from the one in its account")
 
     def _damaged(self, words: str) -> LedgerError:
         return damaged(self._location, words)
@@ -627,7 +627,7 @@ class Books:
         if not events:
             raise LedgerError(
                 f"reservation must be one of {shown(self._dataset)} in {self._location!r}; "
-                "this one is not there. The file may have been put back to an older copy."
+                "this one is not there. The file may have been replaced by an older copy."
             )
         contents = [json.loads(event.content) for event in events]
         first = contents[0]
@@ -654,13 +654,13 @@ class Books:
         for event in self._transaction.events(self._dataset, after=past.state.n_events):
             texts = past.state.last_digest, str(event.sequence), event.reservation, event.content
             if event.sequence != past.state.n_events + 1 or event.digest != _digest(*texts):
-                raise self._damaged(f"event {past.state.n_events + 1} was changed or is lost")
+                raise self._damaged(f"event {past.state.n_events + 1} was changed or is missing")
             content: dict[str, Any] = json.loads(event.content)
             if not past.add(event, content):
-                raise self._damaged(f"event {event.sequence} cannot be where it is")
+                raise self._damaged(f"event {event.sequence} is not possible at its place")
             yield event.sequence, event.reservation, content
         if replace(past.state, ways=self.state.ways) != self.state:
-            raise self._damaged("its events do not come to what its account says")
+            raise self._damaged("its events do not add up to its account")
 
     def go_on_from(self, number: int, digest: str) -> bool:
         """Return whether an event that was seen before is still there, with all events before it.

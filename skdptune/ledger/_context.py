@@ -110,7 +110,7 @@ def settings_in_force(carried: LedgerSettings | None = None) -> LedgerSettings:
     Raises
     ------
     LedgerError
-        If the thread has no context of its own, and the process uses several ledgers, including
+        If the thread has not entered a context, and the process uses several ledgers, including
         that of the estimator.
 
     Notes
@@ -173,10 +173,10 @@ def _of_process(found: list[LedgerSettings]) -> LedgerSettings:
     ledgers = {one.ledger for one in found if one.ledger is not None}
     if len(ledgers) > 1 or (ledgers and any(one.is_off for one in found)):
         raise LedgerError(
-            "ledger must be given to estimators that are fitted in threads of their own while "
-            "the process uses several ledgers, or none beside one; got None. An estimator that "
-            "was saved while a ledger was in use brings that one: fit it in `with ledger:` for "
-            "another. Nothing was recorded or read."
+            "ledger must be given to estimators that are fitted in separate threads while the "
+            "process uses several ledgers, or a ledger in one block of code and none in another; "
+            "got None. An estimator that was saved while a ledger was in use brings this ledger: "
+            "fit it in `with ledger:` to use another. Nothing was recorded or read."
         )
     required = any(one.require_ledger for one in found)
     is_off = any(one.is_off for one in found)

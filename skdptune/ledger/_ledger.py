@@ -139,7 +139,7 @@ class Reservation:
         """
         check_kind(reason, name="reason", kind=str, domain="a str")
         if not reason.strip():
-            raise ValueError("reason must say why; got a text of no words.")
+            raise ValueError("reason must say why; got a text without visible characters.")
         self.ledger._move(self.identifier, "cancelled", within=("cancelled",), reason=reason)
 
     def __enter__(self) -> Reservation:
@@ -346,8 +346,8 @@ class PrivacyLedger(NamedArguments, LedgerReference):
         terms = new_terms(dataset, epsilon, delta, unit, parts, parts_by)
         if storage.location == MEMORY:
             raise ValueError(
-                "path_or_url must be that of a file or a server; PrivacyLedger(':memory:', ...) "
-                "makes one in memory."
+                "path_or_url must be the place of a file or a server; "
+                "PrivacyLedger(':memory:', ...) makes one in memory."
             )
 
         def register(transaction: Transaction) -> None:
@@ -478,13 +478,13 @@ class PrivacyLedger(NamedArguments, LedgerReference):
     def _of_other_neighbours(self, content: Mapping[str, Any], state: State) -> LedgerError:
         used = shown_percent(self._used(state))
         return LedgerError(
-            f"neighbouring must suit what {shown(self.dataset)} holds, guarantees about "
-            f"neighbours that {state.neighbouring or PERSON}; got "
+            f"neighbouring must suit the ledger of {shown(self.dataset)}, whose guarantees are "
+            f"about neighbours that {state.neighbouring or PERSON}; got "
             f"{shown(content['neighbouring'])} of {shown(content['name'])}. Such costs must not "
             f"be added up. Nothing was recorded for this release; {used} of the "
-            "budget was spent before it, by earlier steps too. In a Pipeline, name persons for "
-            "every step that has a cost (STEP__groups=ids), or for none. Keep releases of "
-            "another kind in a ledger of their own, and report both."
+            "budget was spent before it, including earlier steps. In a Pipeline, name persons "
+            "for every step that has a cost (STEP__groups=ids), or for none. Keep releases of "
+            "another kind in a separate ledger, and report both."
         )
 
     def _refusal(self, content: Mapping[str, Any], state: State) -> str:

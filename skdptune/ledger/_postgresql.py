@@ -81,21 +81,21 @@ WHERE tables.relnamespace = to_regnamespace('skdptune') AND tables.relkind = 'r'
 """
 # Processes that create a ledger in one database take turns.
 _MAKING = 0x736B6470
-_UNKNOWN = "What was being recorded may count or not: see history() before you go on."
+_UNKNOWN = "The entry may count or not: see history() before you continue."
 _LOST = "The connection was lost: try again when the server is back."
 _UNREACHABLE = (
-    "The server must be there and let this user in. Processes take a password from PGPASSFILE, "
-    "PGPASSWORD or the option passfile; it is never in a pickle."
+    "The server must be reachable and must accept this user. Passwords are read from PGPASSFILE, "
+    "PGPASSWORD or the option passfile; a pickle never contains one."
 )
 _BUSY = "Another process holds the ledger; try again."
 # Advice, by the prefix of the error code.
 _ADVICE = (
     (("55P03", "57014", "40"), _BUSY),
-    (("25P03",), "The step took too long for others to wait; try again."),
-    (("23505",), "Another process recorded without its turn; try again."),
+    (("25P03",), "The step took too long while others waited; try again."),
+    (("23505",), "Another process recorded an entry out of turn; try again."),
     (("53",), "Make room on the server and try again."),
     # The second code is raised by a standby server.
-    (("25006", "0A000"), "The data base must be writable to be spent from."),
+    (("25006", "0A000"), "The database must be writable to record spending."),
     (("42501",), "The user must be allowed to use the schema skdptune and its tables."),
 )
 _NO_TABLE = ("42P01", "3F000")
@@ -120,9 +120,9 @@ def check_url(url: str) -> str:
     parsed = _parsed(url)
     secrets = [name for name in _SECRETS if name in parsed.query]
     if secrets or not parsed.database:
-        fault = f"the option {shown(secrets[0])}" if secrets else "no data base"
+        fault = f"the option {shown(secrets[0])}" if secrets else "no database"
         raise ValueError(
-            "path_or_url must name a data base and no secret in its options, as in "
+            "path_or_url must name a database and no secret in its options, as in "
             f"postgresql://user@host/database?passfile=...; got {fault}."
         )
     return url
@@ -186,7 +186,7 @@ class PostgresqlServer(Storage):
         """Raise unless every table exists, survives a crash of the server, and has its key."""
         with self._began(False, _found) as (_, found):
             if found != (_N_TABLES, _N_TABLES):
-                raise damaged(self.location, "a table or the key of one is lost")
+                raise damaged(self.location, "a table or its key is missing")
 
     @contextmanager
     def _began(self, write: bool, start: Callable[[Execute], T]) -> Iterator[tuple[Execute, T]]:
@@ -240,8 +240,8 @@ class PostgresqlServer(Storage):
         row = self._row(execute, _LOCK, values)
         if row[1] != "on":
             raise LedgerError(
-                f"ledger {self.location!r}: fsync of the server must be on; got off. What "
-                "was recorded would not last if its machine stopped."
+                f"ledger {self.location!r}: fsync of the server must be on; got off. "
+                "Without it, entries could be lost if the machine stopped."
             )
         return int(row[0])
 
@@ -258,7 +258,7 @@ class PostgresqlServer(Storage):
                 raise missing(self.location) from None
             raise
         if row is None:
-            raise damaged(self.location, "its version is lost")
+            raise damaged(self.location, "its version is missing")
         if row[0] > VERSION:
             raise newer(self.location, row[0], VERSION)
         return row
@@ -267,7 +267,7 @@ class PostgresqlServer(Storage):
         """Migrate a locked ledger, one version after another, to the current version."""
         for step in range(version, VERSION):
             if step not in _MIGRATIONS:
-                raise damaged(self.location, f"there is no version {step}")
+                raise damaged(self.location, f"version {step} does not exist")
             for statement in _MIGRATIONS[step]:
                 execute(statement, {})
             execute("UPDATE skdptune.ledger SET version = :version", {"version": step + 1})

@@ -85,12 +85,14 @@ def check_details(details: Any) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(details), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"details must be fit for strict JSON; got others ({error}).") from None
+        raise ValueError(
+            f"details must be valid as strict JSON; got other values ({error})."
+        ) from None
     return plain
 
 
 def check_parts(parts: Any, parts_by: Any) -> tuple[tuple[str, ...], str]:
-    """Return names of disjoint parts and the public attribute that tells them, or raise."""
+    """Return names of disjoint parts and the public attribute that defines them, or raise."""
     if parts is None and parts_by is None:
         return (), ""
     if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
@@ -98,8 +100,8 @@ def check_parts(parts: Any, parts_by: Any) -> tuple[tuple[str, ...], str]:
     names = tuple(check_words(name, name=f"parts[{i}]") for i, name in enumerate(parts))
     if len({name.strip().casefold() for name in names}) < len(names):
         raise ValueError(
-            f"parts must be disjoint; got {len(names)} names, and one of them comes twice. Each "
-            "record lies in only one part."
+            f"parts must be disjoint; got {len(names)} names, one of which occurs twice. Each "
+            "record is in only one part."
         )
     return names, check_words(parts_by, name="parts_by")
 
@@ -256,8 +258,8 @@ class LedgerReference:
             books = Books(transaction, self.dataset, self.path)
             if books.terms != self._terms or not books.go_on_from(*seen):
                 raise LedgerError(
-                    f"ledger {self.path!r} must be the one that was opened, with all that was "
-                    "recorded since; got another or an older copy."
+                    f"ledger {self.path!r} must be the one that was opened, with everything that "
+                    "was recorded since then; got another ledger or an older copy."
                 )
             yield transaction, books
         self._seen = max(self._seen, (books.state.n_events, books.state.last_digest))
@@ -321,6 +323,6 @@ class _MemoryElsewhere(Storage):
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
         """Raise: the memory of another process cannot be reached."""
         raise LedgerError(
-            "a ledger in memory must be used in the process that made it; got it in another. "
+            "a ledger in memory must be used in the process that created it; this is another one. "
             "Keep it in a file for workers and for later: PrivacyLedger.create(path, ...)."
         )

@@ -356,7 +356,7 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
     if terms.parts:
         of_parts = (
             f" Releases on different parts of the data, by {one_line(terms.parts_by)}, do not add "
-            "up: each record lies in one part alone."
+            "up: each record is in only one part."
         )
     return ReleaseFacts(
         name=one_line(terms.dataset),
@@ -367,16 +367,15 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
         assumptions=tuple(dict.fromkeys(sentences)),
         composition=(
             "Each release is admitted before it reads the data, and only if all releases together "
-            "stay within the budget: by the sum of the shares that they take of it, or by the sum "
-            "of the squared shifts of Gaussian mechanisms that cover them, or by their number if "
-            "all cost no more than the first one. Each holds also where costs are chosen in view "
-            "of earlier results." + of_parts
+            "stay within the budget. One of three sums must be within its limit: that of their "
+            "shares of the budget, that of the squared shifts of Gaussian mechanisms that cover "
+            "them, or their number if none costs more than the first one. All three remain valid "
+            "if costs are chosen after seeing earlier results." + of_parts
         ),
         tuning=_tuning(spent),
         other_releases=(
-            f"Recorded since {terms.created[:10]}: {len(spent)}. All releases that draw "
-            "from the ledger, past and future, are within the guarantee; none but these may "
-            "be made from the data."
+            f"Recorded since {terms.created[:10]}: {len(spent)}. All past and future releases "
+            "of this ledger are within the guarantee. No other release may be made from the data."
         ),
         tree=str(report),
         is_continual=True,
@@ -396,9 +395,9 @@ def _tuning(records: Sequence[LedgerRecord]) -> str:
     """Return a sentence that names the releases that include tuning in their cost."""
     searches = sorted({one_line(r.name) for r in records if includes_tuning([r.name])})
     beyond = (
-        "Every fit that the ledger records counts, also one that was made to try parameters out; "
-        "one that it does not record is not accounted for."
+        "Every fit that the ledger records counts, including fits that only tried out parameters. "
+        "A fit that it does not record is not accounted for."
     )
     if not searches:
         return f"No release is a search for hyperparameters. {beyond}"
-    return f"Yes, in full by {', '.join(searches)}: fits, scores, choice and final fit. {beyond}"
+    return f"Yes, fully by {', '.join(searches)}: fits, scores, choice and final fit. {beyond}"

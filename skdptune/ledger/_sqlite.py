@@ -129,8 +129,8 @@ class SqliteMemory(Storage):
         if os.getpid() != self._process:
             # A forked process has a copy, in which nobody else would see its spending.
             raise LedgerError(
-                "a ledger in memory must be used in the process that made it; got it in one that "
-                "was forked. Keep it in a file for workers: PrivacyLedger.create(path, ...)."
+                "a ledger in memory must be used in the process that created it; this one was "
+                "forked. Keep it in a file for workers: PrivacyLedger.create(path, ...)."
             )
         with self._lock, _advice(MEMORY), _began(self._connection, write):
             yield Transaction(self._connection.execute)
@@ -160,12 +160,12 @@ def create_file(path: str, first: Callable[[Transaction], None]) -> None:
         _last(place.parent)
     except FileExistsError:
         raise LedgerError(
-            f"path_or_url must be that of no file yet; there is one at {shown_path(path)}. "
+            f"path_or_url must be the path of a new file; there already is {shown_path(path)}. "
             "Open it with PrivacyLedger(path, dataset)."
         ) from None
     except (OSError, UnicodeEncodeError) as error:
         raise LedgerError(
-            "path_or_url must be one where a file can be made and linked; got "
+            "path_or_url must be a place where files can be created and linked; got "
             f"{shown_path(path)} ({_reason(error)})."
         ) from error
     finally:
@@ -184,20 +184,22 @@ def _only_name(path: str) -> str:
         raise missing(path) from None
     except (OSError, ValueError) as error:
         raise LedgerError(
-            "path_or_url must be that of a file that can be reached; got "
+            "path_or_url must be the path of an accessible file; got "
             f"{shown_path(path)} ({_reason(error)})."
         ) from None
     if not stat.S_ISREG(state.st_mode):
         kind = "folder" if stat.S_ISDIR(state.st_mode) else "device or pipe"
-        raise LedgerError(f"path_or_url must be that of a file; got a {kind}, {shown_path(path)}.")
+        raise LedgerError(
+            f"path_or_url must be the path of a file; got a {kind}, {shown_path(path)}."
+        )
     if state.st_nlink > 1:
         _remove_drafts(Path(real), state)
         if os.stat(real).st_nlink > 1:
             raise LedgerError(
-                f"ledger {path!r} must have one name; got a file of {state.st_nlink} names (hard "
-                "links). A step that is broken off under one name cannot be undone under another. "
-                f"Nothing was recorded. `find / -xdev -samefile {real}` lists them: remove all "
-                "but one."
+                f"ledger {path!r} must have one name; got a file with {state.st_nlink} names "
+                "(hard links). A transaction that is interrupted under one name cannot be rolled "
+                "back under another. Nothing was recorded. "
+                f"`find / -xdev -samefile {real}` lists them: remove all but one."
             )
     return real
 
@@ -216,7 +218,9 @@ def _remove_drafts(file: Path, state: os.stat_result) -> None:
 
 def _reason(error: Exception) -> str:
     """Return why a path cannot be used, without showing the path."""
-    return (error.strerror if isinstance(error, OSError) else None) or "it is no path here"
+    return (
+        error.strerror if isinstance(error, OSError) else None
+    ) or "it is not a path on this system"
 
 
 def _last(folder: Path) -> None:
@@ -279,7 +283,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str, limit: float) -
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version < VERSION:
             if version not in _MIGRATIONS:
-                raise damaged(path, f"there is no version {version}")
+                raise damaged(path, f"version {version} does not exist")
             for statement in filter(str.strip, _MIGRATIONS[version].split(";")):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {version + 1}")
@@ -339,9 +343,9 @@ def _explained(path: str, error: sqlite3.Error) -> LedgerError:
     for part, advice in (
         ("lock", "Nothing was recorded. Another process holds the ledger; try again."),
         ("full", "Nothing was recorded. Make room on the disk and try again."),
-        ("readonly", "Nothing was recorded. The file must be writable to be spent from."),
+        ("readonly", "Nothing was recorded. The file must be writable to record spending."),
         ("unable to open", "The file and its folder must be readable and writable."),
-        ("disk I/O", "What was being recorded may count or not: see history() before you go on."),
+        ("disk I/O", "The entry may count or not: see history() before you continue."),
     ):
         if part in words:
             return LedgerError(f"ledger {path!r}: {words}. {advice}")

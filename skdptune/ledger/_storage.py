@@ -22,8 +22,8 @@ class LedgerError(RuntimeError):
 def damaged(path: str, words: str) -> LedgerError:
     """Return the error for a damaged ledger, which says what to do."""
     return LedgerError(
-        f"ledger {path!r} is damaged: {words}. A damaged ledger is not an empty one: restore the "
-        "latest copy, and record by hand what was released since, before you release more."
+        f"ledger {path!r} is damaged: {words}. A damaged ledger is not an empty one. Before the "
+        "next release, restore the latest copy, and record all later releases by hand."
     )
 
 
@@ -168,15 +168,16 @@ class Transaction:
 def missing(location: str) -> LedgerError:
     """Return the error for a missing ledger."""
     return LedgerError(
-        f"path_or_url must be that of a ledger; there is none at {location!r}. A missing ledger "
-        "is not an empty one: find or restore it. PrivacyLedger.create makes a new one, for data "
-        "from which nothing was ever released."
+        f"path_or_url must be the place of a ledger; there is none at {location!r}. A missing "
+        "ledger "
+        "is not an empty one: find or restore it. PrivacyLedger.create creates a new one, for "
+        "data from which nothing was ever released."
     )
 
 
 def newer(location: str, version: int, known: int) -> LedgerError:
     """Return the error for a ledger written by a newer version of this package."""
     return LedgerError(
-        f"path_or_url must be that of a ledger of version {known} or less; got version {version} "
-        f"at {location!r}. A newer version of skdptune wrote it, and can read it."
+        f"path_or_url must be the place of a ledger of version {known} or less; got version "
+        f"{version} at {location!r}. A newer version of skdptune wrote it, and can read it."
     )

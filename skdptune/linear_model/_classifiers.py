@@ -85,7 +85,7 @@ classes_ : ndarray of shape (n_classes,)
 solver_ : str
     The solver that was used.
 privacy_ : PrivacyReport
-    What the fit cost.
+    The privacy cost of the fit.
 plan_ : object
     Noise and constants of the solver.
 n_features_in_ : int

@@ -31,7 +31,7 @@ from skdptune.mechanisms._shared import WHOLE, Batch, NoisyGradientPlan, of_unit
 _MOMENT_SHARE = 0.08
 # Eigenvalues of the second moments are raised by this, in units of the noise on them.
 _FLOOR = 1.0
-# And at least by this share of their mean.
+# At least by this share of their mean.
 _LEAST_FLOOR = 1e-6
 # Wider designs, and those whose moments the noise would hide, are scaled as a whole.
 _LARGEST_WIDTH = 1024
@@ -365,9 +365,9 @@ def fit_preconditioned(
     codes : ndarray of shape (n_samples,) or None
         Labels; None if they come with rows that lie in parts.
     n_outputs, regularization, rng, initial
-        As for `fit_noisy_gradient`.
+        See `fit_noisy_gradient`.
     data_norm : float
-        As for `release_basis`.
+        See `release_basis`.
     learning_rate : float, optional
         In units of `learning_rate_by_rule`.
     max_grad_norm : float, optional

@@ -473,7 +473,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             depend on the data, except through a release that is charged separately, such as an
             earlier private fit.
         intercept_init : array-like of the shape of ``intercept_``, optional
-            As `coef_init`.
+            The same for intercepts.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
             adding or removing one person with all of their rows (Theorem P14), and all numbers of
@@ -533,7 +533,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         if form == PARTS and solver_of(self) != PRECONDITIONED:
             return "Use solver='preconditioned', which reads rows only through exact sums."
         if form == PARTS and self.classes is None:
-            return "Name the labels: classes=[...], since no pass looks for them."
+            return "Declare the labels as classes=[...], since no pass reads them."
         return None
 
     def _check_fit(self, given: Mapping[str, Any]) -> None:

@@ -343,7 +343,7 @@ def neg_brier_score(class_weight: Weights = None) -> BoundedScorer:
     Parameters
     ----------
     class_weight : mapping of class to float, optional
-        As for `accuracy`: a record's loss is multiplied by its weight over the largest.
+        See `accuracy`: a record's loss is multiplied by its weight over the largest.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def neg_log_loss(bound: float, class_weight: Weights = None) -> BoundedScorer:
     bound : float
         Value at which a record's loss is clipped; an even guess among k classes loses ``log(k)``.
     class_weight : mapping of class to float, optional
-        As for `accuracy`: a record's loss is multiplied by its weight over the largest.
+        See `accuracy`: a record's loss is multiplied by its weight over the largest.
 
     Examples
     --------

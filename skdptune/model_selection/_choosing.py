@@ -48,7 +48,7 @@ class TableOutlook:
     score_noise : float, default=0.0
         Standard deviation of the noise on a score, in units of its range.
     rivals : int or callable, default=1
-        As for `margin`.
+        See `margin`.
     is_accuracy : bool, default=True
         Whether the score is a share of records. Other scores use only a small part of their range.
     is_narrow : bool, default=True
@@ -533,7 +533,7 @@ def margin(rivals: int | Callable[[float], float]) -> float:
     if not callable(rivals):
         return float(ndtri((1.0 - _ERROR) ** (1.0 / max(rivals, 1))))
     if rivals(0.5) >= 1.0 - _ERROR:
-        # Usually there are no others.
+        # Usually, the candidate has no rivals.
         return 0.0
     share = brentq(lambda x: float(rivals(x)) - (1.0 - _ERROR), 0.5, 1.0, xtol=1e-12)
     return float(ndtri(share))

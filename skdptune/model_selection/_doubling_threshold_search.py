@@ -159,7 +159,7 @@ class DoublingThresholdSearchCV(TuningSearch):
         Parameters
         ----------
         X, y, X_val, y_val, **params
-            As for `fit`.
+            See `fit`.
 
         Returns
         -------

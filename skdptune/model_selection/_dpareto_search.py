@@ -543,11 +543,11 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         y : array-like of shape (n_samples,)
             Targets.
         epsilon, error : float, optional
-            As for `best_params_for`.
+            See `best_params_for`.
         random_state : int or None, default=None
             Random state of the fit.
         groups : array-like, optional
-            As for `fit`.
+            See `fit`.
         **params
             Passed to the estimator's ``fit``.
 

@@ -251,7 +251,7 @@ def _data_base(url: str, **given: Any) -> Any:
     except DBAPIError as error:
         words = str(error.orig).strip().replace(place.password or _HIDDEN, _HIDDEN)
         raise ValueError(
-            "storage must be a file or a data base that can be opened; got "
+            "storage must be a file or a database that can be opened; got "
             f"{shown(str(visible))}: {words}. Pickles contain no password: give the URL again."
         ) from None
 

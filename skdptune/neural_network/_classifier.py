@@ -238,7 +238,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
 
 
 def last_layer(module: nn.Module) -> nn.Linear | None:
-    """Return the linear layer that alone makes a module's outputs, if one is known."""
+    """Return the linear layer that computes all outputs of a module, if it is known."""
     layers = module.layers if isinstance(module, SizedModule) else module
     last = layers[-1] if isinstance(layers, nn.Sequential) and len(layers) else None
     if not isinstance(last, nn.Linear):

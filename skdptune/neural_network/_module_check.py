@@ -112,9 +112,9 @@ def nothing_shared(component: nn.Module, name: str) -> Iterator[None]:
     yield
     if _pickled(component) != before:
         raise ValueError(
-            f"{name} must keep what it computes to itself; got one that changes an object which "
-            "its copies share, such as a list of a closure or of a class, where records would "
-            "stay."
+            f"{name} must not store what it computes outside of itself; got one that changes an "
+            "object which its copies share, such as a list of a closure or of a class. Records "
+            "would remain there."
         )
 
 
@@ -287,7 +287,7 @@ def _output_of(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
         outputs = module(records)
     except Exception as problem:
         raise ValueError(
-            f"module must take records of shape {tuple(records.shape[1:])}; got an error from it: "
+            f"module must accept records of shape {tuple(records.shape[1:])}; it raised an error: "
             f"{problem}"
         ) from problem
     return outputs[0] if isinstance(outputs, tuple) else outputs

@@ -56,7 +56,7 @@ class SizedModule(nn.Module):
         """Return one row of outputs for each record."""
         if self.layers is None:
             raise ValueError(
-                "input_shape and n_outputs must be given to use the module by itself; got none. "
+                "input_shape and n_outputs must be given to use the module separately; got none. "
                 "A net sets them in fit."
             )
         return self.layers(inputs)

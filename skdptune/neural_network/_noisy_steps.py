@@ -239,7 +239,7 @@ class NoisySteps:
         """Take one step on a batch, which may be empty."""
         before, weights = self.steps_taken, self.weights
         if weights is not None and len(weights) != len(inputs):
-            raise NotPrivateError("a batch must have a row for each weight; got other rows.")
+            raise NotPrivateError("a batch must have one weight per row; got other numbers.")
         self._batch_size = sum_of_weights(len(inputs), weights)
         self._optimizer.zero_grad()
         chunks = list(self._physical_batches(len(inputs)))
@@ -457,7 +457,7 @@ class _WeightedClipping:
 
 
 def sum_of_weights(size: int, weights: torch.Tensor | None) -> float:
-    """Return by how many clipped gradients a batch of some rows may move a sum."""
+    """Return the number of clipped gradients by which a batch may change a sum."""
     return float(size) if weights is None else float(weights.sum(dtype=torch.float64))
 
 
@@ -467,7 +467,7 @@ def _chosen(
     targets: torch.Tensor,
     weights: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return the valid ones of a batch, with their weights if there are any."""
+    """Return the valid rows of a batch, with their weights if there are any."""
     own = None if weights is None else weights[is_valid]
     return inputs[is_valid], targets[is_valid], own
 
@@ -535,8 +535,8 @@ class TrainingRun:
     weights : tensor of shape (n_rows,) or None
         Factor in [0, 1] of the clipped gradient of each row; None means ones.
     persons : Persons or None
-        Whose rows these are, if a record is a person with several rows; the weights of a person's
-        rows then sum to at most 1.
+        The persons to whom the rows belong, if a record is a person with several rows. The
+        weights of a person's rows then sum to at most 1.
     rng : Generator
         The source of randomness of this attempt.
     """

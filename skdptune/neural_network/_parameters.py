@@ -68,8 +68,8 @@ def default_rate(plan: NoisyGradientPlan) -> float:
 
 
 _HINT = (
-    "What it measures on data has no privacy cost charged. A schedule of the learning rate "
-    "(LRScheduler) is allowed; vouch for a callback of your own that reads no data by its class "
+    "No privacy cost is charged for its measurements. A schedule of the learning rate "
+    "(LRScheduler) is allowed. If your own callback reads no data, declare this by the class "
     "attribute data_independent = True."
 )
 
@@ -208,7 +208,7 @@ class NetParameters(PrivateEstimatorMixin):
         _check_device(self.device)
 
     def _has(self, name: str, word: str = AUTO) -> bool:
-        """Return whether a parameter has a word as its value: "auto" leaves it to a rule."""
+        """Return whether the value of a parameter is a word: "auto" leaves it to a rule."""
         value = getattr(self, name)
         return isinstance(value, str) and value == word
 
@@ -241,7 +241,7 @@ class NetParameters(PrivateEstimatorMixin):
 
     def _check_sizes(self) -> None:
         if not (self._takes_most_steps() or self._has("max_epochs")):
-            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget; or {AUTO!r}."
+            hint = f"Or {MAX_EPOCHS!r}, with a noise_multiplier and a budget; or {AUTO!r}."
             ends: dict[str, Any] = {"lower": 0.0, "lower_open": True, "upper": 1e9}
             check_real(self.max_epochs, name="max_epochs", hint=hint, **ends)
         # Larger numbers do not fit in single precision.

@@ -509,8 +509,8 @@ def shares_of(persons: Persons) -> NDArray[np.float64]:
 
     Notes
     -----
-    Theorem P14. They are 32-bit numbers, rounded towards 0. Their type makes sums have 64 bits,
-    since the roundings of a person's many rows could add up.
+    Theorem P14. The weights are rounded towards 0 to 32-bit numbers, but stored with 64 bits.
+    Sums then have 64 bits, since the rounding errors of a person's many rows could add up.
     """
     shares = persons.shares
     rounded = shares.astype(np.float32)

@@ -203,7 +203,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         """
         outputs = NeuralNetRegressor.predict_proba(self, self._validated_inputs(X))
         targets = self._middle + outputs.astype(np.float64) * self._unit
-        # With few records a net may predict far beyond the range, where no target lies.
+        # With few records, a net may predict far beyond the range of the targets.
         targets = np.clip(targets, *self._limits)
         return targets.ravel() if self._is_flat else targets
 

@@ -27,10 +27,10 @@ from skdptune.preprocessing._private_scalers import (
 )
 from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
 
-# The weight of a row beside that of its products: the mean then has four times their noise, and
-# enters the covariance squared.
+# Weight of a row relative to that of its products. The mean then has four times their noise. This
+# matters little, since the mean enters the covariance squared.
 _MEAN_WEIGHT = 0.25
-# More than all roundings of a row's numbers, which are below 2^-30 up to a million columns.
+# Covers all rounding errors of a row's numbers, which are below 2^-30 for up to a million columns.
 _SLACK = 1.0 + 2.0**-20
 
 
@@ -242,7 +242,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             )
 
     def _deviations(self) -> np.ndarray:
-        # Below the noise, a variance is not known.
+        # Variances below the noise level are unknown.
         return np.sqrt(np.maximum(self.explained_variance_, max(self.noise_scale_, 1e-12)))
 
     def _noisy_moments(
@@ -250,7 +250,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and the second moments of mapped features, both with noise."""
         width = self.n_features_in_
-        # All noise comes from one release, in which a record has at most this length.
+        # All noise comes from one release, to which a record contributes at most this length.
         sensitivity = math.sqrt(1.0 + _MEAN_WEIGHT**2) * _SLACK
         sums = unit_sums(rows, functools.partial(_contributions, self._low_high), persons)
         generator = as_generator(check_seed(self.random_state))

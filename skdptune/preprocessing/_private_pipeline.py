@@ -42,8 +42,8 @@ _NO_LABELS = (
 )
 
 _OTHER_LABELS = (
-    "classes must hold the labels of the schema's target; {n_absent} of {n_labels} are not in it. "
-    "Leave classes out: the estimator is given the labels of the schema."
+    "classes must contain the labels of the schema's target; {n_absent} of {n_labels} are "
+    "missing. Leave classes out: the pipeline sets the labels of the schema."
 )
 
 
@@ -125,7 +125,7 @@ def make_private_pipeline(
     if settings:
         raise TypeError(
             f"make_private_pipeline must be given {shown_names(settings)} as parameters of the "
-            'estimator; only a word, such as "classifier", takes them here.'
+            'estimator; they are only accepted here with a word, such as "classifier".'
         )
     # Report all problems at once, with the names of the steps.
     problems: list[tuple[str, Exception]] = []
@@ -161,7 +161,7 @@ class PersonPipeline(Pipeline):
     Parameters
     ----------
     steps, transform_input, memory, verbose
-        As for scikit-learn's ``Pipeline``.
+        See scikit-learn's ``Pipeline``.
     person : str
         Name of the column with the id of each row's person.
 
@@ -213,7 +213,7 @@ class PersonPipeline(Pipeline):
         y : array-like of shape (n_samples,)
             Targets.
         **params
-            As for scikit-learn's ``Pipeline``; without groups.
+            See scikit-learn's ``Pipeline``; without groups.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class PersonPipeline(Pipeline):
             while isinstance(estimator, Pipeline):
                 estimator = estimator.steps[-1][1]
             if getattr(estimator, "persons", None) is None:
-                raise TypeError(refused_groups("a fit inside of another one"))
+                raise TypeError(refused_groups("a fit inside another one"))
             return super().fit(X, y, **params)
         ids = self.ids_of(X, params)
         return super().fit(X, y, **{**params, **groups_of_steps({last: estimator}, ids)})
@@ -301,7 +301,7 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
         raise ValueError(_LABELS_FOR_NUMBERS if has_labels else _NO_BOUND)
     found = {f"{prefix}{name}": value for name, value in known.items() if name in is_open}
     if prefix:
-        # What the wrapper itself leaves open, such as the range that intervals stay in.
+        # Parameters that the wrapper leaves open, such as the range of intervals.
         outer = own_parameters(estimator).items()
         found |= {name: known[name] for name, value in outer if value is None and name in known}
     return found

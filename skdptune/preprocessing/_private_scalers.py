@@ -99,7 +99,7 @@ def unit_sums(rows: Any, contributions: Contributions, persons: Persons | None) 
     contributions : callable
         From rows to arrays with numbers of each row, which depend on this row only.
     persons : Persons or None
-        Whose rows these are. A person's contribution is the mean of those of the rows.
+        The persons to whom the rows belong. A person's contribution is the mean over their rows.
 
     Notes
     -----
@@ -217,7 +217,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
     Dividing by the number of records, undoing ``c``, and all later steps are post-processing. A
     variance is limited to a range from its own noise level to the largest value that the bounds
-    allow. At the noise level, the noise of the mean is no larger than one standard deviation. So
+    allow. At the noise level, the noise of the mean is at most one standard deviation. So
     features are never divided by nearly zero.
 
     The cost does not depend on the number of features, but the noise does.

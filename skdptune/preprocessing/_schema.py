@@ -72,9 +72,9 @@ class Schema(NamedArguments):
     drop : sequence of str, optional
         Further unused columns, as if described by ``"drop"``.
     person : str, optional
-        Name of the column with the id of each row's person. It is no feature. The pipeline of
-        `make_private_pipeline` then protects persons with all of their rows; what protects single
-        rows refuses such a schema.
+        Name of the column with the id of each row's person. This column is not a feature. The
+        pipeline of `make_private_pipeline` then protects persons with all of their rows.
+        Estimators that protect single rows refuse such a schema.
 
     Attributes
     ----------
@@ -148,10 +148,10 @@ into numbers first, with a step that treats each record separately, such as Hash
         problems.check(_HEAD)
 
     def check_unit(self, name: str) -> Self:
-        """Return the schema, or raise if it names persons, for something that protects rows."""
+        """Return the schema for something that protects rows; raise if it names persons."""
         if self.person is not None:
             raise TypeError(
-                f"schema must name no person for {name}, which protects single records; got "
+                f"schema must not name a person for {name}, which protects single records; got "
                 f"person={shown(self.person)}. make_private_pipeline(DPLogisticRegression(), "
                 "schema) protects persons, and so do DPLinearSVC and DPRidge in its place."
             )
@@ -527,7 +527,7 @@ def _ids(columns: Mapping[str, Any], person: Any, problems: Problems) -> dict[st
         problems.append(f"person must be the name of a column; got {shown(person)}")
         return {}
     if columns.get(person, "drop") != "drop":
-        problems.say(person, "holds the persons, and must not be a feature, too")
+        problems.say(person, "contains the ids of persons, and must not be a feature as well")
     return {} if person in columns else {person: "drop"}
 
 

@@ -234,7 +234,7 @@ class TableEncoder(FreeTransformer):
         Theorem R7.
         """
         if isinstance(X, PrivateRows):
-            # Theorem R10: a row is encoded by itself, where it is.
+            # Theorem R10: each row is encoded separately, in its own part.
             return X.transformed(self, self.n_features_out)
         schema = self._check_form(X)
         self._check_order(X, schema)
@@ -269,8 +269,8 @@ class TableEncoder(FreeTransformer):
         order = [column.name for column in schema.columns]
         if known is not None and not has_names(X) and list(known) != order:
             raise ValueError(
-                "X must be a table with names, as in fit, where the columns were in another order "
-                f"than in the schema; got {type(X).__name__}, which is read in the schema's order."
+                "X must be a table with column names, as in fit, since its columns were not in "
+                f"the order of the schema; got {type(X).__name__}, which is read in that order."
             )
 
     def _checked_schema(self) -> Schema:

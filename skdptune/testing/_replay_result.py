@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     neighbours : str
         "record added" or "record replaced".
     message : str
-        What is wrong. It contains no values of the data.
+        Description of the fault. It contains no values of the data.
     """
 
     attribute: str

@@ -191,7 +191,7 @@ def selection_delta(profile, distribution, epsilons, direction, bound):
 
 
 def envelope_alone(profile, distribution, epsilons, direction):
-    """Return what Theorem S1 says by itself, without what Theorem S6 takes off."""
+    """Return the bound of Theorem S1, without the reduction by Theorem S6."""
     curve = Envelope(*directed(profile, direction), distribution)
     return np.minimum(curve.delta(np.atleast_1d(epsilons)), 1.0)
 

@@ -80,7 +80,7 @@ def sampled_response(epsilon, fraction):
 
 
 def response_and_gaussian(epsilon_pure, mu, epsilon):
-    """Randomised response beside Gaussian noise: one integral per answer."""
+    """Randomised response composed with Gaussian noise: one integral per answer."""
     truth = 1.0 / (1.0 + math.exp(-epsilon_pure))
     total = 0.0
     for p, q in ((truth, 1.0 - truth), (1.0 - truth, truth)):

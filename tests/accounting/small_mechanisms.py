@@ -1,9 +1,9 @@
-"""Small mechanisms at random: their exact output distributions, and what the package claims.
+"""Random small mechanisms: their exact output distributions, and the claims of the package.
 
 A mechanism is an expression, such as the composition of a search on a sample with a fit. Its
 output distributions on two neighbouring data sets are enumerated in 250 digits, with generating
-functions of their own; its claim is the profile that the package's operators give. Nothing but the
-claims comes from the package.
+functions that are computed here. Its claim is the profile that the package's operators return.
+Only the claims come from the package.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def weighted(parts: Sequence[tuple[Number, Masses]]) -> Masses:
 
 
 def adaptive(mechanism: Mechanism, count: int, rng: np.random.Generator) -> list[Pair]:
-    """Return as many pairs of one size, for each result of what came before."""
+    """Return one pair of this size for each result of the previous step."""
     pairs = [one_of(mechanism, rng) for _ in range(count)]
     size = max(map(len, pairs))
     return [
@@ -426,7 +426,7 @@ OPERATORS: tuple[Operator, ...] = (
 
 
 def random_mechanism(rng: np.random.Generator, most_operators: int = 3) -> Mechanism:
-    """Return a release to which up to so many operators were applied."""
+    """Return a release to which at most this number of operators was applied."""
     found = released(rng)
     for _ in range(rng.integers(0, most_operators + 1)):
         operator = OPERATORS[rng.integers(len(OPERATORS))]

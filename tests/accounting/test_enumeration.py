@@ -32,7 +32,7 @@ def is_above(truth: Number, claim: float) -> bool:
 
 
 def violations(mechanism: Mechanism, rng: np.random.Generator) -> list[str]:
-    """Return the checks that fail, in words."""
+    """Return descriptions of the checks that fail."""
     found = []
     epsilons = epsilons_of(mechanism, rng)
     for direction in DIRECTIONS:

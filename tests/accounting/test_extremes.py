@@ -1,8 +1,8 @@
-"""Programs of extreme numbers: whatever the operations, the result is a curve, and none too low.
+"""Programs of extreme numbers: for all operations, the result is a curve, and it is not too low.
 
-Rates next to 0 and 1, up to a million runs and copies, masses at infinity from none to all, and
-losses from next to nothing to more than any. The outcomes of every mechanism are known exactly,
-a few of each: some are told apart no more where they became too many, which only hides something.
+Rates next to 0 and 1, up to a million runs and copies, masses at infinity from 0 to 1, and losses
+from almost 0 to above the largest one. The outcomes of every mechanism are known exactly. If there
+are too many, some of them are merged, which can only lower the cost.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def drawn(rng, values):
 
 
 def shortened(pair: Pair) -> Pair:
-    """Return few outcomes: those of neighbouring losses are told apart no more."""
+    """Return few outcomes, in which those with neighbouring losses are merged."""
     while len(pair) > FEW:
         keys = sorted(range(len(pair)), key=lambda i: EXACT.atan2(pair.p[i], pair.q[i]))
         order = [(pair.p[i], pair.q[i]) for i in keys]
@@ -141,7 +141,7 @@ def extremes(monkeypatch):
 
 
 def faults(made: Mechanism) -> list[str]:
-    """Return in words what is wrong with a claim."""
+    """Return a description of the error in a claim."""
     found = []
     for direction in small.DIRECTIONS:
         deltas = made.claim.delta(EPSILONS, direction)

@@ -64,7 +64,7 @@ class NoisySum(BaseEstimator):
 
 @functools.cache
 def _reported(noise: float) -> PrivacyReport:
-    """Return what is claimed, which takes longer than all else of a fit."""
+    """Return the claim, whose computation takes longer than the rest of a fit."""
     return PrivacyReport(gaussian_profile(1.0, noise), 1e-5, name="NoisySum")
 
 

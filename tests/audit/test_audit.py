@@ -454,7 +454,8 @@ def test_faults_are_found_in_each_family(family: str, fault: str) -> None:
 
 @pytest.mark.slow
 def test_exact_scores_of_a_search_are_found_among_all_that_it_publishes() -> None:
-    # The record is counted as right or as wrong: scores differ either way, their means hardly.
+    # The record counts as correct or as wrong. Scores differ in both cases, but their means almost
+    # agree.
     right = flat(DPGridSearchCV, SEARCHED, delta=1e-5, cv=2, score_epsilon=1.0, **TABLE_OF_TWO)
     changed(right, noise_limit="auto")
     canary = worst_canary(right, TABLE, np.zeros(len(TABLE), dtype=int))

@@ -93,7 +93,7 @@ def test_bounds_hold_as_often_as_stated(bound: str, mu: float, size: int, delta:
 
 
 def test_intervals_are_those_of_binomial_tests() -> None:
-    # Theorem A1: at the bound, as many hits or more have half of the risk.
+    # Theorem A1: at the bound, this number of hits or more has half of the risk.
     likely, unlikely, n, risk = np.arange(0, 21, 4), np.arange(0, 21, 4)[::-1], 20, 0.1
     sizes = np.full(likely.size, n)
     found = bounds.intervals(bounds.Counts(likely, sizes, unlikely, sizes), risk)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 
-try:  # a package of its own since joblib 1.6
+try:  # a separate package since joblib 1.6
     import cloudpickle
 except ImportError:
     from joblib.externals import cloudpickle

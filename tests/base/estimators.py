@@ -1,4 +1,4 @@
-"""Estimators of the tests: one with a profile of its own, and one without."""
+"""Estimators of the tests: one with its own profile, and one without."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS = np.random.default_rng(0).normal(size=(20, 3))
 
 
 class Private(BaseEstimator):
-    """Costs what it is told, more for more features, and reports it."""
+    """Its cost is a parameter, grows with the number of features, and is in its report."""
 
     def __init__(self, epsilon=1.0, delta=0.0):
         self.epsilon = epsilon

@@ -42,7 +42,7 @@ EXTREME_NUMBERS = [float(value) for value in EXTREME]
 # Checks of scikit-learn that ask `fit` to refuse what a record holds.
 FIT_TAKES_ANY_RECORD = {
     "check_estimators_nan_inf": "a record that is not finite counts as zeros and fails no fit",
-    "check_dtype_object": "an entry that is no number makes its record zeros and fails no fit",
+    "check_dtype_object": "an entry that is not a number makes its record zeros and fails no fit",
 }
 FIT_TAKES_ANY_TARGET = {
     **FIT_TAKES_ANY_RECORD,
@@ -89,7 +89,7 @@ def nasty_rows(form: str, width: int, seed: int = 0) -> Iterator[list[Any]]:
         yield [value] * width
 
 
-# Cells of a table of numbers, words and times: what each may be taken for, and what is nothing.
+# Cells of a table of numbers, strings and times: the possible readings of each, and invalid cells.
 CELLS: list[Any] = [
     *(*PROPER, *IMPROPER, *EXTREME),
     *("a", " a ", "A", b"a", np.str_("a"), "missing", "other", "?", "a\x00", "\ud800", "１"),

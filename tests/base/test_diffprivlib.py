@@ -22,7 +22,7 @@ from skdptune.ledger._shared import REPLACE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    # On a scikit-learn that it does not know it fails with ImportError in one of its own modules.
+    # With an unknown version of scikit-learn, one of its own modules raises ImportError.
     models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    # On a scikit-learn that it does not know it fails with ImportError in one of its own modules.
+    # With an unknown version of scikit-learn, one of its own modules raises ImportError.
     models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -57,7 +57,7 @@ def made(name: str, **more: Any) -> Any:
 
 
 def least_epsilon(one: np.ndarray, other: np.ndarray) -> float:
-    """Return what epsilon is at least, but for a chance of 1 %, by how often an event occurs."""
+    """Return a lower bound on epsilon, at 99 % confidence, from the frequency of an event."""
     n, often, rare = len(one), int(one.sum()), int(other.sum())
     least = beta.ppf(0.005, often, n - often + 1)
     return float(np.log(least / beta.ppf(0.995, rare + 1, n - rare)))
@@ -191,7 +191,8 @@ def logistic_losses(norm: float, C: float, epsilon: float, coef: Any, intercept:
     """Return the exact losses of diffprivlib's logistic regression at coefficients, one column.
 
     The density of coefficients w is that of the noise -(sum of gradients) - a w times the
-    determinant of the curvature. Neighbours differ in one record beside a few.
+    determinant of the curvature. Neighbours differ in one record, in addition to a few common
+    ones.
     """
     radius, C = (np.hypot(norm, 1.0) if intercept else norm), float(C)
     noise, penalty = epsilon - 2 * np.log1p(0.25 * radius * C), np.array([1 / C])
@@ -247,7 +248,8 @@ def test_scaler_that_is_taken_keeps_its_epsilon(n, epsilon):
 # What shows each fault -----------------------------------------------------------------------
 
 
-# About one release of diffprivlib, which is pinned. What follows from it is tested above.
+# These tests are about one version of diffprivlib, which is pinned. Its consequences are tested
+# above.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 class TestEvidence:

@@ -471,7 +471,7 @@ def test_pipelines_of_unlike_relations_have_no_cost() -> None:
     # Theorem F11.
     with pytest.raises(TypeError, match="private steps of one kind"):
         profile_of(make_pipeline(scaler(), Replacing()), 100, 3)
-    # What costs nothing is of either kind.
+    # An estimator without a cost belongs to both kinds.
     profile = profile_of(make_pipeline(BoundedScaler(bounds=(0.0, 1.0)), Replacing()), 100, 3)
     assert profile == Replacing().privacy_profile(100, 3)
 

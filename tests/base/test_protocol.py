@@ -119,7 +119,7 @@ def test_every_protocol_is_in_the_tables() -> None:
     ids=lambda one: type(one).__name__,
 )
 def test_our_estimators_offer_what_they_say(estimator: Any, missing: set[str]) -> None:
-    # What a fit adds is not there before.
+    # Attributes that a fit adds do not exist before it.
     after_fit = {"FittedPrivateEstimator", "StartsFromWeights"}
     # Trying values does for all of ours.
     never = {"CalibratesToCurve"}

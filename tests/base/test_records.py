@@ -1,4 +1,4 @@
-"""One record changes its own row alone, whatever it holds (Theorem R5)."""
+"""One record only changes its own row, for any content (Theorem R5)."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_numbers_are_no_labels_that_are_words(kind: str) -> None:
     y = np.zeros(3, dtype=kind)
     with pytest.raises(TypeError, match=r"y must hold the labels 'ill', 'well'; got numbers"):
         check_target_type(y, ["ill", "well"], is_classifier=True)
-    # A number is no word, also if the word is one: a fit would find no label.
+    # A number is not equal to its text: a fit would find no label.
     for labels in (
         ["0", "1"],
         ["ill", "1"],

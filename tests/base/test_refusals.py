@@ -65,7 +65,7 @@ def test_boosting_of_interpret_is_said_to_leak() -> None:
         """Stands for that of interpret-core, which has no privacy profile."""
 
     message = str(no_profile(DPExplainableBoostingClassifier()))
-    assert "its fit shows the number of records" in message
+    assert "its fit reveals the number of records" in message
     assert "Use skdptune.ensemble.DPExplainableBoostingClassifier(bounds=...)." in message
 
 

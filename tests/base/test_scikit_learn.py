@@ -182,7 +182,7 @@ HARMLESS = [
 BY_NAME = [
     pytest.param(*pair, id=f"{type(pair[0]).__name__}{n}") for n, pair in enumerate(HARMLESS)
 ]
-# The record that differs: far away, tiny, or a gap where gaps are taken.
+# The record that differs: far away, tiny, or a missing value if these are accepted.
 EXTREMES = [1e300, -1e154, 5e-324]
 
 
@@ -218,7 +218,7 @@ def check_same_on_neighbours(step, value) -> None:
     together = dense(one.transform(records))
     kept = dense(one.transform(records_for(step, 0.0)))
     assert np.array_equal(together[:-1], kept[:-1])
-    # Assumption F6: batches change the cosine of a huge product, of the last record alone.
+    # Assumption F6: batches change the cosine of a huge product, but only for the last record.
     is_chaotic = isinstance(step, RBFSampler) and abs(value) > 1e10
     for place in range(len(records) - is_chaotic):
         alone = dense(one.transform(records[place : place + 1]))
@@ -343,7 +343,7 @@ def test_searches_tune_thresholds() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = (X[:, 0] > 0).astype(float)
-    # Of a label that nobody declared, and a row of gaps, no more than one record may come.
+    # An undeclared label and a row of missing values must each change only one record.
     y[0], X[1] = 7.0, np.nan
     search = DPGridSearchCV(
         make_pipeline(Normalizer(), threshold(DPLogisticRegression(classes=[0, 1]))),
@@ -409,7 +409,7 @@ def test_refusal_lists_all_that_is_wrong() -> None:
         ["- dpstandardscaler", "a parameter"],
         ["- logisticregression", "LogisticRegression"],
     ]
-    # In the words in which the user sets them.
+    # With the names that the user sets.
     assert "columntransformer__num__simpleimputer__strategy='constant' and columntrans" in lines[0]
     assert "columntransformer__num__simpleimputer__keep_empty_features=True" in lines[0]
     assert "columntransformer__cat__handle_unknown='ignore'" in lines[2]
@@ -432,7 +432,7 @@ def test_all_bad_parameters_are_listed() -> None:
     wrong = make_pipeline(DPStandardScaler(), DPMinMaxScaler())
     with pytest.raises(ValueError, match=r"2 problems:\n- dpstandardscaler: bounds must"):
         profile_of(wrong, 30)
-    # One by itself is raised as it is.
+    # A single error is raised unchanged.
     with pytest.raises(ValueError, match="^bounds must be"):
         profile_of(make_pipeline(DPStandardScaler(), pure()), 30)
 

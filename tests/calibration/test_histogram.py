@@ -101,7 +101,7 @@ def test_bands_of_these_records_cover_as_they_say() -> None:
 
     # 95 % at least, of which 200 releases show 91 % in all but one of a hundred cases.
     assert coverage(20.0) >= 0.91
-    # Noise that is told to be half of what it is.
+    # Noise whose stated scale is half of the true one.
     assert coverage(10.0) < 0.3
 
 
@@ -123,7 +123,7 @@ def test_deviations_are_those_of_noise_and_sampling() -> None:
         )
     covered = (np.abs(errors) <= 1.96).mean(axis=0)
     assert covered[0] >= 0.9 and covered[1] >= 0.9
-    # Not for their width alone: most of each deviation is used.
+    # The bands are not just wide: most of each deviation is used.
     assert (np.sqrt(np.mean(np.square(errors), axis=0)) > 0.55).all()
 
 
@@ -136,7 +136,7 @@ def test_curves_never_fall_and_end_where_they_must() -> None:
         assert np.array_equal(above[:, -1], [1.0, 1.0])
         assert 0.0 <= found.auc() <= 1.0
         assert found.auc_band()[0] <= found.auc_band()[1]
-    # Of no records, noise alone.
+    # Without records, only noise.
     nothing = noisy(np.zeros((2, 24)), 30.0, 0)
     assert 0.0 <= nothing.auc() <= 1.0 and np.isfinite(nothing.auc_std())
 
@@ -150,6 +150,6 @@ def test_bins_hold_nearly_all_scores_and_one_edge_is_0(middle: float, spread: fl
     assert edges.size == 13 and (np.diff(edges) > 0.0).all() and 0.0 in edges
     inside = (scores >= edges[0]) & (scores <= edges[-1])
     assert inside.mean() > 0.95 or np.abs(edges[[0, -1]]).max() == 8.0
-    # With the least of records, noise alone decides, and there is a range.
+    # With the fewest records, only noise decides, and a range is returned.
     edges = edges_for(rng.normal(0.0, 100.0, (2, 16)), 100.0, None)
     assert edges.size >= 11 and (np.diff(edges) > 0.0).all()

@@ -70,7 +70,7 @@ ALL = CONFORMAL | HISTOGRAMS
 
 
 def released(model: Any) -> np.ndarray:
-    """Return what a fit releases beside its model."""
+    """Return everything that a fit releases in addition to its model."""
     found = getattr(model, "histogram_", None)
     return np.ravel(model.quantile_) if found is None else np.ravel(found.counts)
 
@@ -290,7 +290,7 @@ def test_levels_follow_the_number_of_persons() -> None:
     assert quantile_level(0.5, P, 0.5, 1.0, 64) is not None
     assert fitted.privacy_.profile == model.privacy_profile(P, 3)
     sure = PrivateConformalRegressor(RIDGE, coverage=0.99, random_state=0, **BUDGET)
-    with pytest.warns(UserWarning, match=f"cannot be stated for {P} persons"):
+    with pytest.warns(UserWarning, match=f"cannot be guaranteed for {P} persons"):
         sure.fit(X, TARGETS, groups=PEOPLE)
 
 

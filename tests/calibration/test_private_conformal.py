@@ -198,7 +198,9 @@ def test_parts_of_a_secret_size_may_be_empty(n_samples: int) -> None:
 
 def test_with_too_few_records_every_answer_is_the_whole_range() -> None:
     few = {"X": ROWS[:60], "y": TARGETS[:60]}
-    with pytest.warns(UserWarning, match=r"coverage=0.9 cannot be stated for 60 records") as told:
+    with pytest.warns(
+        UserWarning, match=r"coverage=0.9 cannot be guaranteed for 60 records"
+    ) as told:
         model = PrivateConformalRegressor(RIDGE, random_state=0).fit(**few)
     assert "about 1" in str(told[0].message)
     assert model.coverage_ == 1.0

@@ -1,4 +1,4 @@
-"""The histogram beside a classifier: its cost, its cells, and what is refused."""
+"""The histogram of a classifier: its cost, its cells, and refused arguments."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_too_few_records_for_the_noise_are_refused_before_they_are_read() -> Non
             call()
     assert ledger.history() == []
     insisted = clone(model).set_params(insist=True, ledger=None).fit(X, Y)
-    assert "insisted upon" in str(insisted.privacy_)
+    assert "insist=True: areas" in str(insisted.privacy_)
     # About 5,000 records at an epsilon of 1.
     model.set_params(epsilon=1.0, ledger=None)
     model.privacy_profile(5000, 3)

@@ -10,7 +10,7 @@ from skdptune.accounting import PrivacyProfile
 
 
 class Private(ClassifierMixin, BaseEstimator):
-    """A private classifier without labels of its own, whose cost is known."""
+    """A private classifier without declared labels, whose cost is known."""
 
     def __init__(self, epsilon: float = 1.0, warm_start: bool = False) -> None:
         self.epsilon = epsilon

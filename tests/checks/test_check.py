@@ -1,4 +1,4 @@
-"""Checks as users make them: what is told, what is refused, and what plans end with."""
+"""Checks as users make them: findings, refused arguments, and the last lines of plans."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_search_of_no_estimator_is_an_issue(estimator: Any) -> None:
     assert [one.code for one in found.issues] == ["SKP019"]
 
 
-# What is no estimator, and wrong arguments -----------------------------------------------------
+# Objects that are not estimators, and wrong arguments -------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_nothing_is_raised_by_an_estimator_that_fails_at_all() -> None:
     assert check(random_search(Failing(classes=[0, 1])), n_samples=100).codes == ("SKP019",)
 
 
-# Whatever parameters hold ----------------------------------------------------------------------
+# Parameters of any type -------------------------------------------------------------------------
 
 
 def survey(first: int, count: int, *, with_nets: bool) -> tuple[int, int]:

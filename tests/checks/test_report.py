@@ -70,7 +70,7 @@ def test_html_needs_no_script_and_takes_the_colours_of_the_page(form: str) -> No
     inside = html.replace(f'<a href="{PAGE}#', "")
     for forbidden in ("<script", "javascript", "onclick", "http", "src=", "<style", "class="):
         assert forbidden not in inside
-    # Red shows on light and on dark; all else is the page's own, or a shade of grey.
+    # Red is visible on light and on dark; all other colours are those of the page, or grey.
     assert set(re.findall(r"#[0-9a-f]{6}\b", html)) <= {"#e03131"}
     assert set(re.findall(r"rgba\([^)]*\)", html)) <= {
         "rgba(128,128,128,.4)",

@@ -237,7 +237,7 @@ def test_unreadable_file_is_an_error_and_others_are_checked(
 def test_ledger_command_is_that_of_the_ledger(tmp_path, capsys):
     status, out, err = run(capsys, "ledger", "show", tmp_path / "none.db", "patients")
     assert (status, out) == (2, "")
-    assert err.startswith("path_or_url must be that of a ledger")
+    assert err.startswith("path_or_url must be the place of a ledger")
 
 
 class TestPlan:
@@ -278,7 +278,7 @@ class TestPlan:
             (["{schema}", "0", "--epsilon", "1"], "n_samples"),
             (["{schema}", "100", "--epsilon", "-1"], "epsilon"),
             (["{script}:other", "100"], "defines no other"),
-            (["{script}:number", "100"], "must hold a search or a schema; got int"),
+            (["{script}:number", "100"], "must contain a search or a schema; got int"),
             (["{script}:number", "100", "--epsilon", "1"], "set those of a search in Python"),
             (["{folder}/nothing.json", "100"], "nothing.json"),
         ],

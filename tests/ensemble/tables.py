@@ -1,4 +1,4 @@
-"""A table of numbers, words and gaps, with its public schema."""
+"""A table of numbers, strings and missing values, with its public schema."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_scores_are_those_of_a_slow_oracle(seed):
 
 
 def test_noise_has_the_planned_size():
-    # Theorem B1: without records, a step's update is noise alone.
+    # Theorem B1: without records, a step's update is only noise.
     bins = Bins(np.zeros(1, np.intp), np.array([4.0]))
     column = BinnedColumn(np.zeros(0, np.intp), bins, True)
     settings = {"max_rounds": 1, "max_leaves": 3, "learning_rate": 0.5}

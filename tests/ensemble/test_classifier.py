@@ -28,7 +28,7 @@ def test_it_learns_from_words_and_gaps():
     table, labels = people(4000)
     model = Classifier(schema=SCHEMA, random_state=0).fit(table, labels)
     assert model.score(table, labels) > 0.85
-    # In which there are as many yes as among numbers.
+    # Its share of "yes" is the same as among numbers.
     ranges = [np.ptp(scores) for scores in model.term_scores_]
     assert min(ranges[0], ranges[2]) > 2 * max(ranges[1], ranges[3])
 
@@ -61,7 +61,7 @@ def test_labels_are_those_declared_here_or_in_the_schema():
     model = Classifier(schema=SCHEMA, max_rounds=2, random_state=0)
     assert model.fit(table, few).classes_.tolist() == ["no", "yes"]
     assert "the label set is public" not in model.privacy_.assumptions
-    # What is no label counts as the first, and can make no fit fail.
+    # An undeclared label counts as the first one, and cannot make a fit fail.
     odd = few.astype(object)
     odd[0] = None
     assert model.fit(table, odd).classes_.tolist() == ["no", "yes"]

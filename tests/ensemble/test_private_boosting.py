@@ -113,7 +113,7 @@ def test_no_record_is_enough_for_a_random_part(model):
 
 
 def test_a_rare_category_shows_no_more_than_any_record():
-    # Theorem B1: declared, and held by one record alone.
+    # Theorem B1: a declared category that only one record has.
     table, labels = people(300)
     record = table.iloc[0].copy()
     record["sector"] = "rare"
@@ -122,7 +122,7 @@ def test_a_rare_category_shows_no_more_than_any_record():
     with_it = table.copy()
     with_it.loc[0, "sector"] = "rare"
     for seed in range(20):
-        # Noise decides whether it has a bin of its own, as for the words that nobody has.
+        # Noise decides whether it has a separate bin, as for categories without records.
         fits = [
             clone(model).set_params(random_state=seed).fit(t, labels) for t in (table, with_it)
         ]

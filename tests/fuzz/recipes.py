@@ -45,7 +45,7 @@ FOLDERS = [
     *("linear_model", "mechanisms", "checks", "metrics", "model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 ]
-# What has no constructor or call of its own, or calls nothing but others of this list.
+# Objects without their own constructor or call, or that only call others of this list.
 LEFT_OUT = {
     *("BoundNotApplicableError", "BudgetExceededError", "NoProfileError", "PrivacyWarning"),
     "LedgerError",
@@ -74,7 +74,7 @@ LEFT_OUT = {
     *("config_context", "get_config", "set_config"),
     # Made by its named constructors, which are in the list.
     "PrivacyProfile",
-    # A decorator, without a check of its own.
+    # A decorator without checks.
     "register_profile",
     # Without Pareto's packages.
     *([] if HAS_PARETO else ["DParetoSearchCV", "pareto_search"]),

@@ -155,7 +155,7 @@ def arguments(
         while key in recipes.ENDLESS and _is_endless(given[key]):
             given[key] = nasty(rng)
         if key == "n_jobs" and not isinstance(given[key], str):
-            # Starting worker processes takes longer than all else.
+            # Starting worker processes takes longer than everything else.
             given[key] = pick(rng, [None, 1, 0, 1.5, math.nan])
     return given
 

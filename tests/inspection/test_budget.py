@@ -1,4 +1,4 @@
-"""Drawings of reports: bars of the parts alone, and segments that add up to the total."""
+"""Drawings of reports: bars of the single parts, and segments that add up to the total."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_segments_add_up_to_the_total(check_picture: Any) -> None:
     assert display.alone[3] == report.parts[2].profile.epsilon(DELTA)
     widths = [segment.get_width() for segment in display.segments_]
     assert sum(widths) == pytest.approx(report.epsilon_spent, rel=1e-3)
-    # What a part adds is what is missing without it.
+    # A part adds the amount that is missing without it.
     later = report.parts[2].profile
     assert widths[0] == pytest.approx(later.epsilon(DELTA))
     assert widths[1] == pytest.approx((LARGE + later).epsilon(DELTA) - later.epsilon(DELTA))
@@ -70,7 +70,8 @@ def test_parts_on_different_records_cost_what_a_random_record_pays() -> None:
         strategy=RandomRuns(tuning_fraction=0.1, n_iter_distribution="geometric", variant=1),
     )
     display = BudgetDisplay.from_search(search, 2000, 3)
-    # The final fit by itself may cost more than 1, but reads only nine tenths of the records.
+    # The final fit considered separately may cost more than 1, but reads only nine tenths of the
+    # records.
     assert np.nansum(display.added) == pytest.approx(display.alone[0], rel=0.02)
     assert (display.alone <= display.alone[0]).all() and display.alone[0] <= 1.0
     assert display.ax_.texts[-1].get_text().endswith(" alone")
@@ -147,9 +148,13 @@ def test_releases_without_parts_or_privacy_are_drawn(name: str) -> None:
 def test_what_is_no_tree_is_refused() -> None:
     with pytest.raises(TypeError, match="report must be a PrivacyReport; got int"):
         BudgetDisplay.from_report(1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="levels must be as many as names, 0 for the first"):
+    with pytest.raises(
+        ValueError, match="levels must have one entry for each name, 0 for the first"
+    ):
         BudgetDisplay(["a", "b"], [0, 0], [1.0, 1.0], [1.0, 1.0], delta=0.0)
-    with pytest.raises(ValueError, match="alone, added and notes must be as many as names"):
+    with pytest.raises(
+        ValueError, match="alone, added and notes must have one entry for each name"
+    ):
         BudgetDisplay(["a"], [0], [1.0, 1.0], [1.0], delta=0.0)
     with pytest.raises(TypeError, match="names must be a sequence of str"):
         BudgetDisplay("ab", [0, 1], [1.0, 1.0], [1.0, 1.0], delta=0.0)

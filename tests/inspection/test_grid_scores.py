@@ -36,7 +36,7 @@ def _closed_figures() -> Iterator[None]:
 
 
 def display(**more: Any) -> GridScoresDisplay:
-    """Return the display of a grid with the estimator's own values beside it."""
+    """Return the display of a grid, and of the estimator's own values outside of it."""
     content: dict[str, Any] = {"noise": np.full(13, 0.012), "chosen": 8, "score": "accuracy"}
     return GridScoresDisplay([OWN, *GRID], SCORES, **content | more)
 

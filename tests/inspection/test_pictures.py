@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def lines(number: int, **look: Any) -> Any:
-    """Return a figure of so many lines."""
+    """Return a figure with this number of lines."""
     from matplotlib import pyplot
 
     figure, ax = pyplot.subplots()

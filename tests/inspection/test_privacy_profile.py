@@ -56,7 +56,7 @@ def test_several_are_compared_on_one_pair_of_axes(check_picture: Any) -> None:
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names[0] == "one run: ε = 0.927 at δ = 1e-05"
     assert names[-1] == "pure: ε = 1.000 at δ = 0"
-    # All curves are seen whole, and no words lie on them.
+    # All curves are completely visible, and no text covers them.
     assert ax.get_xlim()[1] >= (10 * RUN).epsilon(1e-10)
     assert not ax.texts
     check_grey(ax)

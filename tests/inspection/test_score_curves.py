@@ -66,7 +66,7 @@ def test_two_models_are_compared_on_one_ax(curves: Any) -> None:
         "SVC",
     ]
     check_grey(second.ax_)
-    # Without probabilities there is no reliability.
+    # A reliability curve needs probabilities.
     assert len(ScoreCurvesDisplay.from_estimator(pipeline, band=False).lines_) == 2
     with pytest.raises(AttributeError, match="no predict_proba"):
         ScoreCurvesDisplay.from_estimator(pipeline, kind="reliability")
@@ -76,7 +76,7 @@ def test_wrong_arguments_are_refused(curves: Any) -> None:
     with pytest.raises(ValueError, match="kind must be"):
         ScoreCurvesDisplay.from_estimator(curves, kind="lift")
     ax = ScoreCurvesDisplay.from_estimator(curves, kind="roc").ax_
-    with pytest.raises(ValueError, match="one kind where ax is given"):
+    with pytest.raises(ValueError, match="a single kind if ax is given"):
         ScoreCurvesDisplay.from_estimator(curves, ax=ax)
     with pytest.raises(TypeError, match="estimator must be a PrivateScoreCurves"):
         ScoreCurvesDisplay.from_estimator(DPLogisticRegression())

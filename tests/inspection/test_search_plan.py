@@ -49,7 +49,7 @@ def test_ways_and_uses_are_drawn(check_picture: Any) -> None:
 def test_what_has_no_noise_is_drawn_by_its_cost() -> None:
     row = replace(ROW, noise=None, effective_noise=None)
     display = made(rows=[row, replace(row, name="other", fit_epsilon=None)], uses={}).plot()
-    assert display.ax_.get_xlabel() == "what each fit may cost (ε)"
+    assert display.ax_.get_xlabel() == "largest cost of each fit (ε)"
     assert display.ax_.texts[1].get_text().startswith("unknown")
     assert display.uses_ax_ is None
     bare = replace(row, fit_epsilon=None)

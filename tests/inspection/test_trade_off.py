@@ -1,4 +1,4 @@
-"""Drawings of trade-off curves, whose figures in words stay true when they are rounded."""
+"""Drawings of trade-off curves, whose sentences stay true when figures are rounded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_sentence_is_true_of_gaussian_noise(check_picture: Any) -> None:
 def test_figures_in_words_are_rounded_the_safe_way(absent: float, present: float) -> None:
     display = TradeOffDisplay([0.0], [0.0], marked=[(absent, present)])
     said_absent, said_present = figures(display.statement)
-    # Whoever accuses no more than is said finds no more than is said.
+    # An attacker with at most the stated rate of accusations finds at most the stated rate.
     assert said_absent <= absent
     assert present <= said_present <= max(1.0, present)
     assert said_present - present <= 0.1 * present + 1e-300
@@ -92,7 +92,7 @@ def test_several_on_logarithmic_axes(check_picture: Any) -> None:
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names[:2] == ["guessing", "one run: at most 3.4 % at 1 %"]
     assert best.guessing_ is display.guessing_
-    # What is true of one of them alone is no title.
+    # A sentence about only one of them is not used as title.
     assert ax.get_title(loc="left") == ""
     check_grey(ax)
     check_picture(ax.figure, "trade_off_log")

@@ -35,7 +35,7 @@ def on_disk(path):
 
 @pytest.fixture
 def small_disk():
-    """Return a folder on a disk of its own, of a megabyte."""
+    """Return a folder on a separate disk of one megabyte."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a small disk")
     # Not in a folder of root's: the user of a server must reach it.

@@ -65,7 +65,7 @@ class Server:
         checks = ["--data-checksums", "--no-locale", "--encoding=UTF8", "--no-sync"]
         access = [f"--username={USER}", f"--pwfile={first}", "--auth=password"]
         self.run("initdb", f"--pgdata={self.data}", *checks, *access)
-        # Of this user alone, as libpq asks.
+        # Readable only by this user, as libpq requires.
         self.passfile = self.folder.with_name(f"{self.folder.name}.pgpass")
         self.passfile.touch(0o600)
         self.passfile.write_text(f"127.0.0.1:*:*:{USER}:{self.password}\n")
@@ -115,7 +115,7 @@ class Server:
         shutil.rmtree(self.folder)
 
     def execute(self, *statements, database="postgres"):
-        """Run statements as whoever may do all, each by itself; return the last one's rows."""
+        """Run statements as the superuser, each separately; return the rows of the last one."""
         import psycopg
 
         rows = None

@@ -52,7 +52,7 @@ def test_missing_ledger_is_said_in_one_line(place, capsys):
     assert main(["show", place, "patients"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("path_or_url must be that of a ledger")
+    assert err.startswith("path_or_url must be the place of a ledger")
 
 
 def test_module_is_a_command(on_disk, path):

@@ -128,7 +128,7 @@ class TestChanges:
             books = Books(transaction, "patients", place)
             # With a digest that is right.
             save_account(transaction, books.terms, replace(books.state, totals=Totals()))
-        with pytest.raises(LedgerError, match="events do not come to what its account says"):
+        with pytest.raises(LedgerError, match="events do not add up to its account"):
             PrivacyLedger(place, "patients").history()
 
     def test_lost_profile_is_seen_when_it_is_read(self, spent):
@@ -141,12 +141,12 @@ class TestChanges:
         with spent.reserve(PURE, name="a fit"):
             pass
         put_back(spent, older)
-        with pytest.raises(LedgerError, match="got another or an older copy"):
+        with pytest.raises(LedgerError, match="got another ledger or an older copy"):
             spent.reserve(PURE, name="a fit")
 
     @pytest.mark.parametrize("more", [2, 3, 9])
     def test_older_copy_that_went_on_is_seen_by_who_knew_a_newer_one(self, spent, more):
-        """Theorem H3: it has as many events, or more, but other ones."""
+        """Theorem H3: it has the same number of events or more, but different ones."""
         older = copied(spent)
         with spent.reserve(PURE, name="a fit"):
             pass
@@ -155,7 +155,7 @@ class TestChanges:
         for _ in range(more):
             others.reserve(PrivacyProfile.pure(1e-3), name="another").cancel("a test")
         for use in (spent.history, spent.remaining, lambda: spent.reserve(PURE, name="a fit")):
-            with pytest.raises(LedgerError, match="got another or an older copy"):
+            with pytest.raises(LedgerError, match="got another ledger or an older copy"):
                 use()
         # Who has opened it since knows no better.
         assert len(others.history()) >= more
@@ -176,7 +176,7 @@ class TestReplay:
             pass
         change(spent, "UPDATE events SET content = replace(content, 'a', 'b') WHERE sequence = 11")
         for _ in range(2):
-            with pytest.raises(LedgerError, match="event 11 was changed or is lost"):
+            with pytest.raises(LedgerError, match="event 11 was changed or is missing"):
                 spent.history()
 
     @pytest.mark.parametrize("place", ["server"], indirect=True)

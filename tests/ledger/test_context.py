@@ -24,7 +24,7 @@ def memory(name="others"):
 
 
 def in_a_thread(function):
-    """Return what a function returns, or raises, in a thread that has no context of its own."""
+    """Return a function's result or error in a thread without its own context."""
     found = []
 
     def run():
@@ -96,7 +96,7 @@ class TestBlocks:
 
 
 class TestThreads:
-    """Theorem H4: threads of joblib have no context of their own."""
+    """Theorem H4: joblib's threads do not have their own context."""
 
     def test_thread_uses_that_of_the_process(self, ledger):
         with config_context(ledger=ledger, require_ledger=True):
@@ -146,7 +146,7 @@ class TestProcesses:
         carried = LedgerSettings(memory())
         if way == "process":
             set_config(ledger=ledger)
-            with pytest.raises(LedgerError, match="brings that one"):
+            with pytest.raises(LedgerError, match="brings this ledger"):
                 settings_in_force(carried)
         with config_context(ledger=False if way == "off" else ledger):
             assert isinstance(in_a_thread(lambda: settings_in_force(carried)), LedgerError)

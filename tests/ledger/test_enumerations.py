@@ -257,7 +257,7 @@ class TestDisjointParts:
 
 
 def worst_in_parts(costly, free, left, alphas):
-    """Return the largest divergence if so many releases read the record's part and other parts."""
+    """Return the largest divergence for numbers of releases on the record's and on other parts."""
     found = np.maximum(1.0 - alphas, 0.0)
     for place, (p, q) in enumerate((costly, free)):
         if left[place] == 0:

@@ -62,7 +62,7 @@ class TestCreation:
 
     def test_missing_ledger_is_no_empty_one(self, place, tmp_path):
         for _ in range(2):
-            with pytest.raises(LedgerError, match="must be that of a ledger; there is none"):
+            with pytest.raises(LedgerError, match="must be the place of a ledger; there is none"):
                 PrivacyLedger(place, "patients", epsilon=3.0, delta=1e-5)
         assert list(tmp_path.iterdir()) == []
 
@@ -75,7 +75,9 @@ class TestCreation:
     def test_memory_needs_a_budget_and_is_not_created(self):
         with pytest.raises(TypeError, match="epsilon must be"):
             PrivacyLedger(":memory:", "patients")
-        with pytest.raises(ValueError, match="path_or_url must be that of a file or a server"):
+        with pytest.raises(
+            ValueError, match="path_or_url must be the place of a file or a server"
+        ):
             PrivacyLedger.create(":memory:", "patients", epsilon=3.0, delta=1e-5)
 
 
@@ -174,7 +176,7 @@ class TestReserving:
             ({"profile": 0.5}, TypeError, "profile must be a PrivacyProfile; got float"),
             ({"name": " "}, ValueError, "name must be a str of visible characters"),
             ({"assumptions": "one"}, TypeError, "Put it in a list"),
-            ({"details": {"x": math.nan}}, ValueError, "details must be fit for strict JSON"),
+            ({"details": {"x": math.nan}}, ValueError, "details must be valid as strict JSON"),
             ({"note": ""}, ValueError, "note must be a str of visible characters"),
         ],
     )
@@ -450,7 +452,7 @@ def test_pickle_in_memory_is_the_ledger_itself_within_its_process(ledger, monkey
         again.remaining,
         lambda: again.reserve(PURE, name="a fit"),
     ):
-        with pytest.raises(LedgerError, match="must be used in the process that made it"):
+        with pytest.raises(LedgerError, match="must be used in the process that created it"):
             use()
     assert pickle.loads(pickle.dumps(again)) == ledger
 

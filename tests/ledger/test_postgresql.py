@@ -56,7 +56,7 @@ class TestUrls:
         [
             ("mysql://user:SECRET@host/db", "URL that begins as postgresql://user@host; got anot"),
             ("postgresql+psycopg2://user:SECRET@host/db", "got another"),
-            ("postgresql://user:SECRET@host", "must name a data base .* got no data base"),
+            ("postgresql://user:SECRET@host", "must name a database .* got no database"),
             ("postgresql://host/db?password=SECRET", "no secret .* got the option 'password'"),
             ("postgresql://user:SECRET@host:port/db", "got a URL that cannot be read"),
         ],
@@ -266,7 +266,7 @@ class TestLasting:
     def test_table_that_does_not_last_or_lost_its_key_is_damage(self, server, spent, statement):
         server.execute(statement)
         for use in (PrivacyLedger, PrivacyLedger.create):
-            with pytest.raises(LedgerError, match="damaged: a table or the key of one is lost"):
+            with pytest.raises(LedgerError, match="damaged: a table or its key is missing"):
                 use(server.url(), "patients", epsilon=3.0, delta=1e-5)
 
     def test_server_killed_while_processes_spend(self, stopping, tmp_path):
@@ -344,7 +344,7 @@ class TestFaults:
         ]
 
     def test_server_that_is_not_there_is_named(self):
-        with pytest.raises(LedgerError, match="port 1 failed.* The server must be there"):
+        with pytest.raises(LedgerError, match="port 1 failed.* The server must be reachable"):
             PrivacyLedger("postgresql://user@127.0.0.1:1/db", "patients")
 
     def test_full_disk_refuses_and_keeps_what_was_spent(self, server, spent, small_disk):
@@ -373,7 +373,7 @@ class TestFaults:
 
     def test_lost_version_is_damage(self, server, spent):
         server.execute("DELETE FROM skdptune.ledger")
-        with pytest.raises(LedgerError, match="damaged: its version is lost"):
+        with pytest.raises(LedgerError, match="damaged: its version is missing"):
             spent.reserve(PURE, name="a fit")
 
     def test_what_a_user_must_be_allowed(self, server, spent):
@@ -414,10 +414,10 @@ class TestFaults:
         [
             ("53100", False, "Nothing was recorded. Make room on the server"),
             ("57014", False, "Nothing was recorded. Another process holds the ledger"),
-            ("25006", False, "Nothing was recorded. The data base must be writable"),
+            ("25006", False, "Nothing was recorded. The database must be writable"),
             ("XX001", False, "damaged: it failed"),
             ("22003", False, "Nothing was recorded.$"),
-            (None, False, "Nothing was recorded. The server must be there"),
+            (None, False, "Nothing was recorded. The server must be reachable"),
             ("53100", True, "may count or not"),
             (None, True, "may count or not"),
         ],

@@ -97,9 +97,9 @@ def test_ledger_states_its_budget_and_all_that_was_spent() -> None:
     assert (statement.facts.epsilon, statement.facts.delta) == (3.0, 1e-5)
     assert statement.facts.assumptions == ("a", "mean age", "DPGridSearchCV")
     assert "never" in statement.facts.tree
-    assert statement.tuning.startswith("Yes, in full by DPGridS")
+    assert statement.tuning.startswith("Yes, fully by DPGridS")
     assert statement.answer("unit") == "one visit"
-    assert ": 2. All releases" in statement.facts.other_releases
+    assert ": 2. All past and future releases" in statement.facts.other_releases
 
 
 @pytest.mark.parametrize(

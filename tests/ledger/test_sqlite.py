@@ -79,7 +79,7 @@ class TestFile:
             with open(path, "w") as file:
                 file.write("theirs")
 
-        with pytest.raises(LedgerError, match="path_or_url must be that of no file yet"):
+        with pytest.raises(LedgerError, match="path_or_url must be the path of a new file"):
             create_file(path, overtaken)
         with open(path) as file:
             assert file.read() == "theirs"
@@ -342,7 +342,7 @@ class TestNames:
             lambda: on_disk.reserve(PURE, name="a fit"),
             on_disk.history,
         ):
-            with pytest.raises(LedgerError, match="must have one name; got a file of 2 names"):
+            with pytest.raises(LedgerError, match="must have one name; got a file with 2 names"):
                 use()
         os.unlink(path)
         assert PrivacyLedger(twin, "patients").history() == []
@@ -396,10 +396,10 @@ def spend_in_processes_by_name(paths, count):
 
 
 class TestPlaces:
-    """What cannot be a file is said in words."""
+    """The message describes what cannot be a file."""
 
     def test_folder_and_file_in_the_way(self, tmp_path):
-        with pytest.raises(LedgerError, match="must be that of a file; got a folder"):
+        with pytest.raises(LedgerError, match="must be the path of a file; got a folder"):
             PrivacyLedger.create(tmp_path, "patients", epsilon=1.0, delta=0.0)
         file = tmp_path / "file"
         file.touch()
@@ -424,7 +424,7 @@ class TestPlaces:
             os.chmod(folder, mode)
             finish(started(create_as_nobody, os.path.join(folder, "ledger"), str(log)))
             os.chmod(folder, 0o700)
-            assert "can be made and linked" in log.read_text()
+            assert "can be created and linked" in log.read_text()
             assert os.listdir(folder) == []
 
 
@@ -450,5 +450,5 @@ class TestMemory:
 
     def test_forked_process_has_none(self, ledger, monkeypatch):
         monkeypatch.setattr(os, "getpid", lambda: 0)
-        with pytest.raises(LedgerError, match="got it in one that was forked"):
+        with pytest.raises(LedgerError, match="this one was forked"):
             ledger.reserve(PURE, name="a fit")

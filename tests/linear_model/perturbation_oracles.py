@@ -22,8 +22,8 @@ def exact_curves(loss, others, record, lam, sigma, epsilons):
     """Return the remove and the add direction of one-dimensional objective perturbation.
 
     The minimum falls as the linear term b grows, so P(minimum <= w) = P(b >= -gradient(w)). The
-    curves are those of the interval that the minimum falls into: below the true ones, but hardly
-    for these thousands of intervals, between quantiles of either distribution.
+    curves are those of the interval that contains the minimum. They are below the true curves, but
+    only slightly for thousands of intervals between quantiles of either distribution.
     """
     data = [others, [*others, record]]
     span = (len(others) + 1.0 + 12.0 * sigma) / lam

@@ -237,7 +237,7 @@ def test_class_weights_find_more_of_a_rare_class(kind, solver):
 
 
 def replay_of_weighted_neighbours(kind, solver, label, n_repeats):
-    """Return the replay of one long record of the heaviest class among hardly any others."""
+    """Return the replay of a long record of the class with the largest weight, and few others."""
     rng = np.random.default_rng(0)
     X = 0.01 * rng.normal(size=(127, 3))
     y = (X[:, 0] > 0.01).astype(int)

@@ -166,7 +166,7 @@ def test_an_output_may_start_at_plain_numbers_and_without_an_intercept_at_zero_a
         model.fit(X, np.minimum(Y, 1), None, 0.5)
 
 
-# Whatever a record holds --------------------------------------------------------------------
+# Records with any content --------------------------------------------------------------------
 
 
 class Reached(Exception):
@@ -478,7 +478,7 @@ def test_the_present_values_come_first_and_all_are_valid(
     space = model.suggested_space(2000, n_features)
     assert space
     n_candidates = 1 + sum(len(values) - 1 for values in space.values())
-    # What is known to be possible beside a given rate of "psgd" is what is there.
+    # With a given rate, "psgd" suggests only the present values, which are known to be possible.
     assert n_candidates == 1 if solver == "psgd" and given else 2 <= n_candidates <= 8
     for name, values in space.items():
         assert values[0] is getattr(model, name)

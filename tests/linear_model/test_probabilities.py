@@ -32,7 +32,7 @@ def slope_of(model, X, y):
 
 
 def error_of(model, X, y):
-    """Return the calibration error of the largest chance, over 15 bins of as many records."""
+    """Return the calibration error of the largest probability, over 15 bins of equal size."""
     chances = model.predict_proba(X)
     sure, right = chances.max(axis=1), model.predict(X) == y
     bins = np.array_split(np.argsort(sure), 15)

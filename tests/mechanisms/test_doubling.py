@@ -25,7 +25,7 @@ NOISES = ["sparse", "per-round"]
 
 
 def outcomes_up_to(levels: int) -> str:
-    """Return hits and misses of a search without noise, its best candidate so many levels up."""
+    """Return hits and misses of a search without noise, for the level of its best candidate."""
     utilities = [levels * FINE / 2, levels * FINE, 0.0]
     winner, trace = doubling_threshold_release(
         utilities, sensitivity=1.0, granularity=FINE, noise=None

@@ -127,7 +127,7 @@ def test_noise_for_a_budget_meets_it(epsilon, delta) -> None:
     few(6, [0.1, 0.3, 0.7, 1.0, 3.0, 49.0], [1.0, 1.125, 3.375, 0.1, 11.25]),
 )
 def test_pure_budget_is_met_to_the_last_bit(epsilon, sensitivity) -> None:
-    # Theorem R1: 1 / epsilon is no double, and neither is what a sensitivity makes of it.
+    # Theorem R1: 1 / epsilon is not a double, and neither is its product with a sensitivity.
     scale = sensitivity * noise_for_budget(epsilon, 0.0)[0]
     assert Fraction(sensitivity) <= Fraction(epsilon) * Fraction(scale)
 

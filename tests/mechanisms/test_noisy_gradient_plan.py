@@ -409,7 +409,7 @@ def test_every_record_is_in_one_batch_of_a_round():
     assert all((np.diff(batch) > 0).all() for batch in batches)
     places = places_of(batches, 1000, 7)
     assert (places >= 0).all()
-    # Every round has places of its own.
+    # Every round draws its own places.
     assert 0.05 < np.mean(places[0] == places[1]) < 0.25
 
 
@@ -439,7 +439,7 @@ def test_neighbours_batches_differ_by_the_record_alone():
 
 
 def test_others_places_have_one_distribution_with_and_without_a_record():
-    # Theorem M6. Whichever record it is: of a permutation that is cut into batches, not so.
+    # Theorem M6. For every record; this would be false for a permutation that is cut into batches.
     rng = np.random.default_rng(3)
     sizes = {3: Counter(), 4: Counter()}
     for size, counter in sizes.items():

@@ -56,7 +56,7 @@ def test_biased_words_are_drawn_again(monkeypatch) -> None:
 def test_laplace_numbers_have_their_distribution(generator) -> None:
     draws = standard_laplace(40_000, generator)
     assert stats.kstest(draws, stats.laplace.cdf).pvalue > 1e-6
-    # Sign and size are drawn from the same words, without a tie between them.
+    # Sign and size are drawn from the same bits, but are independent.
     assert stats.kstest(np.abs(draws[draws < 0.0]), stats.expon.cdf).pvalue > 1e-6
     assert stats.kstest(draws[draws > 0.0], stats.expon.cdf).pvalue > 1e-6
 

@@ -1,4 +1,4 @@
-"""Learners that do as they are told, so that searches are tested and not what they train."""
+"""Scripted learners, so that tests are about searches and not about training."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Loud(Scripted):
 
 
 class Told(Scripted):
-    """Notes whatever number it is told at each fit."""
+    """Notes the number that it is given at each fit."""
 
     heard: list[tuple[Any, ...]] = []
 
@@ -193,7 +193,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Together(Scripted):
-    """Tells how often it is fitted by itself, and how often with others."""
+    """Counts how often it is fitted separately, and how often with others."""
 
     calls: list[str] = []
 

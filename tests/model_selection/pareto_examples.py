@@ -88,7 +88,7 @@ def vector_privacy(params: dict[str, Any]) -> float:
 
 
 def vector_utility(params: dict[str, Any]) -> float:
-    """Return the expected F1 score, exact but for one-dimensional quadrature.
+    """Return the expected F1 score, exact except for one-dimensional quadrature.
 
     Given the threshold's noise, queries exceed it independently: ones with probability p, zeros
     with q. In random order, the answers are a random order of hits and misses, cut at the C-th

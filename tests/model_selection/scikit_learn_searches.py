@@ -32,7 +32,7 @@ from skdptune.metrics import BoundedScorer
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, FullTable, RandomRuns
 
 TESTS = "sklearn.model_selection.tests.test_search"
-# Of a score, which then has hardly any noise.
+# The epsilon of a score, which then has almost no noise.
 _EPSILON = 1e6
 _DELTA = 1e-6
 # Fewer records leave none for some fold with a chance that matters.

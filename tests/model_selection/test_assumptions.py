@@ -88,7 +88,7 @@ def test_losers_are_counted() -> None:
 
 
 class Late(Scripted):
-    """Says what it rests on in its report alone, as models of other libraries do."""
+    """States its assumptions only in its report, like models of other libraries."""
 
     privacy_assumptions = None
 

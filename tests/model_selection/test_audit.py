@@ -58,7 +58,7 @@ class NoisySum(QuickParameters, ClassifierMixin, BaseEstimator):
 
 
 class CutOnly(NoisySum):
-    """Predicts by the cut alone, so that the sum tells nothing of the score."""
+    """Predicts only by the cut, so that the sum contains no information on the score."""
 
     def predict(self, X):
         return (X[:, 0] > self.cut).astype(int)
@@ -277,7 +277,7 @@ def test_the_bound_of_the_audit_is_below_the_truth_for_a_known_release():
         found = lower_bound(with_record, without)
         assert found <= gaussian_profile(mu, 1.0).epsilon(DELTA)
         assert found >= 0.75 * mu
-    # What is told apart always is limited by the number of searches alone.
+    # If outcomes always differ, the bound is limited only by the number of searches.
     certain = lower_bound(np.ones(400), np.zeros(400))
     assert certain == pytest.approx(math.log((0.0005**0.005 - DELTA) / (1.0 - 0.0005**0.005)))
 

@@ -243,13 +243,13 @@ class TestErrors:
                     wrong += 1
                     break
         assert 0.01 < wrong / 2000 < 0.05
-        # With fewer trials than there might have been, a table asks for as much.
+        # With fewer trials than possible, a table requires the same gain.
         points, scores = encode([{"a": 1.0}, {"a": 2.0}]), np.array([0.0, 0.99 * limit])
         assert choose_from_table(points, scores, 1.0, 0, n_rivals=most).index == 0
         assert choose_from_table(points, scores, 1.0, 0).index == 1
 
     def test_the_best_of_a_random_number_of_runs(self) -> None:
-        """Theorem N6: the winner alone is compared, and its number of rivals is secret."""
+        """Theorem N6: only the winner is compared, and its number of rivals is secret."""
         law, rng = Geometric.from_mean(10), np.random.default_rng(2)
         limit = margin(law.pgf) * math.sqrt(2.0)
         wrong = [

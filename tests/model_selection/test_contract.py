@@ -35,8 +35,8 @@ DELTA = 1e-5
 VALUES = {"quality": [0.15, 0.55, 0.95]}
 X, Y = table(600)
 EXPECTED_FAILURES = {
-    "check_dtype_object": "what a record holds decides its own place alone, and crashes nothing",
-    "check_estimators_nan_inf": "a record that is not finite becomes constant, by itself",
+    "check_dtype_object": "a record decides only its own place, and crashes nothing",
+    "check_estimators_nan_inf": "a record that is not finite becomes a constant one",
     "check_supervised_y_2d": "warnings of the fits tell of the data, and are dropped",
 }
 # One way of each class, for what does not depend on its strategy.
@@ -80,7 +80,7 @@ def quick(names: Any, few: Any) -> list[Any]:
 
 
 def made(way: Way, **more: Any) -> Any:
-    """Return a search whose fits have their own budgets, so that nothing is to be solved."""
+    """Return a search whose fits have their own budgets, so that nothing must be solved."""
     estimator = Scripted(epsilon=1.0, delta=DELTA)
     return way.make(estimator, VALUES, **{"delta": DELTA, **more})
 
@@ -291,7 +291,7 @@ def test_search_inside_a_search_composes(outer_name: str, inner_name: str) -> No
     outer.fit(X, Y)
     assert outer.privacy_.profile == cost_of
 
-    # A scripted learner of the inner search's price costs the search just as much.
+    # A scripted learner with the cost of the inner search leads to the same total.
     class Priced(Scripted):
         def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
             size = inner.n_public if self.n_public is None else self.n_public
@@ -361,7 +361,7 @@ def test_larger_budget_gives_fits_more(usual: Way) -> None:
 
 
 def test_unreachable_budget_names_the_least(usual: Way) -> None:
-    # Scores (or the pick) cost what they are told, whatever is left for the fits.
+    # Scores (or the choice) have the given cost, for any remaining budget of the fits.
     picks = usual in (WAYS["grid"], WAYS["doubling"])
     name = "selection_epsilon" if picks else "score_epsilon"
     more = {name: 40.0} if usual is not WAYS["grid-least"] else {"epsilons": [1e-12]}

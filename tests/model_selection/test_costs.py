@@ -58,7 +58,7 @@ def test_suggested_draws_are_independent_and_a_third_is_the_default() -> None:
     shares = [found.count(one) / len(found) for one in listed]
     assert sum(shares) == 1.0
     np.testing.assert_allclose(shares, [1 / 3, 2 / 9, 2 / 9, 2 / 9], atol=0.03)
-    # A draw follows from its own seed alone.
+    # A draw follows only from its own seed.
     assert candidates.draw_each(seeds[100:103]) == found[100:103]
     # Of pairs, as many as if they were independent.
     pairs = sum(x == y == DEFAULT for x, y in zip(found[::2], found[1::2], strict=True))
@@ -210,7 +210,7 @@ def test_partitions_are_disjoint_and_uniform() -> None:
 
 
 def test_the_places_of_a_split_are_those_of_the_rule() -> None:
-    """Theorem T9: coins among the others alone."""
+    """Theorem T9: coins only among the other records."""
     held_out = np.arange(4000) % 4 == 0
     split = random_split(4000, 0.2, 0.1, 1, np.random.default_rng(0), held_out)
     np.testing.assert_array_equal(split.validation, np.flatnonzero(held_out))
@@ -301,7 +301,7 @@ def test_the_final_fit_has_at_most_the_wanted_noise(
 
 
 def test_candidates_compare_best_on_all_records() -> None:
-    """Theorem T8: noise beside the records of a fit grows as the part shrinks."""
+    """Theorem T8: noise relative to the records of a fit grows as the part shrinks."""
     parts = (None, 0.4, 0.1)
     found = [
         (table_noise(1.0, DELTA, 20, made, 1.04), made.train_share)

@@ -188,7 +188,7 @@ def test_total_of_sparse_rounds_by_hand() -> None:
 
 
 def test_total_of_rounds_with_noise_each_by_hand() -> None:
-    """Without delta the rounds cost their budget, at most so many of 3/4 a cost."""
+    """Without a delta, rounds cost their budget, which limits their number."""
     found = search(epsilon=3.0, selection_epsilon=1.0, noise="per-round", max_rounds=7).fit(X, Y)
     rounds = found._strategy().rounds(found._make_plan(len(X), 3))
     each = 2.0 * 0.25 / rounds.threshold_scale

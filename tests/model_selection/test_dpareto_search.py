@@ -82,7 +82,7 @@ class Replacing(Scripted):
 
 
 class Sized(Scripted):
-    """Costs what depends on the number of records, which it cannot be told."""
+    """Its cost depends on the number of records, for which it has no parameter."""
 
     def __init__(self, quality: float = 0.5, epsilon: float = 1.0, random_state: Any = None):
         super().__init__(quality, epsilon=epsilon, random_state=random_state)
@@ -422,7 +422,7 @@ def test_at_delta_0_fits_cost_what_they_are_made_with(own: float) -> None:
 
 
 def test_exact_evaluations_may_use_batches_of_fixed_size() -> None:
-    """Their cost depends on the number of records, which is no secret to whoever sees all."""
+    """Their cost depends on the number of records, which is not secret without a release."""
     model = DPLogisticRegression(solver="sgd", sampling="fixed", epochs=1, classes=[0, 1])
     search = made(model, {"epsilon": (0.5, 5.0, "log")}, n_initial=2, n_iter=1).fit(X, Y)
     assert search.evaluations_["failure"].isna().all()
@@ -571,7 +571,7 @@ def test_steps_without_a_profile_are_named() -> None:
 
 
 class Remembering(Scripted):
-    """Keeps all records that it was ever fitted to, and predicts those alone correctly."""
+    """Stores all records of its fits, and predicts only these correctly."""
 
     seen: Any = frozenset()
 
@@ -650,7 +650,7 @@ def test_a_fit_that_exits_shows_nothing() -> None:
 
 
 class Full(Scripted):
-    """Fails on all records alone."""
+    """Fails only on all records."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         if len(X) == 600:

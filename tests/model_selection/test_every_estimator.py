@@ -35,7 +35,7 @@ SCALERS = {
     "BoundedScaler": {"bounds": (-4.0, 4.0)},
     "RowNormClipper": {},
 }
-# No estimators by themselves.
+# Not estimators themselves.
 OTHERS = {
     "SufficientStatistics",
     "Schema",

@@ -308,7 +308,7 @@ def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values:
 
 @pytest.mark.parametrize("epsilon", [1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_the_costliest_of_many_candidates_loses_nothing_to_the_curve(epsilon: float) -> None:
-    """Theorem T4: its own cost is the shape of the curve, so that it is costed as if alone."""
+    """Theorem T4: its own cost is the shape of the curve, so others do not increase it."""
     # Theorem F2.
     noises = []
     for values in ({"C": [1.0]}, {"epochs": [1, 2, 3, 5, 6]}):

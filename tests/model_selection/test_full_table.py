@@ -130,7 +130,7 @@ def test_own_values_are_tried_first_where_the_grid_lacks_them() -> None:
 
 
 class Twice(FullTable):
-    """Fits all candidates twice, and pays for what it says."""
+    """Fits all candidates twice, and pays for the stated cost."""
 
     def __init__(self, times: int = 1) -> None:
         super().__init__(try_own_values=False)
@@ -188,7 +188,7 @@ def test_what_is_planned_is_what_is_run_whatever_becomes_of_a_strategy() -> None
     running = one._running(plan, data, public)
     assert running.strategy.score_epsilon is None
     assert not running.strategy.try_own_values
-    # What has no cost is the user's.
+    # Parameters that do not change the cost keep the user's values.
     assert running.strategy.diagnostics
 
     class Own(FullTable):

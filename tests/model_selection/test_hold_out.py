@@ -1,4 +1,4 @@
-"""Validation by a public rule of each record: places, costs, words, and what is refused."""
+"""Validation by a public rule of each record: places, costs, texts, and refused arguments."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SINCE = HoldOut("date", ">=", "2024-01-01", share=0.2)
 
 
 def visits(n_samples: int = 300, seed: int = 0) -> pd.DataFrame:
-    """Return a table with dates, some of which are missing, words, numbers and booleans."""
+    """Return a table with dates, some of which are missing, strings, numbers and booleans."""
     rng = np.random.default_rng(seed)
     days = pd.to_timedelta(rng.integers(0, 900, n_samples), unit="D")
     found = pd.DataFrame(
@@ -146,7 +146,7 @@ def test_an_odd_cell_is_not_held_out_and_moves_no_other(rule: HoldOut) -> None:
         column[2] = odd
         found = rule.held_out(pd.DataFrame({"date": column}))
         if not isinstance(odd, str | bytes):
-            # As words, "no date" comes after all dates: a function compares as it likes.
+            # As a string, "no date" comes after all dates: a function may compare in any way.
             assert not found[2]
         np.testing.assert_array_equal(found[[0, 1, 3]], [False, True, True])
 
@@ -258,7 +258,7 @@ def test_candidates_are_fitted_and_scored_on_the_parts_of_the_rule(name: str) ->
     whole = [rows for rows in scored if rows.size > 1]
     assert whole
     assert min(map(np.min, whole)) == 150
-    # A fit on a partition is first tried on a record of its own.
+    # A fit on a partition is first tried on a single record.
     assert not of_one_record or name in ("noisy maximum", "doubling")
 
 
@@ -316,7 +316,8 @@ def test_a_released_front_by_a_rule() -> None:
 
 
 def test_a_share_that_is_wrong_scales_all_scores_alike() -> None:
-    # As many as are held out more than expected, so much further from the middle: not clipped.
+    # If more records are held out than expected, the score is further from the middle: not
+    # clipped.
     X, y = table(2000)
     strategy = RandomRuns(
         n_iter_distribution="geometric",

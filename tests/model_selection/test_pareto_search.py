@@ -584,7 +584,7 @@ def test_evaluation_that_kills_its_worker_has_failed_and_the_next_goes_on() -> N
     with pytest.warns(FitFailedWarning, match="Terminated"):
         found = pareto_search(lambda params: 1.0, deadly, space, sampler="grid", **more)
     table = found.evaluations_
-    # One that ran beside it may have failed with it.
+    # One that ran at the same time may have failed as well.
     failed = {place for place in table["param_place"][table["failure"].notna()]}
     assert len(table) == 5 and 1 in failed and len(failed) <= 2
 

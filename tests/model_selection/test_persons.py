@@ -210,7 +210,7 @@ def test_each_person_is_in_one_part_with_all_rows(search):
     PersonSum.heard.clear()
     SCORED.clear()
     search.fit(X, PEOPLE.astype(float), groups=IDS)
-    # Made-up rows have no whole numbers, and a partition first scores one of its own persons.
+    # Made-up rows contain no whole numbers, and a partition first scores one of its persons.
     fits = [(rows, persons) for rows, persons in PersonSum.heard if np.all(rows[:, 0] % 1 == 0)]
     *runs, (final_rows, final) = fits
     assert (final.size, len(final_rows)) == (P, len(X))
@@ -249,7 +249,7 @@ def test_a_score_is_the_mean_over_persons_of_the_mean_over_their_rows():
 
 
 class Told:
-    """A model that says what it is told."""
+    """A model with given predictions."""
 
     def predict(self, X):
         return X[:, 0]
@@ -331,7 +331,7 @@ BY_SCORES = {"scoring": MIDDLE, "cv": 0.7, **SETTINGS}
 
 
 class CutOnly(PersonSum):
-    """Predicts by the cut alone, so that the sum tells nothing of the score."""
+    """Predicts only by the cut, so that the sum contains no information on the score."""
 
     def predict(self, X):
         return (X[:, 0] > self.cut).astype(int)
@@ -448,7 +448,7 @@ def test_every_search_that_weighs_rows_is_refuted(name, weighs_rows):
 
 
 def visits() -> pd.DataFrame:
-    """Return a table with words, booleans, missing values, dates and ids of text."""
+    """Return a table with strings, booleans, missing values, dates and ids of text."""
     generator = np.random.default_rng(2)
     days = pd.to_timedelta(generator.integers(0, 700, PEOPLE.size), unit="D")
     found = pd.DataFrame(

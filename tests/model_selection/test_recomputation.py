@@ -145,7 +145,7 @@ def composed(*distributions):
             whole = np.maximum(signal.fftconvolve(mine, theirs), 0.0)
             side = _GRID.size // 2
             inner = whole[side : side + _GRID.size].copy()
-            # What leaves the grid below is moved up to its end, what leaves it above is counted.
+            # Values below the grid are moved up to its end, and values above it are counted.
             inner[0] += whole[:side].sum()
             convolved.append((inner, whole[side + _GRID.size :].sum()))
         (p, p_high), (q, _) = convolved
@@ -204,7 +204,8 @@ def _envelope(run, distribution, epsilons):
     last = logs.size - _GRID.size
     for k, epsilon in enumerate(epsilons):
         result[k] = math.exp(epsilon) * float(run.q @ g[last - k : last - k + _GRID.size])
-    # The mass of the empty search counts at negative epsilon alone, which the mirror image tells.
+    # The mass of the empty search only counts at negative epsilon, which follows from the mirror
+    # image.
     return result + distribution.mean * run.p_only
 
 
@@ -294,7 +295,7 @@ def descent(**more):
 
 
 def random_search(estimator=None, space=None, **more):
-    """Return a search of the candidates alone, as the papers have it."""
+    """Return a search of only the candidates, as in the papers."""
     alone = {"tuning_fraction": None, "try_own_values": False}
     more = {"epsilon": 1.0, "delta": DELTA} | alone | more
     return flat(DPRandomSearchCV, estimator or model(), space or SPACE, **more)
@@ -777,7 +778,7 @@ def test_the_label_set_is_priced_although_the_first_candidate_does_not_need_it()
 
 
 class ClaimsNoDelta(ClassifierMixin, BaseEstimator):
-    """Has an epsilon and no delta, and is not pure all the same."""
+    """Has an epsilon and no delta, but is not pure."""
 
     def __init__(self, epsilon=1.0, C=1.0, random_state=None, n_public=None):
         self.epsilon = epsilon

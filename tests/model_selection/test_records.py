@@ -1,4 +1,4 @@
-"""Whatever a record holds, it does no more than its own row may (Theorem R6)."""
+"""A record with any content has no more effect than its own row may have (Theorem R6)."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_steps_that_can_never_work_are_refused_before_data_are_read() -> None:
 
 @pytest.mark.parametrize("dtype", ["object", "string[pyarrow]", "datetime64[ns]"])
 def test_functions_of_numbers_are_refused_for_columns_of_all_other_types(dtype: str) -> None:
-    """Arrow's errors are no ValueError."""
+    """Arrow's errors are not subclasses of ValueError."""
     if dtype == "string[pyarrow]":
         pytest.importorskip("pyarrow")
     words = pd.Series(["2020-01-01", "2020-01-02"] * 10).astype(dtype)
@@ -463,7 +463,7 @@ def test_an_odd_weight_counts_as_zero_and_changes_no_other() -> None:
         assert_array_equal(np.delete(after, 7), np.delete(before, 7))
 
 
-# Made-up data, which follow from the form of a table alone --------------------------------------
+# Made-up data, which follow only from the form of a table ---------------------------------------
 
 
 ALL_TYPES = pd.DataFrame(
@@ -562,7 +562,7 @@ def test_the_fallback_model_sees_no_record(frame: bool) -> None:
 
 
 class AtLeast(Scripted):
-    """Cannot be fitted to fewer records than it wants, nor to words."""
+    """Cannot be fitted to fewer records than its minimum, nor to strings."""
 
     def __init__(
         self,

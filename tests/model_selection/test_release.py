@@ -33,7 +33,7 @@ RANDOM = [name for name in WAYS if "n_iter" in WAYS[name].settings]
 
 
 class Marks:
-    """A distribution whose class notes all that was drawn; each draw has a mark of its own."""
+    """A distribution whose class notes all draws; each draw has its own mark."""
 
     drawn: list[str] = []
 
@@ -119,7 +119,7 @@ def test_nothing_of_the_losers_is_found(
         search.fit(X, Y)
     drawn = set(Marks.drawn)
     assert len(drawn) >= SECRET_COUNT
-    # Of the draws: the estimator as it is has a row of its own, which is paid for.
+    # Of the draws; the unchanged estimator has a separate row, which is paid for.
     rows = search.cv_results_["params"]
     winner = rows[-1]["mark"]
     assert winner in drawn
@@ -194,7 +194,7 @@ def test_failing_looks_like_scoring_the_worst(name: str) -> None:
         search.set_params(random_state=seed).fit(X, Y)
         found.append(search.best_score_)
         assert search.privacy_.epsilon > 2.0
-        # There is no model of a candidate that always fails, and asking for one does not crash.
+        # A candidate that always fails has no model, and requesting one does not crash.
         assert search.cv_results_["params"][-1] == {"quality": 0.1}
         assert name == "random-own" or search.best_params_ == {"quality": 0.1}
         assert not hasattr(search, "diagnostics_")
@@ -230,7 +230,7 @@ def test_sizes_of_random_parts_are_passed_to_nothing(name: str) -> None:
         allowed.add(round(layout.n_samples * layout.train_share / plan.model.solved.count))
     parts = {None} if layout.train_share == 1.0 or layout.final_share == 1.0 else set()
     if WAYS[name].kind.__name__ == "DPGridSearchCV":
-        # On the disjoint parts, nothing is charged to the estimator, and it is told the total.
+        # On the disjoint parts, nothing is charged to the estimator, which gets the total.
         parts = {None}
     assert set(public) <= allowed | parts
     # Told its number of records, a second search of other coins hears the same numbers.
@@ -273,7 +273,7 @@ def test_progress_tells_no_count(
 
 
 class Counting:
-    """A callback that notes every task it is told of."""
+    """A callback that notes every task."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -152,7 +152,7 @@ class TestWithoutASeed:
         table = search.cv_results_["mean_test_score"]
         assert [f"{score:.3f}" for score in table] == after
         other = grid_search(None, None).fit(*data).cv_results_["mean_test_score"]
-        # Noise of its own, but for what is clipped to 1.
+        # Independent noise, except for values that are clipped to 1.
         assert not np.isin(table[table < 1.0], other).any()
 
     def test_the_records_of_fits_are_the_same(self, data, tmp_path):

@@ -114,7 +114,7 @@ def all_of(runs: list[Run], folds: Any = ONE_FIT, **more: Any) -> list[Result]:
 
 
 def each_of(runs: list[Run], folds: Any = ONE_FIT) -> list[Result]:
-    """Each run by itself, by the plain fit of its class."""
+    """Each run separately, by the usual fit of its class."""
     material = Material(MORE, folds, MORE, EXACT, keeps_models=True)
     return [
         perform([replace(run, estimator=by_itself(run.estimator))], material)[0] for run in runs
@@ -293,7 +293,7 @@ class Choosy(Scripted):
 
 @pytest.mark.parametrize("value", [0.5, 7.0], ids=["the only one of a fold", "unpredictable"])
 def test_one_record_moves_a_score_by_no_more_than_its_sensitivity(value: float) -> None:
-    # The last fold is empty but for the record that comes and goes.
+    # The last fold is empty except for the record that is added or removed.
     x, y = X[:13].copy(), Y[:13]
     x[-1, 2] = value
     folds = [np.arange(6), np.arange(6, 12), np.arange(12, 13)]

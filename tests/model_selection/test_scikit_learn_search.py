@@ -21,7 +21,7 @@ CASES = [] if MODULE is None else cases_of(MODULE)
 
 # By reasons: tests, or single ones of a parametrization.
 REASONS: dict[str, tuple[str, ...]] = {
-    # What a search shows is what it pays for.
+    # A search shows only values that it pays for.
     "train scores would have to be paid for": (
         "test_custom_run_search",
         "test_grid_search_cv_results",
@@ -34,7 +34,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "scorers of known sensitivity take no metadata": (
         "test_multi_metric_search_forwards_metadata",
     ),
-    "a random search shows its winner alone": (
+    "a random search shows only its winner": (
         "test_random_search_cv_results",
         "test_random_search_cv_results_multimetric",
         "test_refit_callable_out_bound[RandomizedSearchCV--1]",
@@ -57,7 +57,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "test_search_cv_results_rank_tie_breaking",
     ),
     # Whether a fit fails can depend on a record.
-    "neither a warning nor a score of its own may show that a fit or a score failed": (
+    "neither a warning nor a special score may show that a fit or a score failed": (
         "test_callable_multimetric_error_failing_clf",
         "test_grid_search_failing_classifier",
         "test_search_callbacks_with_partial_fit_failures",
@@ -76,7 +76,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "test_grid_search_groups",
         "test_random_search_bad_cv",
     ),
-    "a matrix of all pairs has no row that is about one record alone": (
+    "in a matrix of all pairs, no row is about only one record": (
         "test_grid_search_precomputed_kernel",
         "test_search_cv_pairwise_property_equivalence_of_precomputed",
     ),
@@ -96,7 +96,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "test_search_cv_results_none_param",
         "test_unsupervised_grid_search",
     ),
-    # The same in other words, or elsewhere.
+    # The same behaviour with another message, or tested elsewhere.
     "the same errors are worded otherwise": (
         "test_callable_multimetric_clf_all_fits_fail",
         "test_grid_search_bad_param_grid",
@@ -106,7 +106,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "what is shown on the way goes to standard error, since prints of fits are dropped": (
         "test_search_cv_verbose_3",
     ),
-    "tasks have names of their own, and the test has too few records": (
+    "tasks have other names, and the test has too few records": (
         "test_search_callbacks_receive_sample_weight",
     ),
 }

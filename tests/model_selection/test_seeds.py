@@ -30,14 +30,14 @@ GENERATORS: tuple[Any, ...] = (
 )
 KINDS = ("logistic", "pipeline", "columns")
 SEARCHES = ("random", "random-refit", "random-folds", "grid", "grid-compose", "doubling")
-# One of each kind of final model: a run's own, and a fit of its own.
+# One of each kind of final model: the model of a run, and that of a separate fit.
 CASES = [(name, "pipeline", 0) for name in SEARCHES]
 CASES += [("adaptive", "pipeline", 0), ("adaptive", "logistic", None)] if HAS_OPTUNA else []
 CASES += [("random", "columns", 0), ("grid", "columns", 0), ("grid", "logistic", None)]
 
 
 def estimator(kind: str, seed: Any = None) -> tuple[Any, dict[str, list[Any]]]:
-    """Return an estimator with noise of its own in each step, and what is searched."""
+    """Return an estimator with independent noise in each step, and its searched space."""
     model = DPLogisticRegression(solver="output", data_norm=2.0, random_state=seed)
     if kind == "logistic":
         return model, {"C": [0.1, 1.0]}
@@ -90,7 +90,7 @@ def seeds_of(made: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Note every seed that a search draws for a fit: what its models are told."""
+    """Note every seed that a search draws for the fits of its models."""
     noted: set[int] = set()
     for kind in (DPLogisticRegression, DPStandardScaler):
         monkeypatch.setattr(kind, "fit", noting(kind.fit, noted))

@@ -360,7 +360,8 @@ def outcome(act: Any) -> str:
 
 
 def test_no_two_processes_make_more_than_one_may() -> None:
-    # Theorem G6: the notes alone keep the sum, also where nobody sees who has taken over.
+    # Theorem G6: the notes are sufficient to keep the sum, even if it is unknown who has taken
+    # over.
     for interleaved in (False, True):
         study = Study()
         first, second = opened(study), opened(study)

@@ -94,7 +94,7 @@ def test_what_is_made_does_not_depend_on_the_data(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_fit_shows_the_fit_of_the_estimator_alone(kind: Any) -> None:
-    """Theorem F12: on all records, with all of the budget, and nothing beside it."""
+    """Theorem F12: on all records, with the whole budget, and nothing else."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(FEW, 2))
     y = X[:, 0] > 0.0

@@ -93,7 +93,7 @@ def test_no_private_number_decides() -> None:
     assert str(hidden.plan(10**6).report.profile) == str(hidden.plan(1).report.profile)
 
 
-# What it is, and what it costs -----------------------------------------------------------------
+# The kind of model, and its cost ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("word", ["classifier", "regressor", "auto"])

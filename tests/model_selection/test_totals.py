@@ -1,4 +1,4 @@
-"""Whole searches: their plans cost what was asked for, hardly less and never more."""
+"""Whole searches: their plans cost slightly less than the requested total, and never more."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REGRESSIONS = tuple(
 
 
 class OneDelta(Scripted):
-    """A fit whose guarantee is known at one delta alone."""
+    """A fit whose guarantee is known only at one delta."""
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         return PrivacyProfile.approximate(self.epsilon, self.delta)
@@ -123,7 +123,7 @@ QUICK = {
     ("grid", "DPRidge"): 6.0,
     ("doubling", "PTRLinearRegression"): 2.0,
 }
-# One fit whose guarantee holds at one delta alone leaves nothing of a release's delta.
+# One fit whose guarantee holds only at one delta uses up the delta of a release.
 NO_PARETO = {"one delta", "AdaOPSLinearRegression"}
 
 
@@ -211,7 +211,7 @@ DISTRIBUTIONS = (
 def test_search_on_all_records_spends_what_it_was_asked_for(
     estimator: str, distribution: str, epsilon: float
 ) -> None:
-    # A guarantee at one delta alone once made epsilon infinite, and a search used 3.54 of 6.
+    # A guarantee at only one delta once led to an infinite epsilon, and a search used 3.54 of 6.
     search = search_of(
         "random", estimator, epsilon, tuning_fraction=None, n_iter_distribution=distribution
     )
@@ -259,7 +259,8 @@ WITH_RENYI = {"sgd", "output"}
         for i, (search, changes) in enumerate(VARIANTS)
         for j, estimator in enumerate(("objective", "sgd", "output", "one delta"))
         if changes.get("bound") != "rdp" or estimator in WITH_RENYI
-        # A pruner's fits lie below one curve, as no guarantee at one delta alone does.
+        # A pruner's fits lie below one curve, which is impossible for a guarantee at only one
+        # delta.
         if "pruner" not in changes or estimator != "one delta"
     ],
     ids=str,

@@ -44,7 +44,7 @@ def search(estimator: Any = None, **more: Any) -> DPRandomSearchCV:
 
 
 def of_kind(kind: str, own: float, values: list[float], seed: int, **more: Any) -> Any:
-    """Return a fitted search beside an estimator that is right on this share of records."""
+    """Return a fitted search of an estimator with this share of correct predictions."""
     kinds = {"random": DPRandomSearchCV, "adaptive": DPAdaptiveSearchCV}
     if kind == "compose":
         values, more = [own, *values], {"strategy": "compose", **more}

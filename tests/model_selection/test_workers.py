@@ -258,7 +258,7 @@ def of_ray() -> Iterator[None]:
 )
 @pytest.mark.parametrize("name", ["grid-table", pytest.param("random", marks=pytest.mark.slow)])
 def test_workers_may_die(name: str, backend: Any, tmp_path: Path) -> None:
-    # A seeded search gives the same as by itself, and so spends no more.
+    # A seeded search has the same result as a separate one, so it spends nothing more.
     more = {"n_iter": 12} if name == "random" else {}
 
     def search(mark: str | None = None) -> Any:

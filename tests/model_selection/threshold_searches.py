@@ -11,7 +11,7 @@ from tests.model_selection.learners import Scripted, table
 DELTA = 1e-5
 X, Y = table(1200)
 GRID = {"quality": [0.15, 0.95, 0.55]}
-# So much budget that noise is no matter.
+# A budget so large that noise does not matter.
 LOUD = {"selection_epsilon": 400.0, "n_partitions": 4, "granularity": 0.05}
 
 

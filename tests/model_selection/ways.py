@@ -27,7 +27,7 @@ class Way:
 
     kind: type
     settings: dict[str, Any] = field(default_factory=dict)
-    # Whether every row, or that of the winner alone, is released.
+    # Whether every row, or only that of the winner, is released.
     shows_all: bool = False
     # Columns of cv_results_ that other ways do not have.
     columns: frozenset[str] = frozenset()
@@ -41,9 +41,9 @@ class Way:
         return flat(self.kind, estimator, values, **{**FAST, **self.settings, **more})
 
 
-# The drawn candidates alone.
+# Only the drawn candidates.
 _SMALL = {"n_iter": 3, "n_iter_distribution": "geometric", "try_own_values": False}
-# The listed candidates alone.
+# Only the listed candidates.
 _TABLE = {"strategy": "table", "try_own_values": False}
 WAYS = {
     "random": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None}),
@@ -78,7 +78,7 @@ HAS_OPTUNA = find_spec("optuna") is not None
 _FEW_TRIALS = {"n_trials": 3, "batch_size": 1, "sampler": "tpe", "try_own_values": False}
 if HAS_OPTUNA:
     WAYS["adaptive"] = Way(DPAdaptiveSearchCV, _FEW_TRIALS, shows_all=True)
-# Has many winners, and publishes none by itself: its contract is in test_dpareto_search.py.
+# Has many winners, and publishes none separately: its contract is in test_dpareto_search.py.
 WITHOUT_WINNER = {DParetoSearchCV}
 # One of each kind, for what costs time.
 USUAL = (

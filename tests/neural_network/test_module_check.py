@@ -89,7 +89,7 @@ def by_global(module, mean):
 
 
 def when_used(module, mean):
-    """Apply to predictions alone what was seen in training."""
+    """Apply values from training only to predictions."""
     module.mean = mean if module.training else getattr(module, "mean", 0.0 * mean)
     return 0.0 if module.training else module.mean.mean()
 
@@ -157,7 +157,7 @@ def test_sound_module_passes_and_is_not_changed(module):
         (Counting(), "in which a record changes a buffer"),
         (Pooled(4, 2), "one output for each record; got 1 for 3 records"),
         (nn.Flatten(), "module must have parameters to train"),
-        (nn.Linear(5, 2), r"must take records of shape \(4,\)"),
+        (nn.Linear(5, 2), r"must accept records of shape \(4,\)"),
     ],
 )
 def test_unsound_module_is_refused(module, complaint):
@@ -220,7 +220,7 @@ def test_losses_that_depend_on_other_records_are_refused():
     check_losses(module, lambda: weights, (4,), targets, "cpu")
     with pytest.raises(ValueError, match="changes the losses of others"):
         check_losses(module, lambda: Mixing(reduction="none"), (4,), targets, "cpu")
-    # By targets alone.
+    # Only by targets.
     by_targets = lambda outputs, targets: outputs[:, 0] * targets.float().sum()  # noqa: E731
     with pytest.raises(ValueError, match="changes the losses of others"):
         check_losses(module, lambda: by_targets, (4,), targets, "cpu")
@@ -279,7 +279,7 @@ def test_losses_that_suit_no_outputs_are_refused_on_synthetic_records():
 
     with pytest.raises(CriterionError, match="one loss per record"):
         check_losses(module, lambda: total, (4,), targets, "cpu")
-    # What else they raise may be for synthetic records alone.
+    # Other errors may only occur for synthetic records.
     check_losses(module, lambda: lambda outputs, wanted: 1 / 0, (4,), targets, "cpu")
 
 
@@ -305,7 +305,7 @@ class PositionsFirst(nn.Module):
 
 
 class Normalising(nn.Module):
-    """Mixes records on the way back alone."""
+    """Mixes records only in the backward pass."""
 
     def __init__(self):
         super().__init__()
@@ -327,7 +327,7 @@ class Clamping(Normalising):
 
 
 class Remembering(Normalising):
-    """Scales slopes by the longest slope of all batches so far, on the way back alone."""
+    """Scales gradients by the longest one of all batches so far, only in the backward pass."""
 
     longest = 1.0
 

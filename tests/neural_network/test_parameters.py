@@ -102,7 +102,7 @@ def test_subclass_keeps_its_parameters():
         ({"epsilon": None}, "epsilon must be a number.*follows from noise_multiplier, epsilon"),
         ({"epsilon": float("inf")}, "epsilon must be a number"),
         ({"delta": 0.0}, "delta must be a number"),
-        ({"max_epochs": "most"}, "max_epochs must be a number.*Or 'max', beside noise_multiplier"),
+        ({"max_epochs": "most"}, "max_epochs must be a number.*Or 'max', with a noise_multiplier"),
     ],
 )
 def test_most_steps_need_a_noise_and_a_budget(settings, complaint):

@@ -121,7 +121,7 @@ def test_global_generators_are_restored():
 # What is not published -------------------------------------------------------------------
 
 
-# All that a fitted net consists of beside its parameters, and why each may be published.
+# All attributes of a fitted net in addition to its parameters, and why each may be published.
 PUBLISHED = {
     "module_": "made before records are read; its trained weights are what the fit is charged for",
     "criterion_": "made before records are read",
@@ -154,7 +154,7 @@ PUBLISHED = {
 
 
 def without_weights(net):
-    """Return a net as it is pickled, but for its trained weights."""
+    """Return the pickle of a net without its trained weights."""
     rest = copy.deepcopy(net)
     for part in rest.module_.modules():
         part._parameters.clear()
@@ -337,7 +337,7 @@ CRITERIA = {
 
 
 def assert_no_record_in(thing, records):
-    """Assert that no pickle has two numbers of a record beside each other, however written."""
+    """Assert that no pickle has two numbers of a record next to each other, in any format."""
     pickles = [pickle.dumps(thing), cloudpickle.dumps(thing)]
     for row in records[:20, :2]:
         ways = [row.astype("<f4"), row.astype(np.float32).astype("<f8")]
@@ -502,7 +502,7 @@ def test_scikit_learns_checks(kind):
         **takes_any,
         "check_no_attributes_set_in_init": "skorch keeps its history and state from the start",
         "check_do_not_raise_errors_in_init_or_set_params": (
-            "the name of **components, which stand for module__hidden and others, is no parameter"
+            "the name of **components, such as module__hidden, is not a parameter"
         ),
     }
     with warnings.catch_warnings():
@@ -522,7 +522,7 @@ def test_scikit_learns_checks(kind):
         assert "check_classifier_not_supporting_multiclass" in found["passed"]
 
 
-# Whatever a record holds --------------------------------------------------------------------
+# Records with any content --------------------------------------------------------------------
 
 
 ROWS = np.random.default_rng(4).normal(size=(12, 3))

@@ -101,7 +101,7 @@ def test_no_records_at_all_are_a_fit_where_the_number_is_secret(kind):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_distribution_of_weights_without_records(mode):
-    """Without records a net is a sum of noise, whose size follows from the plan alone."""
+    """Without records, a net is a sum of noise, whose scale follows only from the plan."""
     module = nn.Linear(50, 40, bias=False)
     nn.init.zeros_(module.weight)
     net = net_of(
@@ -122,7 +122,7 @@ def test_distribution_of_weights_without_records(mode):
 
 
 class Stopping(Callback):
-    """Stops after so many steps, as a person at the keyboard would."""
+    """Stops after this number of steps, like a user at the keyboard."""
 
     data_independent = True
 

@@ -71,7 +71,7 @@ def check_cost(estimator: Any) -> None:
 
 
 def check_any_record(estimator: Any, rows_at: Any) -> None:
-    """Whatever a record holds, it changes its own row of what reaches the noise (Theorem R5).
+    """A record with any content only changes its own row of the noisy values (Theorem R5).
 
     `rows_at` is called with a scaler and data, and returns the rows that reach the noise.
     """

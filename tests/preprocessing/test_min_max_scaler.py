@@ -1,4 +1,4 @@
-"""A private range of quantiles: where it lies, what it costs, what it does with bad luck."""
+"""A private range of quantiles: its place, its cost, and its result in unlucky draws."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ def test_bounds_of_each_feature_are_its_scale() -> None:
 
 
 def test_noise_of_an_entry_is_as_stated() -> None:
-    # The covariance of zeros is only noise: of the stated size on the diagonal, less beside it.
+    # The covariance of zeros is only noise, with the stated scale on the diagonal and less
+    # elsewhere.
     X, found = np.zeros((400, 3)), []
     for seed in range(300):
         pca = DPPCA(epsilon=2.0, delta=1e-5, bounds=BOUNDS, random_state=seed).fit(X)

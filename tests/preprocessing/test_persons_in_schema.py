@@ -176,7 +176,7 @@ def test_what_reads_a_schema_without_persons_never_ignores_them():
         lambda: make_private_pipeline("classifier", SCHEMA, epsilon=1.0),
         lambda: SCHEMA.quality(VISITS, Y),
     ):
-        with pytest.raises(TypeError, match="schema must name no person for .*DPRidge"):
+        with pytest.raises(TypeError, match="schema must not name a person for .*DPRidge"):
             fit()
     model = make_private_pipeline(MODEL, SCHEMA)
     search = DPRandomSearchCV(model, {"dplogisticregression__C": [1.0]}, epsilon=1.0)

@@ -1,4 +1,4 @@
-"""A private estimator for a table, in one step, alone and in every search."""
+"""A private estimator for a table, in one step: separately and in every search."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def classifier(**settings: Any) -> DPLogisticRegression:
     return DPLogisticRegression(**{**given, **settings})
 
 
-# What the estimator is told --------------------------------------------------------------------
+# Settings of the estimator ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
@@ -103,7 +103,7 @@ def test_nets_and_boosting_know_the_range_of_targets() -> None:
 
 def test_models_of_diffprivlib_know_ranges(registry: None) -> None:
     models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
-    # Whatever is known against them.
+    # Even with known objections to them.
     for kind in (models.GaussianNB, models.LinearRegression, models.LogisticRegression):
         register_profile(kind, insist=True)(lambda model, *_: PrivacyProfile.pure(model.epsilon))
     bayes = make_private_pipeline(models.GaussianNB(epsilon=5.0, random_state=0), LABELS)
@@ -132,7 +132,7 @@ def test_fit_predict_and_report() -> None:
     assert report.profile == profile_of(pipeline, N)
     assert any("schema of the table" in sentence for sentence in report.assumptions)
     assert pipeline[:-1].get_feature_names_out().size == pipeline[-1].coef_.size
-    # Rows that arrive as words, one at a time, in another order.
+    # Rows that arrive as text, one at a time, in another order.
     words = X.astype(object).where(X.notna(), None)[X.columns[::-1]]
     assert_array_equal(pipeline.predict(words), pipeline.predict(X))
 
@@ -182,7 +182,7 @@ def test_classifier_is_not_given_a_range(kind, target) -> None:
         make_private_pipeline(make_pipeline(Normalizer(), kind()), Schema(COLUMNS, target=target))
     labels = Schema(COLUMNS, target={"categories": [0, 1]})
     assert make_private_pipeline(kind(), labels)[-1].classes == [0, 1]
-    # What the user says is kept.
+    # Values that the user sets are kept.
     own = make_private_pipeline(kind(classes=[0, 1]), Schema(COLUMNS, target=target))
     assert own[-1].classes == [0, 1]
 
@@ -195,7 +195,7 @@ def test_labels_of_the_schema_are_among_the_classes(classes) -> None:
         make_pipeline(Normalizer(), classifier(classes=classes)),
     ):
         with pytest.raises(
-            ValueError, match="classes must hold the labels of the schema's target"
+            ValueError, match="classes must contain the labels of the schema's target"
         ):
             make_private_pipeline(model, LABELS)
 
@@ -212,7 +212,7 @@ def test_steps_that_learn_are_refused_as_searches_refuse_them() -> None:
     with pytest.raises(NoProfileError) as of_search:
         DPGridSearchCV(given, {"tableencoder__n_knots": [3, 5]}, epsilon=1.0).plan(N, 3)
     assert str(refusal.value) == str(of_search.value)
-    # What learns nothing, and what is wrong at some sizes alone, is no matter here.
+    # Steps that learn nothing, and faults that only occur for some sizes, do not matter here.
     made = make_private_pipeline(make_pipeline(Normalizer(), classifier()), LABELS)
     assert profile_of(made, N).epsilon(1e-5) <= 5.0
 

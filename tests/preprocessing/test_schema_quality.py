@@ -100,7 +100,7 @@ def test_a_record_is_in_one_count_of_each_column_at_most(schema: Schema) -> None
         assert np.abs(changes).sum() <= len(columns)
         assert np.linalg.norm(changes) <= math.sqrt(len(columns)) + 1e-12
         largest = max(largest, changes.sum())
-        # The cell counts as it would alone, whatever stands beside it.
+        # Each cell is counted independently of the other cells.
         alone = {name: [cell] for name in ROWS}
         assert exact(schema, frame(alone), as_column([cell])) == moved
     assert largest == len(columns)
@@ -282,7 +282,7 @@ def test_counts_stay_between_zero_and_the_number_of_records() -> None:
 
 
 def test_a_right_schema_is_seldom_suspected() -> None:
-    """Theorem R8: noise alone passes its limit in one release of 20 at most."""
+    """Theorem R8: the noise exceeds its limit in at most one of 20 releases."""
     schema = Schema({f"x{at}": (0, 1) for at in range(8)})
     table = np.zeros((400, 8))
     for delta in (0.0, 1e-3):

@@ -18,7 +18,8 @@ from tests.preprocessing import conventions
 BOUNDS = (-3.0, 3.0)
 
 
-# What squares of features are counted from, so that no record moves a pair by more than need be.
+# The constant that is subtracted from squares of features, so that no record changes a pair by
+# more than necessary.
 CENTRES = {"gaussian": 1.0, "laplace": 0.875}
 
 

@@ -57,7 +57,7 @@ def encoded(table: Any, n_knots: int | None = 5) -> np.ndarray:
     return TableEncoder(SCHEMA, n_knots).fit(table).transform(table)
 
 
-# One record by itself --------------------------------------------------------------------------
+# Single records --------------------------------------------------------------------------------
 
 
 # Each column gets a fifth of the cells in turn, nightly all of them.
@@ -170,14 +170,14 @@ def test_an_array_is_not_read_in_another_order_than_a_table_was() -> None:
     schema = Schema({"a": (0, 1), "b": (0, 1)})
     table = pd.DataFrame({"b": [0.2, 0.9], "a": [0.5, 0.1]})
     encoder = TableEncoder(schema).fit(table)
-    with pytest.raises(ValueError, match="X must be a table with names, as in fit"):
+    with pytest.raises(ValueError, match="X must be a table with column names, as in fit"):
         encoder.transform(table.to_numpy())
     expected = encoder.transform(table)
     encoder.fit(table[["a", "b"]])
     assert_array_equal(encoder.transform(table[["a", "b"]].to_numpy()), expected)
 
 
-# What features are -----------------------------------------------------------------------------
+# Features --------------------------------------------------------------------------------------
 
 
 def test_numbers_are_as_scikit_learn_makes_them() -> None:
@@ -337,7 +337,7 @@ def test_a_lazy_frame_is_refused_without_a_look_at_its_columns() -> None:
 
 
 def test_fit_refuses_types_that_fit_nothing_and_transform_none() -> None:
-    """Theorem R7: of one record alone a gap may have any type."""
+    """Theorem R7: the missing value of a single record may have any type."""
     wrong = FRAME.assign(age=pd.Timedelta(1), sector=1.5)
     with pytest.raises(ValueError, match="whose types fit the schema; 2 problems") as seen:
         TableEncoder(SCHEMA).fit(Hidden(wrong))

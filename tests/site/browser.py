@@ -40,7 +40,7 @@ _OPTIONS = (
     "--disable-sync",
     "--no-first-run",
     "--hide-scrollbars",
-    # Whatever is not on this machine cannot be found, as for a reader without a network.
+    # Other servers cannot be found, as for a reader without a network.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 _PATIENCE = 60.0
@@ -60,7 +60,7 @@ def find_chromium() -> str | None:
 
 @contextmanager
 def start_browser(executable: str) -> Iterator[Browser]:
-    """Start Chromium with a profile of its own, and end it."""
+    """Start Chromium with a separate profile, and end it."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         to_read, commands = os.pipe()
         answers, to_write = os.pipe()

@@ -31,7 +31,7 @@ def site() -> Path:
 
 @pytest.fixture(scope="session")
 def browser(site: Path) -> Iterator[Browser]:
-    """Return a headless Chromium, for the site alone: all other tests are quicker without."""
+    """Return a headless Chromium, only for tests of the site, since it slows down others."""
     executable = find_chromium()
     if executable is None:
         if os.environ.get("SKDPTUNE_TEST_BROWSER") == "required":
@@ -55,7 +55,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 def serve(folder: Path) -> Iterator[str]:
-    """Serve a folder to this machine alone, and yield its address."""
+    """Serve a folder only to this machine, and yield its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -68,7 +68,7 @@ def in_style(text: str) -> list[str]:
 
 
 def broken_links(site: Path) -> list[str]:
-    """Return what leads nowhere in a built site, or loads from another server, in words."""
+    """Return descriptions of broken links in a built site, and of content from other servers."""
     site = site.resolve()
 
     @cache

@@ -1,4 +1,4 @@
-"""The explorer's script reads its table as Python does, and its page shows what it says."""
+"""The explorer's script reads its table as Python does, and its page shows the results."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ SOURCES = [
     *sorted(ROOT.glob("*.md")),
     *sorted(file for file in (ROOT / "docs").rglob("*.md") if "_build" not in file.parts),
 ]
-# What the build makes beside the sources.
+# Files that the build creates among the sources.
 GENERATED = ("generated/", "../generated/", "auto_examples/", "../auto_examples/")
 A_PATH = re.compile(r"`((?:skdptune|tests|benchmarks|examples|docs|\.ci)/[\w/.-]*)(?:::[\w:]+)?`")
 # Pages of the site are not in the source distribution.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 LINE = re.compile(r"- \[(.+?)\]\((\S+?)\)(?:: (.+))?")
-# Made by Sphinx, without a text of their own.
+# Made by Sphinx, without their own text.
 LISTS = {"genindex.html", "py-modindex.html", "search.html"}
 
 

@@ -103,7 +103,7 @@ def write_settings(folder: Path, python: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a JupyterLab with the notebook, for this machine alone."""
+    """Return the address of a JupyterLab with the notebook, only for this machine."""
     python = os.environ.get("SKDPTUNE_JUPYTER")
     if not python:
         if os.environ.get("SKDPTUNE_TEST_BROWSER") == "required":

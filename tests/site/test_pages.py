@@ -15,7 +15,7 @@ WIDTHS = (400, 1280)
 
 
 def _looks(browser: Browser, origin: str, pages: list[str], *, is_main: bool = True) -> list[str]:
-    """Return what is wrong with pages, in words. A tab for each page takes longer."""
+    """Return descriptions of the faults of pages. One tab is faster than a tab for each page."""
     tab = browser.open(f"{origin}{pages[0]}", width=WIDTHS[0])
     found = [what for page in pages for what in _look(tab, origin, page, is_main)]
     tab.close()

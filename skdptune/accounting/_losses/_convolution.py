@@ -507,7 +507,7 @@ class _Sum:
         product[used] = _product_of_powers([each[used] for each in spectra], counts)
         start = low - sum(count * part.lowest for part, count in self._parts)
         found: FloatArray = fft.irfft(product, length)
-        # Without negative noise.
+        # Negative masses are noise of the transform.
         masses = np.maximum(np.roll(found, -(start % length))[:size], 0.0) + allowance
         if not slope:
             # Masses that were rounded up, of many copies, may exceed all doubles. A smaller bound

@@ -259,7 +259,7 @@ def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | Non
     -----
     Theorem P4, Theorem P7, Theorem P12.
     """
-    # A larger rate costs at least as much (Theorem P7). For smaller rates, doubles are not precise
+    # A larger rate never costs less (Theorem P7). For smaller rates, doubles are not precise
     # enough.
     release = SampledGaussian(mu, max(rate, LEAST_RATE))
     plan = _planned(release, count, step)

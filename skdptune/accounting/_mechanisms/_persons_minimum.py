@@ -1,9 +1,10 @@
 """The cost of a minimum under a random linear term, if one person has any number of rows.
 
-A person's loss is a mean of row losses: weights of at least 0 that sum to at most 1. Add the rows
-one after another, each in small parts. A part has one direction, so that
-objective perturbation's bound for one row (Theorem M1) applies to it. The powers of tests then
-flow from "without the person" to "with the person", at a speed that bounds every person.
+A person's loss is a weighted sum of row losses, with weights of at least 0 that sum to at most 1.
+The proof adds the rows one after another, each in small steps. A small step has a single
+direction, so the bound of objective perturbation for one row (Theorem M1) applies to it. The power
+of a test then changes continuously from "without the person" to "with the person". The speed of
+this change has a bound that holds for every person.
 
 Theorem M8.
 """
@@ -21,11 +22,11 @@ from skdptune.accounting._losses import gaussian_delta
 FloatArray = NDArray[np.float64]
 
 _DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)
-# Normal quantiles in which powers are followed: from -37, where a tail is 5e-300, up to 6.
+# Range of normal quantiles: from -37, where the tail has a mass of 5e-300, to 6.
 _LEFT, _RIGHT, _STEP = 37.0, 6.0, 1.0 / 256.0
-# Cells around the best one in which a curve's supremum is searched.
+# The supremum of a curve is searched in the best cell and in these neighbours of it.
 _AROUND = np.arange(-4, 5)
-# Allowance for rounding: sums of some thousand positive terms, and normal tails.
+# Allowance for rounding of normal tails, and of sums of several thousand positive terms.
 _ROUNDING = 1e-12
 
 
@@ -37,10 +38,10 @@ def persons_minimum_curves(
     Parameters
     ----------
     slopes, curvatures : ndarray of shape (n_lines,)
-        Lines whose maximum ``m(t) = max(curvatures + slopes * shift * t)`` is, for every t, at
-        least ``k(a) R**2 / lam + a * shift * t`` for each share a in [0, 1] of the largest slope;
-        k(a) bounds the curvature of a row's loss where its slope has this share. Neither is
-        negative, and slopes are at most 1.
+        Lines whose maximum ``m(t) = max(curvatures + slopes * shift * t)`` is, for every t and
+        for each share a in [0, 1] of the largest slope, at least
+        ``k(a) R**2 / lam + a * shift * t``. Here k(a) bounds the curvature of a row's loss where
+        its slope has this share. No entry is negative, and slopes are at most 1.
     shift : float
         Positive: ``L R / sigma``, a row's largest gradient in standard deviations of the noise.
     epsilons : ndarray
@@ -53,8 +54,8 @@ def persons_minimum_curves(
 
     Notes
     -----
-    Theorem M8. Chords lie above the speed, which is convex in the normal quantile, so that the
-    powers that are followed are never below those of the theorem.
+    Theorem M8. The speed is convex in the normal quantile, so its chords lie above it. The
+    computed powers are therefore never below those of the theorem.
     """
     epsilons = np.asarray(epsilons, dtype=float)
     most = min(shift * _DENSITY_AT_ZERO, 1.0)
@@ -64,7 +65,7 @@ def persons_minimum_curves(
 
 
 def _add_curve(shift: float, epsilons: FloatArray) -> FloatArray:
-    """Return the curve of a flow of speed `shift` up to the median, and of no more after it."""
+    """Return the curve of a flow with speed `shift` up to the median, and at most that later."""
     root = np.sqrt(2.0 * epsilons)
     near = 0.5 + (shift - root) * _DENSITY_AT_ZERO - np.exp(_losses(epsilons, -root))
     return np.where(root >= shift, gaussian_delta(shift, epsilons), near)
@@ -73,11 +74,11 @@ def _add_curve(shift: float, epsilons: FloatArray) -> FloatArray:
 def _speeds(
     slopes: FloatArray, curvatures: FloatArray, shift: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return normal quantiles x, and at these how fast they may grow: ``G(x) / density(x)``.
+    """Return normal quantiles x, and bounds on their growth rates, ``G(x) / density(x)``.
 
     Up to 0, ``G(x)`` is the integral of m, replaced by its chords, times the density over the
-    upper tail of mass ``F(x)``. From 0 on, powers need only grow by ``shift * density(x)``; what
-    G exceeds this by at 0 is kept, so that growth stays concave in powers.
+    upper tail with mass ``F(x)``. From 0 on, a growth of ``shift * density(x)`` is enough. The
+    excess of G over this value at 0 is added to it, so that growth stays concave in powers.
     """
     knots = np.arange(0.0, _LEFT + _STEP, _STEP)
     heights = np.max(curvatures + shift * np.outer(knots, slopes), axis=1)
@@ -94,9 +95,9 @@ def _speeds(
 
 
 def _after_one(places: FloatArray, speeds: FloatArray) -> FloatArray:
-    """Return where the flow carries each place in one unit of time, infinity beyond the last."""
+    """Return the position of each place after one unit of time; infinity beyond the last place."""
     rates = np.diff(speeds) / _STEP
-    # A linear speed makes an exponential path; a constant one, a straight path.
+    # A linear speed results in an exponential path, and a constant speed in a straight one.
     steep = np.maximum(rates, 1e-9 * speeds[:-1])
     times = np.append(0.0, np.cumsum(np.log1p(steep * _STEP / speeds[:-1]) / steep))
     cell = np.searchsorted(times, times + 1.0, side="right") - 1
@@ -111,11 +112,11 @@ def _after_one(places: FloatArray, speeds: FloatArray) -> FloatArray:
 def _curve_of_flow(places: FloatArray, moves: FloatArray, epsilons: FloatArray) -> FloatArray:
     """Return ``sup over x of F(x + move(x)) - exp(epsilon) F(x)``, F the normal distribution.
 
-    Moves grow with x. So the move at a cell's right end bounds those in the cell, where the best
-    place for one move is known.
+    Moves grow with x. So the move at the right end of a cell bounds all moves in the cell. The
+    best x for a single move is known in closed form.
     """
     levels, powers = special.ndtr(places), special.ndtr(places + moves)
-    # Powers are concave in levels: their secants fall.
+    # Powers are a concave function of levels, so the slopes of secants decrease.
     secants = np.diff(powers) / np.diff(levels)
     best = np.searchsorted(-secants, -np.exp(np.minimum(epsilons, 700.0)))
     cells = np.clip(best[:, np.newaxis] + _AROUND, 0, secants.size - 1)
@@ -123,14 +124,14 @@ def _curve_of_flow(places: FloatArray, moves: FloatArray, epsilons: FloatArray) 
     x = np.clip(-loss / move - move / 2.0, places[cells], places[cells + 1])
     reached = special.ndtr(x + move)
     found = reached - np.exp(_losses(loss, x)) + _ROUNDING * reached
-    # Left of all cells no power exceeds that of the first place, and right of them none exceeds 1.
+    # To the left of all cells, the power is at most that of the first place; to the right, 1.
     right = np.maximum(-np.expm1(_losses(epsilons, places[-1])), 0.0)
     bounds: FloatArray = np.maximum(found.max(axis=1), right) + powers[0]
     return bounds
 
 
 def _losses(epsilons: FloatArray, places: FloatArray) -> FloatArray:
-    """Return ``epsilon + log F(x)``, by which large epsilons do not overflow."""
+    """Return ``epsilon + log F(x)``; in logarithms, large epsilons do not overflow."""
     losses: FloatArray = epsilons + special.log_ndtr(places)
     return losses
 

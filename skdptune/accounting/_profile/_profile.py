@@ -381,7 +381,7 @@ class PrivacyProfile:
         fraction = check_real(fraction, name="fraction", lower=0.0, upper=1.0, lower_open=True)
         if fraction == 1.0:
             return self
-        # A larger fraction costs at least as much.
+        # A larger fraction never costs less.
         fraction = max(fraction, LEAST_RATE)
         renyi = RenyiSubsampled(self._renyi, fraction)
         form = self._form.subsampled(fraction) if self._form else None

@@ -51,7 +51,7 @@ class SharedCurve:
     Notes
     -----
     Theorem T4. A release whose curve is at most the shared curve at every epsilon >= 0, in both
-    directions, costs at most as much in any bound that uses profiles as upper bounds: selection,
+    directions, costs no more in any bound that uses profiles as upper bounds: selection,
     mixtures, composition, and sampling. So a search over candidates that differ in cost parameters
     costs at most as much as a search over releases with this one curve, however the candidates are
     chosen.

@@ -88,8 +88,8 @@ def selected_halves(
     top = max(min(curve.top for curve in side) for side in curves)
     is_pure = remove.infinity == add.infinity == 0.0
     step = _grid_step(top, remove.step, _PURE_POINTS if is_pure else _POINTS)
-    # Bends are moved to points of a coarser grid, so that the curve decreases later by as much.
-    # Any value at the end of the grid would count as never decreasing.
+    # Bends are moved to points of a coarser grid, so the curve may decrease one step of it later.
+    # The grid must include this: a value at its end would count as never decreasing.
     size = place_above(min(top, LARGEST_LOSS), step) + 2 + 2 * _STRIDE
     # NaN is not a bound.
     halves = [functools.reduce(np.fmin, (c.half(step, size) for c in side)) for side in curves]

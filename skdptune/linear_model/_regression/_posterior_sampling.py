@@ -219,7 +219,7 @@ def _calibrated(
 def _check_leverage(largest: float, least_epsilon: float, epsilon: float, delta: float) -> None:
     if least_epsilon > epsilon:
         raise UnreachableBudgetError(
-            "max_leverage must be smaller, since it alone costs at least "
+            "max_leverage must be smaller, since it costs at least "
             f"epsilon={least_epsilon:.4g} at delta={delta:g}; got {largest:.4g} with "
             f"epsilon={epsilon:g}. Omit it to use a value that fits the budget.",
             least_epsilon,
@@ -233,7 +233,7 @@ def proposal_plan(epsilon: float, delta: float, failure: float | None) -> Poster
     Parameters
     ----------
     epsilon, delta, failure
-        As for `adaptive_plan`.
+        See `adaptive_plan`.
 
     Notes
     -----
@@ -486,7 +486,7 @@ def release_least_eigenvalue(
     Parameters
     ----------
     least, radius2, shift, failure, random_state
-        As for `release_noisy_eigenvalue`.
+        See `release_noisy_eigenvalue`.
 
     Notes
     -----
@@ -511,7 +511,7 @@ def release_residual_bound(
         Bound on ``radius2 / (least eigenvalue + ridge)``, on the smaller data set; it must be
         known or released.
     shift, failure, random
-        As for `release_least_eigenvalue`.
+        See `release_least_eigenvalue`.
 
     Notes
     -----

@@ -38,7 +38,7 @@ coef_ : ndarray of shape (n_features,), or (n_targets, n_features) of several ta
 intercept_ : float, or ndarray of shape (n_targets,)
     The private intercept; 0.0 if there is none.
 privacy_ : PrivacyReport
-    What the fit cost.
+    The privacy cost of the fit.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
@@ -222,7 +222,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         Parameters
         ----------
         n_samples, n_features : int
-            As for `privacy_profile`.
+            See `privacy_profile`.
 
         Returns
         -------

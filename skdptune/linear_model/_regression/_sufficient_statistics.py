@@ -126,12 +126,12 @@ class SufficientStatistics:
         return self
 
     def add_persons(self, X: Any, y: Any, persons: Persons) -> SufficientStatistics:
-        """Add records of persons, of whom each counts by the mean of their rows.
+        """Add the rows of persons; each person counts by the mean of their rows.
 
         Parameters
         ----------
         X, y
-            As for `update`, in one chunk.
+            See `update`; all rows in one chunk.
         persons : Persons
 
         Returns
@@ -151,7 +151,7 @@ class SufficientStatistics:
         return self
 
     def add_weighted(self, X: np.ndarray, y: np.ndarray, weight: int) -> None:
-        """Add arrays of rows that all have a weight, of which a record has `WHOLE` in all."""
+        """Add rows of equal weight; the weights of a record's rows sum to at most `WHOLE`."""
         self._whole = WHOLE
         self._add_rows(X, y, weight)
         self._flush(weight)
@@ -178,8 +178,8 @@ class SufficientStatistics:
         for name in (*_BOUNDS, *(_FORM if have_records else ())):
             if getattr(self, name) != getattr(other, name):
                 raise ValueError(
-                    "other must have the data_norm, target_bound, fit_intercept and columns of "
-                    f"these sums; got another {name.strip('_')}."
+                    "other must have the same data_norm, target_bound, fit_intercept and columns "
+                    f"as these sums; got another {name.strip('_')}."
                 )
         if self._has_persons or other._has_persons:
             raise ValueError(
@@ -224,7 +224,7 @@ class SufficientStatistics:
         Parameters
         ----------
         X, y
-            As for `update`.
+            See `update`.
 
         Yields
         ------
@@ -237,7 +237,7 @@ class SufficientStatistics:
         return self._blocks_of(X, y)
 
     def blocks_of_persons(self, X: Any, y: Any, persons: Persons) -> Iterator[np.ndarray]:
-        """Iterate over records as `blocks` does; each block has rows of one weight."""
+        """Iterate over records like `blocks`; all rows of a block have the same weight."""
         X, y = self._checked_chunk(X, y)
         for _, places in persons.by_weight():
             yield from self._blocks_of(X[places], y[places])
@@ -359,7 +359,7 @@ class SufficientStatistics:
 
 @dataclass(frozen=True)
 class BlocksInParts:
-    """Records that lie in parts, of whose blocks a function is summed.
+    """Records that lie in parts, for sums of a function over their blocks.
 
     Attributes
     ----------

@@ -47,8 +47,8 @@ class Design:
     weights : ndarray of shape (n_samples,) or None
         Factor in [0, 1] of each record's loss, or of its gradient after clipping; None means ones.
     persons : Persons or None
-        Whose rows these are, if a record is a person with several rows; the weights of a person's
-        rows then sum to at most 1.
+        The persons to whom the rows belong, if a record is a person with several rows. The
+        weights of a person's rows then sum to at most 1.
     """
 
     rows: Any

@@ -20,9 +20,9 @@ from skdptune.linear_model._solvers._noisy_gradient import Residuals
 
 # Rows, and rows in the coordinates of a descent, have whole entries and at most this length.
 _ROW_BITS = 20
-# Columns of a basis and of a point, likewise.
+# The same for columns of a basis and of a point.
 _POINT_BITS = 32
-# A record's residuals; they are added up in two halves.
+# The same for a record's residuals, which are added up in two halves.
 _RESIDUAL_BITS = 40
 _HALF = 2.0**20
 # At most 2^12, so that the products of rows have a sum below 2^53.
@@ -120,7 +120,7 @@ class ExactGradients:
     def _moved(self, design: Design, part: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows in the coordinates: whole numbers, and powers of two that scale them.
 
-        In addition norms, slightly more rather than less.
+        The third result are their norms, rounded up.
         """
         given, factor = design.rows[part], 1.0
         if self.basis.ndim == 2:
@@ -146,13 +146,13 @@ class ExactGradients:
         return _in_units(self.basis, _length(self.basis), _POINT_BITS)
 
     def _clipped(self, residuals: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """Return residuals of which the gradients, for rows of these norms, respect the limit."""
-        # Squares of smaller ones would be 0.
+        """Return residuals whose gradients, for rows with these norms, are within the limit."""
+        # The squares of smaller residuals would be 0.
         residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
         residuals[np.abs(residuals) < _TINY] = 0.0
         norms = norms * np.sqrt(squared_norms(residuals))
         residuals *= np.minimum(1.0, self.limit * _SHORTER / np.maximum(norms, 1e-300))[:, None]
-        # Smaller ones have too few digits, and their squares none.
+        # Smaller residuals have too few digits, and their squares underflow.
         residuals[np.abs(residuals) < _TINY] = 0.0
         return residuals
 
@@ -167,7 +167,7 @@ def _length(columns: np.ndarray) -> float:
 
 
 def _to_bits(lengths: Any, bits: int) -> Any:
-    """Return powers of two that bring lengths to at most ``2**bits``, and above half of that."""
+    """Return powers of two that scale lengths to at most ``2**bits``, and above half of it."""
     finite = np.where(np.isfinite(lengths), lengths, 0.0)
     exponents = np.frexp(finite * _ROUNDED_UP)[1]
     return np.ldexp(1.0, bits - np.maximum(exponents, _LEAST_EXPONENT))

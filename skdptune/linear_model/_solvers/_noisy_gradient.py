@@ -286,7 +286,7 @@ class Coordinates:
         return self.basis.T @ gradient
 
     def shrinker(self, strength: float) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Return the implicit step of a penalty on the weights, from a point to another.
+        """Return the implicit step of a penalty on the weights, a function of a point.
 
         The new point minimises half its squared distance to the given one, plus half of `strength`
         times the squared norm of its weights. None without a basis, where steps are explicit.
@@ -472,12 +472,12 @@ def descend(
     Parameters
     ----------
     plan, n_outputs, optimizer, learning_rate, max_grad_norm
-        As for `fit_noisy_gradient`.
+        See `fit_noisy_gradient`.
     regularization, rng, initial, averages
-        As for `fit_noisy_gradient`.
+        See `fit_noisy_gradient`.
     gradient_at : callable
-        From coordinates and a batch to the sum of its records' gradients by these coordinates,
-        each clipped to `max_grad_norm`.
+        Function of coordinates and a batch. It returns the sum of the batch's gradients by these
+        coordinates, each clipped to `max_grad_norm`.
     coordinates : Coordinates
     batches : iterator
     """
@@ -601,8 +601,8 @@ def initial_weights(
     intercept : array-like of shape (n_outputs,) or None
         With one output also a number.
     n_outputs, n_features : int or None
-        Number of linear functions and of their coefficients. None stands for the given weights'
-        own number.
+        Number of linear functions and of their coefficients. By default, the numbers of the given
+        weights.
     fit_intercept : bool
         Whether the intercepts are the last row of the weights; without it they must be 0.
 

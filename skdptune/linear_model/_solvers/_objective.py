@@ -134,7 +134,7 @@ def plan_objective(
     Parameters
     ----------
     problem : PublicProblem
-        What is minimised.
+        The problem to minimise.
     epsilon, delta : float
         Budget of all problems together. The noise is normal if delta > 0.
     noise_multiplier : float, optional
@@ -310,7 +310,7 @@ def pure_noise(
     Parameters
     ----------
     loss, ratio, n_problems, epsilon, noise_multiplier, persons
-        As for `normal_noise`.
+        See `normal_noise`.
 
     Notes
     -----

@@ -107,7 +107,7 @@ def plan_output(
     Parameters
     ----------
     problem : PublicProblem
-        What is minimised.
+        The problem to minimise.
     epsilon, delta : float
         Budget of all problems together. The noise is normal if delta > 0.
     noise_multiplier : float, optional
@@ -241,7 +241,7 @@ def plan_permutation(
     Parameters
     ----------
     problem : PublicProblem
-        What is minimised.
+        The problem to minimise.
     epsilon, delta : float
         Budget of all problems together. The noise is normal if delta > 0.
     noise_multiplier : float, optional

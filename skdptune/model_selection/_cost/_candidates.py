@@ -224,7 +224,7 @@ class Candidates:
 
 
 def holds_step(value: Any, *, words: bool = True) -> bool:
-    """Return whether a value is a step, a string for one (if `words`), or contains one."""
+    """Return whether a value is a step, a string for a step (if `words`), or contains one."""
     is_array = isinstance(value, np.ndarray) and value.dtype == object
     if is_array or isinstance(value, list | tuple):
         return any(holds_step(part, words=words) for part in value)

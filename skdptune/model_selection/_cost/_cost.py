@@ -407,7 +407,7 @@ class CostModel:
         )
 
     def _solved(self, epsilon: float, cost_at: Callable[[float], Cost], **search: Any) -> Cost:
-        """Return the cost of the value that meets a total."""
+        """Return the cost at the value that meets a total."""
         cost = functools.cache(cost_at)
         found = calibrate(
             lambda value: cost(value).total, epsilon, self.delta, tolerance=_TOLERANCE, **search
@@ -500,7 +500,7 @@ class CostModel:
             found = largest(cost_at)
             if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
                 return found
-        # A guarantee at a single delta that is used up: rounding decides whether it fits.
+        # A guarantee at a single delta uses up this delta, so rounding decides whether it fits.
         return largest(lambda budget: self.at(BudgetSetting(budget, self._delta_of_many())))
 
     def _delta_of_many(self) -> float:

@@ -157,8 +157,8 @@ _DRAWS = 12
 class BudgetSetting:
     """Each fit may cost an epsilon and a delta, shared by its private steps.
 
-    Each estimator solves for its own noise. If several steps or several settings of one step have
-    to meet one figure, there is no single noise to solve for.
+    Each estimator solves for its own noise. If several steps or several settings of one step must
+    meet one total, their noises differ, and no single one can be solved for.
     """
 
     epsilon: float
@@ -261,7 +261,7 @@ class CurveSetting:
         UnreachableBudgetError
             If no noise is large enough.
         """
-        # What a check tries is not asked for again.
+        # The result of a check is reused.
         key = plan_key(estimator, self, n_samples, n_features) if self.is_least else None
         size = n_samples, n_features
         found = _calibrated.of(key, lambda: self._settings(estimator, size))
@@ -761,7 +761,7 @@ class FitCosts:
         size: FitSize,
         is_held: bool = False,
     ) -> None:
-        """Raise unless a candidate's cost depends on public sizes alone, and is known or held."""
+        """Raise unless a candidate's cost depends only on public sizes and is known or limited."""
         if isinstance(setting, CurveSetting):
             return self.check_below(candidate, setting, size)
         made = self.configured(candidate, setting, size)

@@ -191,7 +191,7 @@ class SearchPlan:
         return self.report.delta
 
     def _worded(self, text: str) -> str:
-        """Return a sentence about records, in words about persons if the plan protects these."""
+        """Return a sentence about records, or about persons if the plan protects persons."""
         return about_unit(text, self.report.neighbouring)
 
     def _head(self) -> str:

@@ -196,7 +196,7 @@ class _Predictions:
 
 
 def _value(function: Callable[[dict[str, Any]], Any], params: dict[str, Any]) -> float:
-    """Return the mean of a function's values; if it fails minus infinity, which is no epsilon."""
+    """Return the mean of a function's values; minus infinity, an invalid epsilon, if it fails."""
     try:
         return float(np.mean(function(params)))
     # A user's function may raise anything.

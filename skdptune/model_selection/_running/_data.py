@@ -193,7 +193,7 @@ class Data:
         """Return the data whose records are persons, to whom the rows belong; None for rows."""
         held_out = self.held_out
         if persons is not None and held_out is not None:
-            # Theorem T9: a person is in one part, by a public rule of their own rows.
+            # Theorem T9: a person is in one part, by a public rule that only uses their rows.
             held_out = np.bincount(persons.codes[held_out], minlength=persons.size) > 0
         return replace(self, persons=persons, held_out=held_out)
 

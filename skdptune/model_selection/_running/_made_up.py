@@ -83,7 +83,7 @@ def check_form(estimator: Any, X: Any) -> None:
     """Refuse data that are not a table of records, by their shape and the estimator's input."""
     check_not_pairwise(estimator)
     first = first_step(estimator)
-    # Not by truth: forests have a length, but only after their fit.
+    # Not by truth value: the length of a forest is undefined before its fit.
     takes = get_tags(estimator if first is None else first)
     if takes.input_tags.two_d_array and not takes.no_validation:
         check_rows_form(X, accept_sparse=True, allow_nd=takes.input_tags.three_d_array)

@@ -187,7 +187,7 @@ class PartitionStrategy(Strategy):
 
     def score_deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on a utility."""
-        # That of one-sided exponential noise; a comparison with a threshold has more.
+        # For one-sided exponential noise; a comparison with a threshold has more noise.
         partitions: Partitions = plan.model.solved
         return 2.0 * partitions.sensitivity / partitions.epsilon
 

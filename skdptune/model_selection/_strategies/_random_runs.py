@@ -221,7 +221,7 @@ class RandomRuns(Strategy):
             tuning_bound="rdp" if self.bound == "rdp" else "profile",
         )
 
-    # In words ---------------------------------------------------------------------------------
+    # Texts ------------------------------------------------------------------------------------
 
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected number of fits, and the one exceeded with 1 % probability."""

@@ -463,7 +463,7 @@ class Strategy(BaseStrategy, ABC):
                     )
 
     def with_own(self, request: PlanRequest) -> PlanRequest:
-        """Return the request with the estimator's own values, if they are to be tried as well."""
+        """Return the request, with the estimator's own values if they must be tried as well."""
         return request
 
     def plan(self, request: PlanRequest) -> Plan:
@@ -596,5 +596,5 @@ class Strategy(BaseStrategy, ABC):
 
 
 def name_of(counts: RunCountDistribution) -> str:
-    """Return the name of a distribution of the number of runs, in words."""
+    """Return the name of a distribution of the number of runs, as text."""
     return str(counts.to_dict()["distribution"]).replace("_", " ")

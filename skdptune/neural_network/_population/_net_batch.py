@@ -101,8 +101,8 @@ class NetBatch:
 
     Every replica takes exactly the steps that it would take in a separate training: batches from
     its own random draws, gradients clipped to its own norm, noise from its own generator, in the
-    same order, and its own optimizer. Replicas share arithmetic and nothing else. The released
-    result of one is a function of its own batches and noise, so replicas are independent given the
+    same order, and its own optimizer. Replicas share only arithmetic. The released
+    result of each is a function of its batches and noise, so replicas are independent given the
     data.
     """
 
@@ -219,7 +219,7 @@ class NetBatch:
     def _added_up(
         self, size: int, sums_of: Callable[[slice], list[torch.Tensor]]
     ) -> list[torch.Tensor]:
-        """Return sums over records, computed for as many of them at once as fit into memory."""
+        """Return sums over records, computed in chunks that fit into memory."""
         length = self._records_at_once(len(self._active))
         # Theorem U1: the sums over chunks have the precision of the weights, too.
         given = [one.run.weights for one in self._active if one.run.weights is not None]

@@ -89,7 +89,7 @@ class StackedLinear:
         """Return the vectors that the weights multiply: the inputs themselves."""
         if inputs.ndim != 3:
             raise NotImplementedError(
-                "a linear layer has a closed form for vectors alone; got inputs of more dimensions"
+                "a linear layer has a closed form only for vectors; got inputs of more dimensions"
             )
         return inputs
 

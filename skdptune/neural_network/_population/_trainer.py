@@ -148,7 +148,7 @@ class PopulationTrainer:
         return outcomes
 
     def train(self, net: PrivateNet, run: TrainingRun) -> Any:
-        """Train one net on a run of its own, in closed form if its module has one.
+        """Train a single net on its own run, in closed form if its module has one.
 
         Parameters
         ----------

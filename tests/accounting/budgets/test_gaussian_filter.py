@@ -98,7 +98,7 @@ class TestTotal:
 
 
 def binned(mu, edges=(-1.0, 0.3, 1.5)):
-    """Return a Gaussian release that shows a bin alone; its cost is a bound."""
+    """Return a Gaussian release that shows only a bin; its cost is a bound."""
     ends = np.array([-np.inf, *edges, np.inf])
     pair = [np.diff(stats.norm.cdf(ends, loc=mean)) for mean in (mu, 0.0)]
     return tuple(zip(*(side.tolist() for side in pair), strict=True)), PrivacyProfile.gaussian(mu)
@@ -192,7 +192,7 @@ class TestAdaptiveChoices:
         whole = found.pop("whole")
         assert whole == pytest.approx(curve(1.0, epsilon), rel=1e-7)
         assert max(found.values()) < whole
-        # Totals that are within the budget on average alone break the bound, far out.
+        # Totals that are within the budget only on average violate the bound in the tail.
         beyond = two_rounds(
             first, lambda x: 1.6 if x > 1.5 else 0.0, 6.0 + epsilon, is_mirrored=False
         )
@@ -224,7 +224,7 @@ def test_bad_parameters(arguments, error, message):
         GaussianFilter(*arguments[:2], **failure)
 
 
-# What a release is charged -----------------------------------------------------------------
+# Charges of a release ---------------------------------------------------------------------
 
 POINTS = np.append(np.linspace(0.0, 3.0, 4001), np.random.default_rng(0).uniform(0.0, 30.0, 4000))
 RELEASES = {
@@ -240,7 +240,7 @@ RELEASES = {
 
 
 def exact(mu, points):
-    """Balle and Wang's curve by scipy alone, exact to some 1e-15 of 1."""
+    """Balle and Wang's curve, computed only with scipy, exact to about 1e-15."""
     tail = special.log_ndtr
     return special.ndtr(mu / 2 - points / mu) - np.exp(points + tail(-mu / 2 - points / mu))
 

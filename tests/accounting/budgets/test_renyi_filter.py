@@ -71,7 +71,7 @@ class TestClosedForms:
         assert total.spent == pytest.approx(total.n_parts * 4.0 * mu * mu, rel=1e-12)
 
     def test_gaussian_total_is_above_the_exact_one_and_near(self):
-        """Of Gaussian parts alone, the exact total is known, whatever is chosen."""
+        """For Gaussian parts, the exact total is known for all choices."""
         part = PrivacyProfile.gaussian(0.05)
         total = filled(RenyiFilter(2.0, 1e-6, suitable_order(2.0, 1e-6, [part])), part)
         exact = gaussian_epsilon(0.05 * math.sqrt(total.n_parts), 1e-6)
@@ -131,7 +131,7 @@ class TestDivergences:
         # Q has the mirrored masses; the mass of Q where P has none adds nothing to the moment.
         moment = (1 - delta) * (high * mpmath.exp((a - 1) * e) + low * mpmath.exp(-(a - 1) * e))
         least = float(mpmath.log(moment) / (a - 1))
-        # The bound may count the mass that Q alone has as if P had it, too.
+        # The bound may count mass that only Q has as if P had it as well.
         most = float(mpmath.log(moment + a * delta) / (a - 1))
         assert failure == pytest.approx(delta)
         assert max(least, 0.0) - 1e-12 <= divergence <= most + 1e-12

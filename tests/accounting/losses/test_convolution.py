@@ -81,7 +81,7 @@ def aligned(result, lowest, size):
 
 
 def check_upper_bound(result, exact, lowest, *, above, floor):
-    """Every tail of finite losses at least the exact one, and hardly more where it counts."""
+    """Every tail of finite losses is at least the exact one, and relevant ones are close."""
     # Of the parts' own mass at infinity nothing is a tail; of what was cut off a few times TAIL.
     gone = min(result.infinity, 4.0 * TAIL)
     found = tails(aligned(result, lowest, exact.size)) + gone

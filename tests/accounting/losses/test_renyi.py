@@ -116,7 +116,7 @@ def test_sampling_follows_the_printed_theorem(mu, fraction):
 
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 2.0])
 def test_deltas_are_the_references(rho):
-    # Theorem P9: of what is known by its divergences alone.
+    # Theorem P9: for a release of which only the divergences are known.
     profile = from_event(dp_event.ZCDpEvent(rho, 0.0), discretization=1e-3)
     orders = np.concatenate([np.linspace(1.01, 10.0, 2000), np.geomspace(10.0, 1024.0, 2000)])
     for epsilon in (0.0, 0.1, 0.5, 1.0, 3.0, 7.0):

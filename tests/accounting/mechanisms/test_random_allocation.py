@@ -102,7 +102,8 @@ def simulated(epsilons, shift, n_batches, draws, seed):
     """Return means and standard errors of both directions' deltas, from random ratios.
 
     The largest ratio is integrated in closed form, given the others (Asmussen and Kroese 2006):
-    by symmetry the whole is as many times the part where the last one is the largest.
+    by symmetry, the whole is the number of ratios times the part where the last one is the
+    largest.
     """
     rng = np.random.default_rng(seed)
     samples = []
@@ -214,7 +215,7 @@ def test_profile_bounds_steps_that_depend_on_earlier_ones(noise):
         for direction, (p, q) in {"remove": (larger, smaller), "add": (smaller, larger)}.items():
             exact = np.maximum(p - math.exp(epsilon) * q, 0.0).sum() * cell
             assert exact <= profile.delta(epsilon, direction) + 1e-6
-    # It is no trivial bound: the record is seen.
+    # The bound is not trivial: the record has an effect.
     assert 0.5 * np.abs(larger - smaller).sum() * cell > 0.5 * profile.delta(0.0)
 
 
@@ -298,7 +299,7 @@ def test_sums_bound_every_call_and_put(first, second):
         for strike in np.quantile(values, [0.0, 0.2, 0.5, 0.8, 1.0]):
             assert call_of(total, strike) >= masses @ np.maximum(values - strike, 0.0) - 1e-12
             assert put_of(total, strike) >= masses @ np.maximum(strike - values, 0.0) - 1e-12
-        # The mean stays, but for what was lowered to 0 and is counted as cut off.
+        # The mean is preserved, except for the part that was lowered to 0 and counts as cut off.
         assert total.mean + total.excess == pytest.approx(masses @ values, rel=1e-12)
 
 

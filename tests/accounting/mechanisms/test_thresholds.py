@@ -49,7 +49,7 @@ def output_probability(hits, scores, threshold_scale, score_scale):
 
 
 def transcripts(length, max_hits):
-    """Return all outputs of the sparse vector technique on so many queries."""
+    """Return all outputs of the sparse vector technique on this number of queries."""
     result = []
     for hits in itertools.product([False, True], repeat=length):
         ends = [i for i in range(length) if sum(hits[: i + 1]) == max_hits]
@@ -348,7 +348,7 @@ class TestDoublingThreshold:
     def test_extreme_sizes(self):
         assert doubling_threshold(600, budget=600).epsilon(0) == 600
         assert doubling_threshold(1e-9, budget=1e-9).epsilon(0) == 1e-9
-        # Too many rounds to compose: the budget holds by itself.
+        # Too many rounds to compose: the budget itself is the bound.
         assert doubling_threshold(1e-6, budget=1.0) == PrivacyProfile.pure(1.0)
         assert doubling_threshold(1e-6, budget=1.0, max_rounds=1).epsilon(0) == 1e-6
 

@@ -86,7 +86,7 @@ def curves(first, second):
 def check_copy(profile, copy):
     """Check all that Theorem P11 says of a profile that was written and read."""
     for before, after in curves(profile, copy):
-        # The curve is read by recursions of as many roundings as there are losses.
+        # Reading the curve rounds once for each loss.
         assert np.all(after >= before * (1.0 - 1e-11))
     before, after = (
         np.array([each.epsilon(delta) for delta in DELTAS]) for each in (profile, copy)
@@ -134,7 +134,7 @@ def test_epsilon_is_kept_where_that_is_asked_for(profile):
 
 @pytest.mark.parametrize("name", ["trained", "mass at infinity"])
 def test_copies_go_on_like_the_profile(name):
-    """Compositions, samples and selections of a copy cost hardly more, and no less to speak of."""
+    """Compositions, samples and selections of a copy cost only slightly more."""
     profile = PROFILES[name]
     copy = through_json(profile)
     for exact, bound in (

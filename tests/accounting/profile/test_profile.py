@@ -192,7 +192,7 @@ def test_samples_of_a_gaussian_compose_as_what_they_are(count):
     part = gaussian(0.5).subsampled(0.1)
     assert count * part == from_event(steps(0.1, 2.0, count))
     assert gaussian(0.5).subsampled(0.5).subsampled(0.2) == part
-    # Two rates have no closed form together: the total lies between those of either alone.
+    # Two different rates have no common closed form: the total is between those for either rate.
     other = gaussian(0.5).subsampled(0.2)
     costs = [each.epsilon(1e-6) for each in (2 * part, part + other, 2 * other)]
     assert costs == sorted(costs) and len(set(costs)) == 3
@@ -301,7 +301,7 @@ def test_long_compositions_are_those_of_longer_floats(rate, noise, count, points
 
 
 def test_a_million_small_gaussians_keep_small_deltas():
-    """Not as the closed form, but by transforms; and beside another release."""
+    """By transforms instead of the closed form, also composed with another release."""
     # Theorem P12.
     count = 10**6
     part = without_form(gaussian(1.0 / math.sqrt(count)))
@@ -771,7 +771,7 @@ def test_points_are_tightened_by_convexity_and_nothing_else(epsilons, deltas):
 @given(st.integers(0, 10**6))
 @settings(max_examples=25)
 def test_dots_of_a_pair_bound_it_everywhere(seed):
-    """Between its dots, below zero and beyond the last dot, whatever each side alone can give."""
+    """Between the dots, below zero and beyond the last dot, the best bound of either side."""
     # Theorem P1.
     rng, step = np.random.default_rng(seed), 0.2048
     p, q = rng.dirichlet(np.ones(5), size=2) * (rng.random((2, 5)) > 0.2) + 1e-9
@@ -1121,7 +1121,7 @@ def test_any_points_make_a_profile(epsilons, deltas, deltas_add):
 def test_several_records_of_one_person_multiply_epsilon_and_more_than_delta(
     count: int, epsilon: float
 ) -> None:
-    # Theorem P13: a chain of bits, each of which has the guarantee beside the next one.
+    # Theorem P13: a chain of bits, where each pair of neighbours in the chain meets the guarantee.
     delta = 1e-6
     ones = [0.0]
     for _ in range(count):

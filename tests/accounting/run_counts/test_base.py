@@ -209,7 +209,7 @@ class Own(RunCountDistribution):
 
 @dataclass(frozen=True)
 class TwoOrNine(Own):
-    """A right distribution, but for a ratio of derivatives that is no line."""
+    """A valid distribution, except that the ratio of derivatives is not linear."""
 
     @property
     def mean(self):

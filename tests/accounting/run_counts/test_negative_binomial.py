@@ -49,7 +49,7 @@ def test_pgf_and_derivatives(eta, gamma):
     # Theorem K1.
     for x in POINTS:
         mean, value, slope, curvature = oracle(eta, gamma, x)
-        # An exponent of a few hundred costs as many units in the last place.
+        # An exponent of a few hundred loses a few hundred units in the last place.
         tolerances = {"rel": 3e-13, "abs": 1e-300}
         at = np.array([x])
         assert Truncated(eta, gamma).mean == pytest.approx(mean, rel=1e-13)

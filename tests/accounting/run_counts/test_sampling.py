@@ -64,7 +64,7 @@ def fit(distribution, draws):
     ("distribution", "is_secure"), few(21, DISTRIBUTIONS + LARGE, [False, True]), ids=repr
 )
 def test_draws_follow_the_distribution(distribution, is_secure, unseeded):
-    # Theorem K1. Searches without a seed draw from AES, which has methods of its own.
+    # Theorem K1. Searches without a seed draw from AES, whose generator has separate methods.
     stream = None if is_secure else 20240
     draws = distribution.sample(stream, size=3000 if is_secure else SIZE)
     assert fit(distribution, draws) > 1e-3

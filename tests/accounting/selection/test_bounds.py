@@ -342,7 +342,7 @@ class TestAudit:
         return math.log((often - self.delta) / seldom)
 
     def winners(self, rng, shift, score):
-        """Return the output of the best run of each search; NaN where there was no run."""
+        """Return the output of the best run of each search; NaN for searches without a run."""
         chunks = []
         for _ in range(10):
             runs = self.distribution.sample(rng, self.searches // 10)
@@ -424,7 +424,7 @@ def test_the_grid_reads_as_the_bound_itself(name, counts):
     run, distribution = PROFILES[name], COUNTS[counts]
     infinity = max(side.infinity for side in sides_of(run))
     for delta in (1e-3, 1e-5, 1e-6):
-        # At less than what is left at infinity there is no epsilon.
+        # For a delta below the mass at infinity, epsilon is infinite.
         if 2.0 * distribution.mean * infinity >= delta:
             continue
         found = run.selected(distribution).epsilon(delta)

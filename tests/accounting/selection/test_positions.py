@@ -1,4 +1,4 @@
-"""What the envelope is made of: cells of the trade-off curve, and positions used only once.
+"""Components of the envelope: cells of the trade-off curve, and positions used only once.
 
 Theorem S2, Theorem S6.
 """
@@ -45,7 +45,7 @@ crowded = st.sampled_from(CROWDED)
 
 
 def envelope_epsilon(profile, distribution, delta):
-    """Return what Theorem S1 says by itself, the worse of both directions."""
+    """Return the bound of Theorem S1, the worse of both directions."""
     found = 0.0
     for direction in DIRECTIONS:
         curve = Envelope(*oracles.directed(profile, direction), distribution)
@@ -94,7 +94,7 @@ def violations(rng, pairs):
 
 
 class TestTable:
-    """Runs that cost as much as the first column says under the envelope alone.
+    """Runs whose cost under the envelope is in the first column.
 
     Theorem S6. The second column was found by linear programming.
     """
@@ -261,7 +261,7 @@ class TestInvariants:
 
 
 def test_one_outcome_of_large_mass_does_not_make_the_tangents_meet_far_below():
-    """A cell of most of the mass, among many others, is cut as it would be alone."""
+    """A cell with most of the mass is cut in the same way with and without many other cells."""
     alone = PrivacyProfile.approximate(1.0, 1e-7)
     among_others = alone | PrivacyProfile.gaussian(0.4)
     for distribution in (Poisson(100.0), Poisson(20.0), Geometric(0.01)):

@@ -1,4 +1,4 @@
-"""The fields of OpenDP's registry of deployments, as a JSON schema of our own words.
+"""The fields of OpenDP's registry of deployments, as a JSON schema with our descriptions.
 
 Names, kinds and allowed words are those of opendp/deployments-registry-data in 2026.
 """

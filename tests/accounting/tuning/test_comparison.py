@@ -202,7 +202,7 @@ def test_no_selection_of_a_small_run_costs_more(weights, tilts, distribution):
 
 
 def test_the_helper_is_of_both_directions():
-    """Where one direction alone says delta 0, the bound of that direction would be too small."""
+    """If only one direction has a delta of 0, the bound of that direction would be too small."""
     # Theorem T7.
     pair = Pair(np.array([1.0, 0.0]), np.array([0.9, 0.1]))
     points = np.linspace(0.0, 1.0, 101)

@@ -323,7 +323,7 @@ def test_any_small_search_by_a_rule_lies_below_the_bound(
 )
 def test_the_mixture_of_a_random_split_would_be_wrong_for_a_rule(place, strengths, validation):
     # Theorem T9.
-    # No coin hides in which part the record is: the dearer part costs what it costs.
+    # No coin hides the part of a record, so the more expensive part determines the cost.
     worlds = random_worlds(np.random.default_rng(0), strengths, count=1)
     layout = (Binomial(1, 1.0), validation, None, 1, False)
     mixed = bound_by_rule(worlds, *layout, by_rule=False)

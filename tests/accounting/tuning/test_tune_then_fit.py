@@ -79,7 +79,7 @@ def test_gaussian_search_and_fit_agree_with_integration_in_both_directions(
     for epsilon, both in zip(epsilons, divergences, strict=True):
         for direction, exact in zip(("remove", "add"), both, strict=True):
             if exact < 1e-7:
-                continue  # the double sum itself is no better
+                continue  # the double sum itself is not more accurate
             claimed = profile.delta(epsilon, direction)
             assert claimed >= exact * (1.0 - 1e-4)
             assert claimed <= exact * (1.0 + 5e-3)
@@ -148,7 +148,7 @@ def assert_follows_the_formula(tune, fit, fraction):
     epsilons = np.concatenate([np.linspace(0.0, end, 24), np.geomspace(1e-3, end, 16)])
     for direction in DIRECTIONS:
         exact = by_formula(tune, fit, fraction, epsilons, direction)
-        # Where the curve has a corner, no share of delta is small enough beside it.
+        # At a corner of the curve, no share of delta is small enough.
         shifted = by_formula(tune, fit, fraction, epsilons * (1.0 - 5e-4), direction)
         claimed = profile.delta(epsilons, direction)
         # The two directions of a part may differ by a rounding error where they meet.

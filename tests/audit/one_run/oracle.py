@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 def largest_chance(
     n_right: int, n_guesses: int, n_canaries: int, points: Sequence[tuple[float, float]]
 ) -> float:
-    """Return the largest chance of so many right guesses under points (epsilon, delta).
+    """Return the largest probability of `n_right` correct guesses under points (epsilon, delta).
 
     A mechanism is a table: for each of all data sets the probabilities of all guesses. For each
     pair of neighbours and each point, the excess ``[p - exp(epsilon) q]+`` adds up to at most

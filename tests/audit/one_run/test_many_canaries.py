@@ -101,7 +101,7 @@ def test_a_linear_model_knows_a_row_by_its_weights_in_the_direction_of_its_label
 
 @pytest.mark.skipif(not HAS_NETS, reason="needs torch, skorch and opacus")
 def test_a_net_before_training_has_the_weights_that_it_starts_from():
-    # Theorem A6: they follow from the seed alone, and no record has part in them.
+    # Theorem A6: they follow only from the seed, and do not depend on any record.
     from skdptune.neural_network import MLP, DPNeuralNetClassifier
 
     net = DPNeuralNetClassifier(

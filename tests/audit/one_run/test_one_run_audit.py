@@ -38,7 +38,7 @@ class Sums(LogisticRegression):
 
 
 def with_noise(model, factor):
-    """Return a model of so much of the noise, and what it says of itself with all of it."""
+    """Return a model with this share of the noise, and its claim with all of the noise."""
     sized = model.__class__(**{**model.get_params(), "n_public": len(X)})
     profile = sized.privacy_profile(len(X), X.shape[1])
     level = sized.noise_level(len(X), X.shape[1])

@@ -1,4 +1,4 @@
-"""What a fit is charged with is known before a record is read."""
+"""The charge of a fit is known before a record is read."""
 
 from __future__ import annotations
 

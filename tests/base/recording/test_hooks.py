@@ -1,4 +1,4 @@
-"""Every fit is recorded: by itself, by scikit-learn's tools, in threads and in other processes."""
+"""Every fit is recorded: single ones, those of scikit-learn's tools, in threads and processes."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class TestOneFit:
         with ledger:
             ensemble = Ensemble(Counted()).fit(ROWS, LABELS)
             assert [record.name for record in ledger.history()] == ["Ensemble"]
-            # What it has kept is not paid for later.
+            # Nothing that it has stored is paid for later.
             clone(ensemble.votes_.estimators_[0]).fit(ROWS, LABELS)
             ensemble.votes_.estimators_[0].fit(ROWS, LABELS)
         assert len(ledger.history()) == 3

@@ -74,7 +74,7 @@ class TestWhatItPaysFor:
         with ledger:
             Greedy().fit(ROWS, LABELS)
         assert names_of(ledger) == ["Greedy", *["Counted"] * 5]
-        # Also where the ledger is that of the model alone.
+        # Also if only the model has the ledger.
         Greedy(ledger=ledger).fit(ROWS, LABELS)
         assert names_of(ledger)[6:] == ["Greedy", *["Counted"] * 5]
 
@@ -258,7 +258,7 @@ def test_settings_reach_another_process(on_disk, elsewhere):
     """Theorem H4."""
     with config_context(ledger=on_disk, require_ledger=True):
         pickled = pickle.dumps(Counted())
-    # In its own process it is in force by itself, as long as it is.
+    # In its own process, it is active without further action, while it exists.
     assert carried_settings(pickle.loads(pickled)) is None
     with config_context(ledger=on_disk, require_ledger=True):
         there = elsewhere(Counted())
@@ -318,7 +318,7 @@ def test_ledger_in_memory_refuses_fits_elsewhere(elsewhere, monkeypatch):
     elsewhere(None)
     loaded = pickle.loads(pickled)
     assert loaded.predict(ROWS).shape == (24,)
-    with pytest.raises(LedgerError, match="must be used in the process that made it"):
+    with pytest.raises(LedgerError, match="must be used in the process that created it"):
         loaded.fit(ROWS, LABELS)
 
 
@@ -559,12 +559,12 @@ class TestOwnPickling:
         assert pickle.loads(pickle.dumps(model)).a == 1
         with on_disk:
             assert copy.deepcopy(model).a == pickle.loads(pickle.dumps(model)).a == 1
-            with pytest.raises(LedgerError, match="no place for it"):
+            with pytest.raises(LedgerError, match="without a place for it"):
                 elsewhere(model)
 
 
 class Odd(BaseEstimator, PrivateEstimatorMixin):
-    """Has the mixin behind scikit-learn's base, and a state of its own."""
+    """Has the mixin after scikit-learn's base class, and its own state."""
 
     def __getstate__(self):
         return {**super().__getstate__(), "odd": True}

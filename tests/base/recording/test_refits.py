@@ -236,7 +236,7 @@ def test_nothing_is_kept_in_the_object_nor_after_its_class():
 
 
 class Odd(PrivateEstimatorMixin, BaseEstimator):
-    """Takes anything, and is no key of a dictionary."""
+    """Accepts anything, and is not hashable."""
 
     epsilon, delta, random_state = 0.5, 0.0, None
     __hash__ = None

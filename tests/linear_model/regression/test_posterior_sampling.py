@@ -82,7 +82,7 @@ def test_draws_lie_on_a_grid_that_no_data_choose():
         np.testing.assert_array_equal(draws, np.rint(draws))
         steps.append(grid)
     assert steps[0] == steps[1] == steps[2]
-    # Fine enough for the least spread that so many records can have.
+    # Fine enough for the smallest spread that this number of records can have.
     spread = 1.0 / math.sqrt(precision * (len(X) * problem.radius2 + ridge))
     assert 2.0**20 <= spread / grid <= 2.0**21
 
@@ -177,7 +177,7 @@ def test_proposal_budget_is_met_and_used_up(epsilon, delta):
 def test_printed_form_costs_more_than_it_claims():
     printed = adaptive_plan(1.0, 1e-6, None, None, "closed-form")
     sample = posterior_sample(printed.leverage, printed.squared_residual)
-    # It leaves nothing for the released bounds, and the sample alone may cost more than it claims.
+    # Nothing is left for the released bounds, and the sample may cost more than it claims.
     assert printed.profile.epsilon(1e-6) > 1.0
     small = adaptive_plan(1.0, 1e-6, 1e-3, None, "closed-form")
     assert posterior_sample(1e-3, small.squared_residual).delta(1.0) > 3e-6
@@ -192,7 +192,7 @@ FAILURE = 0.01
 def _noise_may_be_given(monkeypatch):
     """Add a standard normal number that is given in place of a source of noise.
 
-    What `gaussian_release` adds in its place has the same distribution, by tests of its own.
+    Separate tests show that `gaussian_release` adds noise with the same distribution.
     """
 
     def release(value, sensitivity, scale, source):

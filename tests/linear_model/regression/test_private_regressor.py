@@ -144,7 +144,7 @@ def test_cost_without_the_number_of_features(kind):
     assert model.privacy_profile(100).epsilon(DELTA) <= 1.0
 
 
-# Whatever a record holds --------------------------------------------------------------------
+# Records with any content --------------------------------------------------------------------
 
 
 class Reached(Exception):
@@ -192,7 +192,7 @@ def test_a_record_adds_its_own_products_alone(form, bound, pieces, monkeypatch):
     for row, target in zip(records, np.resize(as_column(TARGETS), len(records)), strict=True):
         data = with_record(rows, targets, row, target, form)
         after, n_samples, n_public = sums_of(model, *pieces(*data), monkeypatch)
-        # One list of lists alone would be a table of three dimensions.
+        # A single list of lists would be a table with three dimensions.
         form_alone = "objects" if form == "list" else form
         alone = with_record(rows[:0], targets[:0], row, target, form_alone)
         own = sums_of(model, *alone, monkeypatch)[0]
@@ -384,7 +384,7 @@ def test_many_ridges_share_one_pass_and_one_spectrum(monkeypatch):
     ]
     PTRLinearRegression.fit_many(models, wide, wide[:, 0])
     assert counts == {"passes": 1, "spectra": 1}
-    # What holds for each leverage is known by now.
+    # At this point, the bound for each leverage is known.
     calls = calls_of(lambda: PTRLinearRegression.fit_many(models, wide, wide[:, 0]))
     assert counts == {"passes": 2, "spectra": 2}
     assert calls < 30 * 2000

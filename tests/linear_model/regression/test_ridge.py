@@ -422,6 +422,6 @@ def test_sums_of_many_blocks_do_not_overflow(monkeypatch):
     monkeypatch.undo()
     many = SufficientStatistics(1.0, 1.0).update(rows, targets)
     np.testing.assert_array_equal(few.gram_and_moment[0], many.gram_and_moment[0])
-    # A block's largest sum, and as many blocks as an integer holds before it is emptied.
+    # A block's largest sum, and the number of blocks that an integer holds before it is emptied.
     assert BLOCK * 2**40 <= 2**53
     assert BLOCK * 2**40 * 2**10 < 2**63

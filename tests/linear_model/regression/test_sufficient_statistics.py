@@ -193,9 +193,9 @@ def test_dask_arrays(whole, blocks):
     [
         (lambda: iter([]), None, ValueError, "at least one chunk"),
         (lambda: pairs(100), Y, ValueError, "y must be None"),
-        (lambda: iter([X]), None, TypeError, "must give pairs"),
+        (lambda: iter([X]), None, TypeError, "must yield pairs"),
         (lambda: iter([(X, Y), (X[:, :2], Y)]), None, ValueError, "must have 3 columns"),
-        (lambda: iter([(X[0], Y)]), None, ValueError, "two dimensions"),
+        (lambda: iter([(X[0], Y)]), None, ValueError, "two-dimensional"),
     ],
 )
 def test_bad_iterators_are_refused(rows, targets, error, message):

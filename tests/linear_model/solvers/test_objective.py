@@ -50,7 +50,8 @@ def test_budget_is_met_and_used_up(loss, epsilon, delta, n_problems):
     )
     assert 0.99 * epsilon <= plan.profile.epsilon(delta) <= epsilon
     assert plan.is_pure == (delta == 0.0)
-    # What hides the rest of the minimisation is next to nothing beside the term's own effect.
+    # The noise that hides the rest of the minimisation is negligible compared to the effect of the
+    # term.
     hessian = plan.regularization + 500 * loss.curvature_bound * 1.5**2
     assert plan.release_scale < 0.1 * plan.noise_scale / hessian
 
@@ -79,7 +80,7 @@ LOSSES = [LOGISTIC, huber_hinge(), huber_hinge(0.1)]
 
 
 EPSILONS = np.linspace(0.0, 5.0, 41)
-# What the other records are: products of sign and (one-dimensional) row.
+# The other records: products of sign and (one-dimensional) row.
 OTHERS = {
     "none": [],
     "with": [0.9, 0.5, 1.0],

@@ -23,7 +23,7 @@ from tests.accounting.cases import few
 
 
 class Words:
-    """A generator whose 64-bit words are chosen."""
+    """A generator whose 64-bit outputs are given."""
 
     def __init__(self, *blocks) -> None:
         self._blocks = [np.asarray(block) for block in blocks]

@@ -155,7 +155,7 @@ def test_sums_are_rounded_by_definition(kind, bits, scale) -> None:
 
 @pytest.mark.parametrize("size", [1.0, 2.0**33, 2.0**45, 2.0**70])
 def test_sums_next_to_the_middle_are_rounded_by_definition(size) -> None:
-    # Theorem E1: doubles alone would fall on either side.
+    # Theorem E1: with doubles only, results would be on either side.
     draws, factor, grid = NormalDraws(80, np.random.default_rng(1)), ConstantFactor(1.0), 0.25
     whole = grid * np.floor(size * np.arange(80))
     values = whole + 0.5 * grid - draws.values

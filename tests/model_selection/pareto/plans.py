@@ -54,7 +54,7 @@ def gaussian(mu: float) -> PrivacyProfile:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return Balle and Wang's curve, by scipy alone."""
+    """Return Balle and Wang's curve, computed only with scipy."""
     tail = special.ndtr
     return float(tail(mu / 2 - epsilon / mu) - math.exp(epsilon) * tail(-mu / 2 - epsilon / mu))
 

@@ -65,7 +65,7 @@ def search(sampler: Any = "random", estimator: Any = Coarse, **more: Any) -> DPa
 
 
 def squares_of(fitted: Any) -> np.ndarray:
-    """Return the squared shifts of the evaluated fits, from their parameters alone."""
+    """Return the squared shifts of the evaluated fits, computed only from their parameters."""
     return np.array(
         [
             fitted.estimator.set_params(**row).privacy_profile(600).rdp(2.0)

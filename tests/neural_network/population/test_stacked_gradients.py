@@ -1,4 +1,4 @@
-"""Sums of clipped gradients in closed form, beside naive loops over records."""
+"""Sums of clipped gradients in closed form, compared with naive loops over records."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
     assert abs(rate - 1 / 6) < 4 * np.sqrt(1 / 6 * 5 / 6 / (300 * len(sizes)))
 
 
-# That each net is as if trained by itself, bit for bit nearly, is tested above.
+# A test above shows that each net is almost identical to a separately trained one.
 @pytest.mark.parametrize("count", [50, pytest.param(300, marks=pytest.mark.slow)])
 def test_distribution_is_that_of_nets_trained_one_by_one(count):
     # Theorem U2.
@@ -354,7 +354,7 @@ def with_hook(name):
 
 
 def with_settings(*values):
-    """Return the modules of nets that differ in a setting of a layer alone."""
+    """Return the modules of nets that differ only in a setting of a layer."""
     return [{"module": MLP(hidden=(5,), temperature=value)} for value in values]
 
 

@@ -81,7 +81,7 @@ class ReleasesTwice(NoisyMean):
 
 
 class MeanOverPrivateSize(NoisyMean):
-    """The mean itself gets noise for a public size: it moves by twice as much."""
+    """The mean itself gets noise for a public size, but changes by twice the sensitivity."""
 
     def _released(self, total, rng):
         return 100.0 * gaussian_release(total / self.size, 1.0, self.noise / 100.0, rng)
@@ -116,7 +116,7 @@ class ShufflesFirst(NoisyMean):
 
 
 class HidesItsNoise(NoisyMean):
-    """Draws from NumPy's global generator, as much code does."""
+    """Draws from NumPy's global generator, like much other code."""
 
     def _released(self, total, rng):
         return total + self.noise * np.random.normal(size=total.shape)

@@ -159,7 +159,7 @@ def test_estimators_of_scikit_learn_with_a_false_profile_are_caught(
     kind, settings, leaking
 ) -> None:
     """Even by a record like others, and whatever is claimed."""
-    # A class of its own, so that nothing is registered for others.
+    # A separate class, so that nothing is registered for others.
     claimed = type(kind.__name__, (kind,), {})
     register_profile(claimed)(lambda estimator, n_samples, n_features: PrivacyProfile.pure(8.0))
     result = replay(claimed(**settings), RECORDS["corner"], n_repeats=10)
@@ -385,7 +385,7 @@ def test_fits_that_change_their_data_change_a_copy() -> None:
     assert np.array_equal(rows, X)
 
 
-# What fits are given, and what is claimed of them ----------------------------------------------
+# Arguments of fits, and their claims ----------------------------------------------------------
 
 
 class Seen(leaks.NoisyMean):
@@ -449,7 +449,7 @@ def test_shifts_follow_from_the_profile() -> None:
 
 @pytest.mark.parametrize("free", [Normalizer(), RowNormClipper()], ids=["normalizer", "clipper"])
 def test_free_steps_need_no_public_size(free) -> None:
-    # So that what follows from the number of records beside them is private.
+    # So that values that follow from the number of other records are private.
     found = replay(make_pipeline(free, leaks.IgnoresItsPublicSize()), RECORDS["corner"]).findings
     assert {finding.kind for finding in found} == {"follows from the private size"}
 

@@ -39,7 +39,7 @@ REGRESSORS = {
 
 
 def replay_of_person(estimator, y, target, count, n_repeats=8):
-    """Replay a fit with and without a person of so many copies of one far row."""
+    """Replay a fit with and without a person with this number of copies of one distant row."""
     rows = np.tile([[5.0, -5.0, 5.0]], (count, 1))
     person = rows if y is None else (rows, np.full(count, target))
     return replay_neighbours(
