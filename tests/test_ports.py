@@ -88,7 +88,7 @@ PORTS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "HalvingGridSearchCV": (
         lambda: profile_of(HalvingGridSearchCV(LogisticRegression(), {"C": [1.0]}), 300),
-        ["DPRandomSearchCV"],
+        ["HalvingGridSearchCV", "DPGridSearchCV"],
     ),
     "diffprivlib": (
         lambda: DPLogisticRegression(epsilon=1.0, data_nrom=2.0),

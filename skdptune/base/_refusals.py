@@ -62,10 +62,9 @@ _MODELS = {
     "NeuralNetBinaryClassifier": f"{_NET}BinaryClassifier",
     "NeuralNetRegressor": f"{_NET}Regressor",
     "TunedThresholdClassifierCV": _THRESHOLD,
-    "GridSearchCV": f"{_SEARCHES}DPGridSearchCV",
+    **dict.fromkeys(("GridSearchCV", "HalvingGridSearchCV"), f"{_SEARCHES}DPGridSearchCV"),
     **dict.fromkeys(
-        ("RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
-        f"{_SEARCHES}DPRandomSearchCV",
+        ("RandomizedSearchCV", "HalvingRandomSearchCV"), f"{_SEARCHES}DPRandomSearchCV"
     ),
     **{
         f"{family}{kind}": counterpart

@@ -12,7 +12,6 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real, check_share
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
-from skdptune.model_selection._adaptive import Told
 from skdptune.model_selection._choosing import (
     TableChoice,
     advice_of,
@@ -405,7 +404,7 @@ class FullTable(ScoreTable):
         return kept_in_words(self.outlook(plan))
 
 
-def row_of(params: dict[str, Any], result: Result | Told, deviation: float) -> dict[str, Any]:
+def row_of(params: dict[str, Any], result: Result, deviation: float) -> dict[str, Any]:
     """Return the row of a candidate, with its noisy scores and the deviation of their noise."""
     scores = {name: getattr(result, name) for name in ("score", "splits", "further")}
     return {"params": params, **scores, "deviation": deviation}
@@ -488,24 +487,14 @@ def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostMo
     return found, found.at(setting)
 
 
-def factor_of_rates(model: CostModel, epsilon: float, share: float = 1.0) -> float:
+def factor_of_rates(model: CostModel, epsilon: float) -> float:
     """Return the factor by which learning rates are adapted to the noise of candidates' fits.
 
-    Parameters
-    ----------
-    model : CostModel
-    epsilon : float
-        The total.
-    share : float, default=1.0
-        Share of the budget of a fit that this fit gets, if it has more noise than others.
-
-    Notes
-    -----
     If noise decides which steps are best, steps shrink by its root. If it does not, shorter steps
     would hide that a candidate's steps are too long for the final fit. The expected loss of these
     fits by noise, in points of accuracy, decides between the two.
     """
-    layout, noise = model.layout, (model.fit_noise or 1.0) / math.sqrt(share)
+    layout, noise = model.layout, model.fit_noise or 1.0
     loss = expected_loss(noise / layout.train_share, epsilon, layout.n_samples)
     return float(noise ** (-0.5 * min(loss, 1.0)))
 
