@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,21 +11,15 @@ from joblib import effective_n_jobs
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_integer
-from skdptune.accounting import PrivacyProfile
+from skdptune.base._shared import arguments_of
 from skdptune.model_selection._adaptive import SAMPLERS, described, make_sampler
-from skdptune.model_selection._cost import (
-    Candidates,
-    Cost,
-    CostModel,
-    FitSetting,
-    Layout,
-    ScoreNoise,
-)
+from skdptune.model_selection._cost import Candidates, Cost, CostModel, Layout
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._space import AdaptiveSpace
 from skdptune.model_selection._strategies._adaptive_session import AdaptiveSearchSession
 from skdptune.model_selection._strategies._full_table import (
     FullTable,
+    all_together,
     factor_of_rates,
     known_values,
     own_values,
@@ -134,21 +127,8 @@ class AdaptiveTrials(FullTable):
         error_score: str = "worst",
         pre_dispatch: Any = "2*n_jobs",
     ) -> None:
-        self.sampler = sampler
-        self.batch_size = batch_size
-        self.callbacks = callbacks
-        self.study_name = study_name
-        super().__init__(
-            noise_limit=noise_limit,
-            tuning_fraction=tuning_fraction,
-            try_own_values=try_own_values,
-            choose_by=choose_by,
-            score_epsilon=score_epsilon,
-            storage=storage,
-            diagnostics=diagnostics,
-            error_score=error_score,
-            pre_dispatch=pre_dispatch,
-        )
+        self.__dict__.update(arguments_of(locals()))
+        self.storage = storage
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""
@@ -230,7 +210,8 @@ class AdaptiveTrials(FullTable):
         model = replace(
             model,
             layout=layout,
-            selections=functools.partial(_all_trials, resumes=resumes),
+            # Theorem G6: any candidate may follow from the noisy scores before it.
+            selections=all_together(model.n_runs, resumes=resumes),
             note=f"{model.n_runs} trials, all scores published",
             n_splits=1.0 + model.n_runs if resumes else 1.0,
         )
@@ -291,22 +272,3 @@ class AdaptiveTrials(FullTable):
 
 def _lists(candidates: Candidates) -> dict[str, list[Any]]:
     return {name: list(values) for name, values in (candidates.suggestion or {}).items()}
-
-
-def _all_trials(
-    model: CostModel,
-    fit: PrivacyProfile,
-    noise: ScoreNoise,
-    setting: FitSetting | None,
-    *,
-    resumes: bool,
-) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-    """Return all fits and scores, for records used for training and records used for scoring."""
-    # Theorem G6: each candidate may be chosen by any rule from the noisy scores before it.
-    layout, count = model.layout, model.n_runs
-    fits, scores = fit * (count * max(layout.folds - 1, 1)), noise.profile * count
-    has_others = layout.validation > 0.0
-    if has_others and not resumes:
-        return fits, scores
-    every = fits if noise.kind == "none" else fits + scores
-    return every, every if has_others else None

@@ -28,6 +28,7 @@ from skdptune.model_selection._cost import (
     Layout,
     NoiseSetting,
     ScoreNoise,
+    Selections,
     expected_loss,
     holds_step,
     noise_limit,
@@ -420,6 +421,30 @@ def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -
     fitted.
     """
     n_listed = 0 if request.candidates.drawn else len(request.candidates.grid())
+    return CostModel(
+        layout,
+        request.fit_costs("auto"),
+        request.delta,
+        lambda run: run * count,
+        all_together(count, n_listed),
+        note=f"{count} {words}",
+        n_runs=count,
+        metrics=tuple(request.scorers),
+    )
+
+
+def all_together(count: int, n_listed: int = 0, *, resumes: bool = False) -> Selections:
+    """Return the cost of all fits and scores, for training records and for scoring records.
+
+    Parameters
+    ----------
+    count : int
+        Number of candidates.
+    n_listed : int, default=0
+        If as many are listed, each of these is fitted once. Otherwise any candidates may be.
+    resumes : bool, default=False
+        Whether the records may be split again, so that each of them pays for fits and scores.
+    """
 
     # Theorem T8: the costs of all fits and scores are composed.
     def selections(
@@ -430,22 +455,14 @@ def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -
         else:
             # Each listed candidate once, at its own cost.
             fits = model.fit_costs.composed(setting, model.train_size)
-        scores = noise.profile * count
-        if layout.validation > 0.0:
+        fits, scores = fits * max(model.layout.folds - 1, 1), noise.profile * count
+        has_others = model.layout.validation > 0.0
+        if has_others and not resumes:
             return fits, scores
-        every = fits * max(layout.folds - 1, 1)
-        return every if noise.kind == "none" else every + scores, None
+        every = fits if noise.kind == "none" else fits + scores
+        return every, every if has_others else None
 
-    return CostModel(
-        layout,
-        request.fit_costs("auto"),
-        request.delta,
-        lambda run: run * count,
-        selections,
-        note=f"{count} {words}",
-        n_runs=count,
-        metrics=tuple(request.scorers),
-    )
+    return selections
 
 
 def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostModel, Cost]:
