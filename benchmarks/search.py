@@ -173,7 +173,6 @@ WAYS: dict[str, Callable] = {
     ),
     "ours, adaptive": lambda m, e, s: adaptive(m, e, s),
     "ours, adaptive, random": lambda m, e, s: adaptive(m, e, s, sampler="random"),
-    "ours, adaptive, halving": lambda m, e, s: adaptive(m, e, s, pruner="halving"),
     "envelope on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None),
     "Thm 5.2 on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="profile"),
     "Papernot-Steinke": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="rdp"),

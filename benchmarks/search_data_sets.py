@@ -49,15 +49,6 @@ def uncharged(model: Any, epsilon: float, seed: int) -> RandomizedSearchCV:
     return RandomizedSearchCV(model, SPACE, n_iter=MEAN_RUNS, cv=3, random_state=seed)
 
 
-def optunas(name: str) -> Any:
-    """Return a pruner of optuna's, for rungs of 1, 3 and 9 parts."""
-    import optuna
-
-    kind = getattr(optuna.pruners, f"{name}Pruner")
-    most = {"max_resource": 9} if name == "Hyperband" else {}
-    return kind(min_resource=1, reduction_factor=3, **most)
-
-
 SGD: dict[str, Way] = {
     "untuned": lambda model, epsilon, seed: model.set_params(random_state=seed),
     "random": lambda m, e, s: ours(m, e, s, n_iter_distribution="auto"),
@@ -67,10 +58,6 @@ SGD: dict[str, Way] = {
     "adaptive, max": lambda m, e, s: adaptive(m, e, s, choose_by="max"),
     "adaptive, tpe": lambda m, e, s: adaptive(m, e, s, sampler="tpe"),
     "adaptive, random": lambda m, e, s: adaptive(m, e, s, sampler="random"),
-    "halving": lambda m, e, s: adaptive(m, e, s, pruner="halving"),
-    "hyperband": lambda m, e, s: adaptive(m, e, s, pruner="hyperband"),
-    "optuna's halving": lambda m, e, s: adaptive(m, e, s, pruner=optunas("SuccessiveHalving")),
-    "optuna's hyperband": lambda m, e, s: adaptive(m, e, s, pruner=optunas("Hyperband")),
     "uncharged": uncharged,
 }
 

@@ -63,7 +63,7 @@ assert_type(search.plan(1000).findings[0], skdptune.checks.Finding)
 skdptune.check(model, n_samples="many")  # arg-type
 DPGridSearchCV(model, space, epsilon=1.0)
 DPGridSearchCV(model, space, strategy=1)  # arg-type
-DPAdaptiveSearchCV(model, {"C": (0.1, 1.0)}, strategy=AdaptiveTrials(pruner="halving"))
+DPAdaptiveSearchCV(model, {"C": (0.1, 1.0)}, strategy=AdaptiveTrials(sampler="tpe"))
 DPAdaptiveSearchCV(model, space, n_trials=1.5)  # arg-type
 DParetoSearchCV(model, space, n_iter=1.5)  # arg-type
 DParetoSearchCV(model, space, strategy=ParetoFront(n_initial=4, sampler="random"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -321,13 +321,15 @@ _TABLES = (
     "a fitted DPGridSearchCV with strategy='table' or 'compose', or a fitted DPAdaptiveSearchCV"
 )
 _MOST_LABELS, _MOST_WRAPPED = 20, 8
-_CHOSEN, _ENDED = "chosen", "ended early"
+_CHOSEN = "chosen"
 # Minimum range of the colours of a heat map, in standard deviations of the noise.
 _LEAST_SPAN = 6.0
 # Characters of a candidate's name on one line, and the height of a line in inches.
 _LONGEST_LINE, _INCHES_OF_ONE = 28, 0.25
 # A colour map that is monotone in grey.
 _SCALE = "cividis"
+# The look of candidates that no line connects.
+_POINTS = {"color": COLOURS[0], "linestyle": "none", "markersize": 5.5, "marker": MARKERS[0]}
 
 
 class GridScoresDisplay:
@@ -346,8 +348,6 @@ class GridScoresDisplay:
         of the mean over the folds' noisy scores.
     chosen : int, optional
         Index of the candidate that the search chose.
-    resources : array-like, optional
-        Share of a whole fit behind each score; below 1 for candidates that were stopped early.
     n_folds : int, default=1
         Number of noisy scores in each mean.
     score : str, default="score"
@@ -398,7 +398,6 @@ class GridScoresDisplay:
         *,
         noise: ArrayLike | None = None,
         chosen: int | None = None,
-        resources: ArrayLike | None = None,
         n_folds: int = 1,
         score: str = "score",
     ) -> None:
@@ -406,7 +405,6 @@ class GridScoresDisplay:
         count = len(self.candidates)
         self.scores = _of_all(scores, "scores", count, -math.inf)
         self.noise = None if noise is None else _of_all(noise, "noise", count, 0.0)
-        self.resources = None if resources is None else _of_all(resources, "resources", count, 0.0)
         if chosen is not None:
             chosen = check_integer(chosen, name="chosen", lower=0, upper=count - 1)
         self.chosen = chosen
@@ -456,7 +454,6 @@ class GridScoresDisplay:
             results[f"mean_test_{name}"],
             noise=noise,
             chosen=getattr(search, "best_index_", None),
-            resources=results.get("resource"),
             n_folds=max(len(folds), 1),
             score=name if search.multimetric_ else str(search.scorer_.name),
         )
@@ -580,7 +577,7 @@ class GridScoresDisplay:
 
     def _draw_slices(self, ax: Any, table: ScoreTable, names: Sequence[str]) -> list[str]:
         is_range = len(table.values) == 1 and len(table.values[names[0]]) > _MOST_WRITTEN
-        if not table.is_grid or is_range or self.resources is not None:
+        if not table.is_grid or is_range:
             return self._draw_points(ax, table, names[0])
         middle, x = self._middle(table), names[0]
         shown = table.beside(middle, names)
@@ -612,22 +609,11 @@ class GridScoresDisplay:
             places = [numbers.get(place, math.nan) for place in range(len(values))]
             ax.set_xscale("log" if wants_log(list(numbers.values())) else "linear")
             ax.set_xlabel(x)
-        for some, label, look in self._by_end(known):
-            self._draw_line(ax, [places[place] for place in some], some, label, **look)
+        self._draw_line(ax, [places[place] for place in known], known, None, **_POINTS)
         for place in sorted(set(range(len(values))) - set(known)):
             self._draw_level(ax, place, table)
         self._dress_scores(ax)
         return []
-
-    def _by_end(self, places: Sequence[int]) -> Iterator[tuple[list[int], str | None, Any]]:
-        """Yield the candidates with complete fits, and those stopped early, with their looks."""
-        ended = [p for p in places if self.resources is not None and self.resources[p] < 1.0]
-        to_end = [place for place in places if place not in ended]
-        look = {"color": COLOURS[0], "linestyle": "none", "markersize": 5.5}
-        if to_end:
-            yield to_end, None, look | {"marker": MARKERS[0]}
-        if ended:
-            yield ended, _ENDED, look | {"marker": MARKERS[1], "markerfacecolor": "none"}
 
     def _draw_line(
         self, ax: Any, at: Sequence[float], places: Sequence[int], label: str | None, **look: Any
@@ -655,11 +641,9 @@ class GridScoresDisplay:
         order = np.argsort(self.scores, kind="stable")
         names = list(table.values) or list(self.candidates[0])
         levels, level_of = np.arange(order.size), order.argsort()
-        for some, label, look in self._by_end(order.tolist()):
-            noise = None if self.noise is None else self.noise[some]
-            pair = self.scores[some], level_of[some]
-            drawn = _draw_scores(ax, *pair, noise, label, across=True, **look)
-            self.lines_.append(drawn)
+        noise = None if self.noise is None else self.noise[order]
+        pair = self.scores[order], level_of[order]
+        self.lines_.append(_draw_scores(ax, *pair, noise, None, across=True, **_POINTS))
         if self.chosen is not None:
             self._ring_at = float(self.scores[self.chosen]), float(level_of[self.chosen])
         labels = [shown_candidate(self.candidates[place], names) for place in order]

@@ -36,8 +36,7 @@ class DPAdaptiveSearchCV(TuningSearch):
         {no_space}
     {budget}
     n_trials : int, default=20
-        Number of candidates; with a pruner (see `AdaptiveTrials`), the number of candidates that
-        can be fitted to the end.
+        Number of candidates.
     {scoring_by_several}
     cv : float, int or HoldOut, default=0.2
         A fraction is the probability that a record is held out for validation, independently of
@@ -46,13 +45,12 @@ class DPAdaptiveSearchCV(TuningSearch):
         selects, such as the newest.
     refit : {"winner", True, False}, str or callable, default="winner"
         "winner" and True fit the winner on all records; False returns no model. A callable
-        chooses: it gets the rows of ``cv_results_`` that were not pruned, all of which are paid
-        for, and returns the index of one.
+        chooses: it gets ``cv_results_``, all of which is paid for, and returns the index of a row.
         {refit_by_several}
         The sampler sees that metric; with a callable or False, it sees the first one of `scoring`.
     strategy : AdaptiveTrials, optional
-        How candidates are tried, with the less common options: optuna's sampler and pruner,
-        callbacks, the noise of the trials, and how the winner is chosen from them.
+        How candidates are tried, with the less common options: optuna's sampler, callbacks, the
+        noise of the trials, and how the winner is chosen from them.
     n_jobs : int, optional
         Number of parallel workers, as in scikit-learn.
     {parameters_but_n_jobs}
@@ -73,8 +71,7 @@ class DPAdaptiveSearchCV(TuningSearch):
         record. It holds the parameters, the noisy scores (of each fold, if there are folds), and
         in ``std_test_score`` the standard deviation of the noise, or of the folds' noisy scores,
         at most half of the public range of a score.
-        With a pruner, ``resource`` is the share of a whole fit that was scored. With several
-        metrics, columns end in their names in place of ``score``.
+        With several metrics, columns end in their names in place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
     study_ : optuna.Study

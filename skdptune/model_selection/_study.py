@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NoReturn
@@ -66,21 +65,16 @@ def quiet_optuna() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
-def check_named(given: Any, name: str, names: Sequence[str], method: str, example: str) -> None:
-    """Raise unless a sampler or pruner is one of the names or an optuna object."""
-    if isinstance(given, str) and given in names:
-        return
-    # A class of samplers is not a sampler.
-    if isinstance(given, str | type) or not hasattr(given, method):
-        raise ValueError(
-            f"{name} must be one of {shown_names(names)} or an optuna {name}, such as "
-            f"optuna.{example}; got {shown(given)}."
-        )
-
-
 def check_sampler(sampler: Any, names: Sequence[str]) -> None:
     """Raise unless a sampler is one of the names or an optuna sampler."""
-    check_named(sampler, "sampler", names, "sample_relative", "samplers.TPESampler(seed=0)")
+    if isinstance(sampler, str) and sampler in names:
+        return
+    # A class of samplers is not a sampler.
+    if isinstance(sampler, str | type) or not hasattr(sampler, "sample_relative"):
+        raise ValueError(
+            f"sampler must be one of {shown_names(names)} or an optuna sampler, such as "
+            f"optuna.samplers.TPESampler(seed=0); got {shown(sampler)}."
+        )
 
 
 # In a URL: the text before a password, the password, the text after it; and secret options.
@@ -518,14 +512,14 @@ def restored(kept: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [tuple(splits) for splits in (kept if isinstance(kept[0], list) else [kept])]
 
 
-_BEGUN, _SCORED, _FINAL = "begun:", "scored:", "final:"
+_BEGUN, _FINAL = "begun:", "final:"
 _PROCESS = "process"
 RUN = "run"
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A trial whose fits have begun.
+    """A trial whose fit has begun.
 
     Attributes
     ----------
@@ -534,14 +528,11 @@ class Begun:
     number : int
     params : dict
         Parameters in optuna's form.
-    shares : tuple of Fraction
-        Shares of its fits that have begun.
     """
 
     run: str
     number: int
     params: dict[str, Any]
-    shares: tuple[Fraction, ...]
 
 
 class Journal:
@@ -554,8 +545,8 @@ class Journal:
 
     Notes
     -----
-    Theorem G6. A note is written first, and the sum of all notes is checked second. The fits that
-    were run are therefore within the sum of the notes of all processes.
+    Theorem G6. A note is written first, and all notes are counted second. No more fits are run
+    than the processes have noted together.
     """
 
     def __init__(self, study: Any) -> None:
@@ -577,11 +568,7 @@ class Journal:
         """Record a trial's fit; raise if another process has taken over."""
         self._study.set_user_attr(
             f"{_BEGUN}{begun.run}",
-            {
-                "number": begun.number,
-                "params": begun.params,
-                "shares": [str(share) for share in begun.shares],
-            },
+            {"number": begun.number, "params": begun.params},
         )
         known = self._study.user_attrs
         if known.get(_PROCESS) != self._process:
@@ -590,7 +577,7 @@ class Journal:
                 f"{shown(self._study.study_name)}, and has counted the trials that this one had "
                 "begun."
             )
-        if sum((share for one in begun_in(known) for share in one.shares), Fraction(0)) > most:
+        if len(begun_in(known)) > most:
             raise RuntimeError(
                 "storage must be used by one process at a time; got more than was paid for."
             )
@@ -607,16 +594,6 @@ class Journal:
                 f"fit of {shown(self._study.study_name)}."
             )
 
-    def note_score(self, run: str, place: int, scores: list[Any]) -> None:
-        """Record a trial's noisy scores at a rung, as from `stored`; the trial may then go on."""
-        known = self._study.user_attrs.get(f"{_SCORED}{run}", {})
-        self._study.set_user_attr(f"{_SCORED}{run}", {**known, str(place): scores})
-
-    def scores(self, run: str) -> dict[int, list[Any]]:
-        """Return the recorded scores of a trial, by rung."""
-        noted = self._study.user_attrs.get(f"{_SCORED}{run}", {})
-        return {int(place): scores for place, scores in noted.items()}
-
     def begun(self) -> list[Begun]:
         """Return all trials that any process has begun."""
         return begun_in(self._study.user_attrs)
@@ -626,12 +603,7 @@ def begun_in(attributes: dict[str, Any]) -> list[Begun]:
     """Return the trials that have begun, in order, from the attributes of a study."""
     # Storages return attributes in any order.
     found = [
-        Begun(
-            name[len(_BEGUN) :],
-            kept["number"],
-            kept["params"],
-            tuple(map(Fraction, kept["shares"])),
-        )
+        Begun(name[len(_BEGUN) :], kept["number"], kept["params"])
         for name, kept in attributes.items()
         if name.startswith(_BEGUN)
     ]

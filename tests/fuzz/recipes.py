@@ -307,7 +307,6 @@ def adaptive_searches() -> Values:
     trials = _made(
         AdaptiveTrials,
         sampler=["random", "tpe"],
-        pruner=[None, "halving"],
         batch_size=[None, 2],
         score_epsilon=[None, 1.0],
     )
@@ -592,7 +591,6 @@ SPECIAL: dict[str, Callable[[], Values]] = {
         "scores": [[0.5, 0.75]],
         "noise": [None, [0.1, 0.1]],
         "chosen": [None, 1],
-        "resources": [None, [0.5, 1.0]],
         "n_folds": [1, 3],
     },
     "PrivacyProfileDisplay": lambda: {

@@ -42,11 +42,10 @@ def display(**more: Any) -> GridScoresDisplay:
 
 
 def curved() -> GridScoresDisplay:
-    """Return the display of candidates on a line, some of which were ended early."""
+    """Return the display of candidates on a line, with two sizes of noise."""
     scores = [0.78, *(0.8 - 0.02 * np.log10(one["C"]) ** 2 for one in RANDOM[1:])]
-    ended = np.where(np.arange(15) % 3 == 1, 1.0 / 3.0, 1.0)
-    noise = 0.01 / np.sqrt(ended)
-    return GridScoresDisplay(RANDOM, scores, noise=noise, chosen=9, resources=ended)
+    noise = np.where(np.arange(15) % 3 == 1, 0.02, 0.01)
+    return GridScoresDisplay(RANDOM, scores, noise=noise, chosen=9)
 
 
 def test_two_parameters_are_a_heat_map_of_all_scores() -> None:

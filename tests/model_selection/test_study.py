@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import traceback
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -347,8 +346,8 @@ def opened(study: Study) -> Journal:
     return journal
 
 
-def trial(run: str, *shares: int) -> Begun:
-    return Begun(run, 0, {"C": 0.1}, tuple(map(Fraction, shares)))
+def trial(run: str) -> Begun:
+    return Begun(run, 0, {"C": 0.1})
 
 
 def outcome(act: Any) -> str:
@@ -368,11 +367,11 @@ def test_no_two_processes_make_more_than_one_may() -> None:
         study.kept["process"] = mock.ANY
         found = []
         second_begins = lambda s=second, f=found: f.append(  # noqa: E731
-            outcome(lambda: s.begin(trial("b", 1), 1))
+            outcome(lambda: s.begin(trial("b"), 1))
         )
         if interleaved:
             study.before_look = second_begins
-        found.append(outcome(lambda j=first: j.begin(trial("a", 1), 1)))
+        found.append(outcome(lambda j=first: j.begin(trial("a"), 1)))
         if not interleaved:
             second_begins()
         assert found.count("made") <= 1
@@ -390,7 +389,7 @@ def test_who_was_taken_over_from_makes_nothing_more() -> None:
     study = Study()
     first = opened(study)
     second = opened(study)
-    for act in (lambda: first.begin(trial("a", 1), 2), first.begin_final):
+    for act in (lambda: first.begin(trial("a"), 2), first.begin_final):
         with pytest.raises(RuntimeError, match="storage must be used by one process at a time"):
             act()
     # What the first has noted counts, although it was refused.
@@ -426,21 +425,14 @@ def dates(trial: Any) -> set[Any]:
 def test_no_trial_has_a_time() -> None:
     # Theorem G6.
     seen = []
-
-    class Watching(optuna.pruners.BasePruner):
-        def prune(self, study: Any, trial: Any) -> bool:
-            seen.append(dates(trial) | {one for t in study.trials for one in dates(t)})
-            return False
-
-    study = optuna.create_study(storage=timeless_storage(), pruner=Watching())
+    study = optuna.create_study(storage=timeless_storage())
     study.enqueue_trial({"x": 0.5})
     for value in (0.1, 0.2):
         trial = study.ask({"x": optuna.distributions.FloatDistribution(0.0, 1.0)})
-        trial.report(value, 1)
-        assert not trial.should_prune()
+        seen.extend(dates(one) for one in study.trials)
         study.tell(trial, value)
     study.add_trial(optuna.trial.create_trial(value=0.3))
-    assert seen == [{NO_TIME}] * 2
+    assert seen == [{NO_TIME}] * 3
     assert [dates(trial) for trial in study.trials] == [{NO_TIME}] * 3
     assert [trial.value for trial in study.trials] == [0.1, 0.2, 0.3]
     assert all(trial.duration.total_seconds() == 0.0 for trial in study.trials)

@@ -12,6 +12,7 @@ from skdptune.model_selection._cost._cost import (
     Cost,
     CostModel,
     ScoreNoise,
+    Selections,
     own_delta,
     untuned_model,
 )

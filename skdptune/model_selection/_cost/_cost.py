@@ -359,7 +359,7 @@ class CostModel:
         ):
             costliest = self.fit_costs.costliest(self._stated_size)
             if costliest is None:
-                return self.solved_curve(epsilon)
+                return self._solved_curve(epsilon)
             return self._solved_noise(
                 epsilon, NoiseSetting(*costliest[1:], 1.0, epsilon, self.delta), costliest[0]
             )
@@ -449,7 +449,7 @@ class CostModel:
             noise = min(max(rise**-0.5, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
 
-    def solved_curve(self, epsilon: float) -> Cost:
+    def _solved_curve(self, epsilon: float) -> Cost:
         """Return the cost of the highest curve of all fits that stays within a total.
 
         Theorem T4. No fit is costed here: each candidate is calibrated to the curve separately.

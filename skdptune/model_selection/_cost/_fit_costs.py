@@ -733,7 +733,9 @@ class FitCosts:
             if any(set(candidate) <= names for names in held):
                 self._check_fit(candidate, setting, size, True)
 
-    def check_below(self, candidate: dict[str, Any], setting: CurveSetting, size: FitSize) -> None:
+    def _check_below(
+        self, candidate: dict[str, Any], setting: CurveSetting, size: FitSize
+    ) -> None:
         """Raise unless noise brings a candidate's fit below the curve (Theorem T4)."""
         made = self.configured(candidate, None, size)
         if not budget_owners(made):
@@ -763,7 +765,7 @@ class FitCosts:
     ) -> None:
         """Raise unless a candidate's cost depends only on public sizes and is known or limited."""
         if isinstance(setting, CurveSetting):
-            return self.check_below(candidate, setting, size)
+            return self._check_below(candidate, setting, size)
         made = self.configured(candidate, setting, size)
         if not is_held:
             return self._check_size(made, size)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 from joblib import effective_n_jobs
@@ -13,35 +11,15 @@ from joblib import effective_n_jobs
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_integer
-from skdptune.accounting import PrivacyProfile, SharedCurve, UnreachableBudgetError, with_failure
-from skdptune.mechanisms import gaussian_profile
-from skdptune.model_selection._adaptive import (
-    PRUNERS,
-    RUNGS,
-    WHOLE,
-    Allowance,
-    Races,
-    check_pruner,
-    check_sampler,
-    described,
-    make_sampler,
-)
-from skdptune.model_selection._choosing import TableOutlook
-from skdptune.model_selection._cost import (
-    Candidates,
-    Cost,
-    CostModel,
-    CurveSetting,
-    FitSetting,
-    FitSize,
-    Layout,
-    ScoreNoise,
-)
+from skdptune.base._shared import arguments_of
+from skdptune.model_selection._adaptive import SAMPLERS, described, make_sampler
+from skdptune.model_selection._cost import Candidates, Cost, CostModel, Layout
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._space import AdaptiveSpace
 from skdptune.model_selection._strategies._adaptive_session import AdaptiveSearchSession
 from skdptune.model_selection._strategies._full_table import (
     FullTable,
+    all_together,
     factor_of_rates,
     known_values,
     own_values,
@@ -49,59 +27,11 @@ from skdptune.model_selection._strategies._full_table import (
 )
 from skdptune.model_selection._strategies._running_search import RunningSearch
 from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest, Strategy
-from skdptune.model_selection._study import StorageParameter
+from skdptune.model_selection._study import StorageParameter, check_sampler
 
-# Squared shifts may exceed their sum by rounding.
-_SLACK = 1.0 + 1e-12
 # Besides the space and the sizes, parameters that must be the same when a search is resumed.
 _OF_SEARCH = ("estimator", "epsilon", "delta", "n_trials", "cv", "n_public")
-_OF_STRATEGY = ("pruner", "noise_limit", "tuning_fraction", "score_epsilon")
-
-
-@dataclass(frozen=True)
-class Rungs:
-    """How the fits of a trial share its cost: all at once, or in rungs with less and less noise.
-
-    Attributes
-    ----------
-    shares : tuple of Fraction
-        Shares of the cost of one trial, by fit.
-    is_resumable : bool
-        Whether the records may be split again while the search goes on.
-    asked : float or None
-        The total, if a final fit follows.
-
-    Notes
-    -----
-    Theorem G6.
-    """
-
-    shares: tuple[Fraction, ...]
-    is_resumable: bool
-    asked: float | None
-
-    @property
-    def prunes(self) -> bool:
-        """Whether trials climb rungs, and may be pruned on the way."""
-        return self.shares != WHOLE
-
-    def size(self, model: CostModel, share: Fraction) -> FitSize:
-        """Return the size of a fit with a share of the cost; its learning rates suit its noise."""
-        if self.asked is None or not (self.prunes or self.is_resumable):
-            return model.train_size
-        # A fit with more noise than the final fit would prefer steps shorter than that one's.
-        factor = factor_of_rates(model, self.asked, float(share))
-        return replace(model.train_size, rate_factor=factor)
-
-    def setting(
-        self, model: CostModel, setting: FitSetting | None, share: Fraction
-    ) -> FitSetting | None:
-        """Return the setting of a fit with a share of the cost, given that of a whole trial."""
-        if share == 1:
-            return setting
-        curve = _curve_of(setting)
-        rung = SharedCurve(curve.shift * math.sqrt(share), curve.failure * float(share))
-        return CurveSetting(rung, model.delta)
+_OF_STRATEGY = ("noise_limit", "tuning_fraction", "score_epsilon")
 
 
 @with_shared_text(SHARED_TEXT)
@@ -115,18 +45,8 @@ class AdaptiveTrials(FullTable):
     sampler : {"auto", "tpe", "gp", "random"} or optuna sampler, default="auto"
         How the next candidate is chosen. "gp" is the expected improvement of a Gaussian process,
         which needs torch; "tpe" are tree-structured Parzen estimators; "random" draws from the
-        space. "auto" is "gp" if torch is installed and `pruner` is None, else "tpe". Your own
-        sampler must choose by the study only, which holds no times.
-    pruner : {"halving", "hyperband"} or optuna pruner, optional
-        Ends candidates early. Each is fitted with a ninth, a third and all of its epochs if it has
-        them (``epochs``, ``max_epochs``), else with less and less noise. Each fit has a noisy
-        score, which uses the same share of the candidate's budget. With "halving" up to 27
-        candidates race each other, and the third with the best scores continues each time.
-        "hyperband" runs three kinds of races in turn: 9 candidates, 5 that start with a third of
-        their epochs, or 3 that start with all of them. A pruner of optuna decides without waiting
-        for others. The budget that pruned candidates leave is used for others, some
-        ``4 * n_trials`` of them in all; the total stays the same. The estimator's own values are
-        never pruned. Needs `epsilon`, and an estimator whose noise can be set.
+        space. "auto" is "gp" if torch is installed, else "tpe". Your own sampler must choose by
+        the study only, which holds no times.
     batch_size : int, optional
         Number of candidates that are chosen and fitted at the same time. None is the number of
         workers; results then depend on `n_jobs`.
@@ -174,7 +94,7 @@ class AdaptiveTrials(FullTable):
     >>> from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
     >>> search = DPAdaptiveSearchCV(
     ...     DPLogisticRegression(solver="sgd"), {"C": (1e-3, 1.0, "log")}, epsilon=1.0, delta=1e-6,
-    ...     n_trials=9, strategy=AdaptiveTrials(pruner="halving"),
+    ...     n_trials=9, strategy=AdaptiveTrials(sampler="tpe"),
     ... )
     >>> search.plan(20_000, 5, compare=False).row.shows
     'all scores'
@@ -194,7 +114,6 @@ class AdaptiveTrials(FullTable):
         self,
         *,
         sampler: Any = "auto",
-        pruner: Any = None,
         batch_size: int | None = None,
         callbacks: Sequence[Callable[[Any, Any], Any]] | None = None,
         storage: Any = None,
@@ -208,22 +127,8 @@ class AdaptiveTrials(FullTable):
         error_score: str = "worst",
         pre_dispatch: Any = "2*n_jobs",
     ) -> None:
-        self.sampler = sampler
-        self.pruner = pruner
-        self.batch_size = batch_size
-        self.callbacks = callbacks
-        self.study_name = study_name
-        super().__init__(
-            noise_limit=noise_limit,
-            tuning_fraction=tuning_fraction,
-            try_own_values=try_own_values,
-            choose_by=choose_by,
-            score_epsilon=score_epsilon,
-            storage=storage,
-            diagnostics=diagnostics,
-            error_score=error_score,
-            pre_dispatch=pre_dispatch,
-        )
+        self.__dict__.update(arguments_of(locals()))
+        self.storage = storage
 
     def check(self, search: Any) -> None:
         """Validate the parameters."""
@@ -231,8 +136,7 @@ class AdaptiveTrials(FullTable):
         check_integer(search.n_trials, name="n_trials", lower=1)
         if self.batch_size is not None:
             check_integer(self.batch_size, name="batch_size", lower=1)
-        check_sampler(self.sampler)
-        check_pruner(self.pruner)
+        check_sampler(self.sampler, SAMPLERS)
         given = () if self.callbacks is None else self.callbacks
         if not isinstance(given, Sequence) or not all(map(callable, given)):
             raise TypeError(
@@ -300,23 +204,19 @@ class AdaptiveTrials(FullTable):
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
         """Return the cost of all trials, whichever candidates they try."""
+        resumes = self.storage is not None
         # If records are split again, each of them is used for training and for scoring.
-        resumes, prunes = self.storage is not None, self.pruner is not None
-        of_noise = replace(layout, validation=0.0) if resumes else layout
-        model = self.table_model(request, of_noise)
-        asked = request.epsilon if layout.final else None
-        rungs = Rungs(RUNGS if prunes else WHOLE, resumes, asked)
-        words = "trials to the end, or more that are pruned" if prunes else "trials"
-        times = 1.0 + model.n_runs / float(min(rungs.shares)) if resumes else 1.0
+        model = self.table_model(request, replace(layout, validation=0.0) if resumes else layout)
         model = replace(
             model,
             layout=layout,
-            selections=_all_trials,
-            solved=rungs,
-            note=f"{model.n_runs} {words}, all scores published",
-            n_splits=times,
+            # Theorem G6: any candidate may follow from the noisy scores before it.
+            selections=all_together(model.n_runs, resumes=resumes),
+            note=f"{model.n_runs} trials, all scores published",
+            n_splits=1.0 + model.n_runs if resumes else 1.0,
         )
-        if asked is not None and not (prunes or resumes):
+        asked = request.epsilon if layout.final else None
+        if asked is not None and not resumes:
             return solved_table(model, asked, self.limit(asked, layout))
         # Nothing is solved for: trials have at least the noise of the final fit.
         model = replace(
@@ -324,36 +224,21 @@ class AdaptiveTrials(FullTable):
             fit_noise=max(model.fit_noise or 1.0, 1.0),
             score_noise=max(model.score_noise or 1.0, 1.0),
         )
-        if not prunes:
-            return model, model.within(request.epsilon)
-        if request.epsilon is None or request.delta == 0.0:
-            raise ValueError(
-                "pruner must be None without an epsilon and a delta above 0: the noise of its "
-                f"fits follows from these; got epsilon={request.epsilon} and "
-                f"delta={request.delta:g}."
-            )
-        cost = model.solved_curve(request.epsilon)
-        _check_rungs(model, cost)
-        return model, cost
+        if asked is not None:
+            model = replace(model, rate_factor=factor_of_rates(model, asked))
+        return model, model.within(request.epsilon)
 
     def public_count(self, plan: Plan) -> int:
-        """Return the number of fits of candidates that callbacks are called for."""
-        allowance = Allowance(plan.model.n_runs, plan.model.solved.shares)
-        if self.pruner not in PRUNERS:
-            return allowance.most_trials
-        own = self.own_first(plan.request.estimator, AdaptiveSpace(self.searched(plan)))
-        return Races(self.pruner, allowance, has_own=own is not None).n_left
-
-    def rivals(self, plan: Plan) -> int:
-        """Return the largest number of candidates to compare with the unchanged estimator."""
-        # Theorem N6: with pruning there are more of them than are paid for as whole fits.
-        return max(self.public_count(plan) - 1, 0)
+        """Return the number of trials: callbacks are called for each."""
+        return plan.model.n_runs
 
     def public_plan(self, search: Any, plan: Plan) -> dict[str, str]:
         """Return descriptions of all that must be the same when the search is resumed."""
         given = {name: described(getattr(search, name)) for name in _OF_SEARCH}
         given |= {name: described(getattr(self, name)) for name in _OF_STRATEGY}
         given |= {
+            # Earlier versions could end trials early; such a search cannot be resumed.
+            "pruner": "None",
             "param_space": AdaptiveSpace(self.searched(plan)).describe(),
             "n_samples": str(plan.layout.n_samples),
             "n_features": str(plan.layout.n_features),
@@ -376,19 +261,9 @@ class AdaptiveTrials(FullTable):
         session.run_all()
         return session.choice()
 
-    def deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the last score of one split."""
-        return super().deviation(plan) / math.sqrt(plan.model.solved.shares[-1])
-
-    def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
-        """Return what the plan's scores can be expected to show."""
-        found, last = super().outlook(plan, n_score), math.sqrt(plan.model.solved.shares[-1])
-        return replace(found, noise_ratio=found.noise_ratio / last)
-
     def make_sampler(self, n_trials: int, n_jobs: int | None, seed: int | None) -> Any:
         """Return the sampler for a study."""
-        prunes = self.pruner is not None
-        return make_sampler(self.sampler, n_trials, seed, self.n_at_once(n_jobs), prunes=prunes)
+        return make_sampler(self.sampler, n_trials, seed, self.n_at_once(n_jobs))
 
     def n_at_once(self, n_jobs: int | None) -> int:
         """Return the number of candidates that are chosen and fitted in parallel."""
@@ -397,64 +272,3 @@ class AdaptiveTrials(FullTable):
 
 def _lists(candidates: Candidates) -> dict[str, list[Any]]:
     return {name: list(values) for name, values in (candidates.suggestion or {}).items()}
-
-
-# The cost of all trials -------------------------------------------------------------------------
-
-
-def _all_trials(
-    model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
-) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-    """Return all fits and scores, for records used for training and records used for scoring."""
-    # Theorem G6: each candidate may be chosen by any rule from the noisy scores before it.
-    layout, rungs, count = model.layout, model.solved, model.n_runs
-    n_fits = count * max(layout.folds - 1, 1)
-    has_others = layout.validation > 0.0
-    both = has_others and rungs.is_resumable
-    if not rungs.prunes:
-        fits, scores = fit * n_fits, noise.profile * count
-        if has_others and not both:
-            return fits, scores
-        every = fits if noise.kind == "none" else fits + scores
-        return every, every if both else None
-    curve = _curve_of(setting)
-    of_fits = n_fits * curve.shift**2
-    of_scores = 0.0 if noise.kind == "none" else count * noise.n_metrics / noise.ratio**2
-    failure = n_fits * curve.failure
-    if has_others and not both:
-        return _within(of_fits, failure), _within(of_scores, 0.0)
-    every = _within(of_fits + of_scores, failure)
-    return every, every if both else None
-
-
-def _check_rungs(model: CostModel, cost: Cost) -> None:
-    """Check that the fits of all candidates can be costed, at all rungs."""
-    rungs: Rungs = model.solved
-    first = rungs.setting(model, cost.run_setting, rungs.shares[0])
-    try:
-        profile = model.fit_costs.first_profile(first, model.train_size)
-        lies_below = _curve_of(first).covers(profile)
-    except UnreachableBudgetError:
-        lies_below = False
-    if not lies_below:
-        kind = type(model.fit_costs.estimator).__name__
-        raise ValueError(
-            "pruner must be None for an estimator whose cost exceeds the curve of a Gaussian "
-            f"release at any noise, such as one that is known only at one delta; got {kind}."
-        )
-    for share in rungs.shares:
-        setting = rungs.setting(model, cost.run_setting, share)
-        model.fit_costs.check_spaces([(setting, rungs.size(model, share))])
-
-
-def _curve_of(setting: FitSetting | None) -> SharedCurve:
-    if not isinstance(setting, CurveSetting):
-        raise TypeError(f"setting must be a curve with a pruner; got {shown(setting)}.")
-    return setting.curve
-
-
-def _within(squared_shifts: float, failure: float) -> PrivacyProfile:
-    """Return the cost of releases whose squared shifts and failures sum to at most these."""
-    # Theorem G4: adaptively chosen Gaussian releases add up in squared shifts.
-    gaussian = gaussian_profile(math.sqrt(squared_shifts) * _SLACK, 1.0)
-    return with_failure(gaussian, min(failure * _SLACK, 1.0))

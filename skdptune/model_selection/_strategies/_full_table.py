@@ -12,7 +12,6 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real, check_share
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
-from skdptune.model_selection._adaptive import Told
 from skdptune.model_selection._choosing import (
     TableChoice,
     advice_of,
@@ -29,6 +28,7 @@ from skdptune.model_selection._cost import (
     Layout,
     NoiseSetting,
     ScoreNoise,
+    Selections,
     expected_loss,
     holds_step,
     noise_limit,
@@ -409,7 +409,7 @@ class FullTable(ScoreTable):
         return kept_in_words(self.outlook(plan))
 
 
-def row_of(params: dict[str, Any], result: Result | Told, deviation: float) -> dict[str, Any]:
+def row_of(params: dict[str, Any], result: Result, deviation: float) -> dict[str, Any]:
     """Return the row of a candidate, with its noisy scores and the deviation of their noise."""
     scores = {name: getattr(result, name) for name in ("score", "splits", "further")}
     return {"params": params, **scores, "deviation": deviation}
@@ -425,6 +425,30 @@ def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -
     fitted.
     """
     n_listed = 0 if request.candidates.drawn else len(request.candidates.grid())
+    return CostModel(
+        layout,
+        request.fit_costs("auto"),
+        request.delta,
+        lambda run: run * count,
+        all_together(count, n_listed),
+        note=f"{count} {words}",
+        n_runs=count,
+        metrics=tuple(request.scorers),
+    )
+
+
+def all_together(count: int, n_listed: int = 0, *, resumes: bool = False) -> Selections:
+    """Return the cost of all fits and scores, for training records and for scoring records.
+
+    Parameters
+    ----------
+    count : int
+        Number of candidates.
+    n_listed : int, default=0
+        If as many are listed, each of these is fitted once. Otherwise any candidates may be.
+    resumes : bool, default=False
+        Whether the records may be split again, so that each of them pays for fits and scores.
+    """
 
     # Theorem T8: the costs of all fits and scores are composed.
     def selections(
@@ -435,22 +459,14 @@ def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -
         else:
             # Each listed candidate once, at its own cost.
             fits = model.fit_costs.composed(setting, model.train_size)
-        scores = noise.profile * count
-        if layout.validation > 0.0:
+        fits, scores = fits * max(model.layout.folds - 1, 1), noise.profile * count
+        has_others = model.layout.validation > 0.0
+        if has_others and not resumes:
             return fits, scores
-        every = fits * max(layout.folds - 1, 1)
-        return every if noise.kind == "none" else every + scores, None
+        every = fits if noise.kind == "none" else fits + scores
+        return every, every if has_others else None
 
-    return CostModel(
-        layout,
-        request.fit_costs("auto"),
-        request.delta,
-        lambda run: run * count,
-        selections,
-        note=f"{count} {words}",
-        n_runs=count,
-        metrics=tuple(request.scorers),
-    )
+    return selections
 
 
 def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostModel, Cost]:
@@ -492,24 +508,14 @@ def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostMo
     return found, found.at(setting)
 
 
-def factor_of_rates(model: CostModel, epsilon: float, share: float = 1.0) -> float:
+def factor_of_rates(model: CostModel, epsilon: float) -> float:
     """Return the factor by which learning rates are adapted to the noise of candidates' fits.
 
-    Parameters
-    ----------
-    model : CostModel
-    epsilon : float
-        The total.
-    share : float, default=1.0
-        Share of the budget of a fit that this fit gets, if it has more noise than others.
-
-    Notes
-    -----
     If noise decides which steps are best, steps shrink by its root. If it does not, shorter steps
     would hide that a candidate's steps are too long for the final fit. The expected loss of these
     fits by noise, in points of accuracy, decides between the two.
     """
-    layout, noise = model.layout, (model.fit_noise or 1.0) / math.sqrt(share)
+    layout, noise = model.layout, model.fit_noise or 1.0
     loss = expected_loss(noise / layout.train_share, epsilon, layout.n_samples)
     return float(noise ** (-0.5 * min(loss, 1.0)))
 

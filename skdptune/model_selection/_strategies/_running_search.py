@@ -216,14 +216,12 @@ class RunningSearch:
         scores = np.array([result.score for result in results])
         return int(np.lexsort((marks, scores))[-1])
 
-    def show_line(
-        self, count: str, params: Mapping[str, Any], score: float, ending: str = ""
-    ) -> None:
+    def show_line(self, count: str, params: Mapping[str, Any], score: float) -> None:
         """Show the noisy score of a candidate, if the user asks for lines."""
         if (self.search.verbose or 0) > 1:
             clipped = float(np.clip(score, self.scorer.lower, self.scorer.upper))
             words = ", ".join(f"{name}={value}" for name, value in params.items())
-            self.progress.line(f"[{count}] {words}; score={clipped:.3f}{ending}")
+            self.progress.line(f"[{count}] {words}; score={clipped:.3f}")
 
     # The ledger -------------------------------------------------------------------------------
 
@@ -279,7 +277,7 @@ class RunningSearch:
         search, scorers, scorer = self.search, self.scorers, self.scorer
         is_multimetric = self.plan.request.is_multimetric
         rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
-        found: dict[str, Any] = {"cv_results_": results_by_metric(rows, scorers) | choice.columns}
+        found: dict[str, Any] = {"cv_results_": results_by_metric(rows, scorers)}
         # As in scikit-learn: without a metric to choose by, no candidate is the best.
         if search.refit is not False or not is_multimetric:
             # Copies: the objects for which plans were costed stay out of reach.

@@ -307,9 +307,8 @@ class Choice:
         Values that must stay secret.
     deviation : float or None
         Standard deviation of the posterior of the winner's score, if the search has one.
-    columns, attributes : dict
-        Additional columns of ``cv_results_``, which replace those of the rows, and additional
-        attributes of the search: all paid for.
+    attributes : dict
+        Additional attributes of the search, all paid for.
     before_final : callable, optional
         Called before the final fit.
     """
@@ -321,7 +320,6 @@ class Choice:
     index: int = 0
     diagnostics: dict[str, Any] = field(default_factory=dict)
     deviation: float | None = None
-    columns: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
     before_final: Any = None
 
