@@ -81,7 +81,7 @@ class FamilyRule(NamedTuple):
 
 RULES = {
     "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
-    "regressor": FamilyRule("net", ("boosting", "linear"), 300.0, 250),
+    "regressor": FamilyRule("net", ("boosting", "linear"), 20_000.0, 250),
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
@@ -153,6 +153,9 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
     """
 
     _task: ClassVar[str]
+    # The noisy fits of a comparison prefer the family that noise harms least. For classes this is
+    # also the better one; for regressions another family must be better by a margin.
+    _choose_by: ClassVar[str] = "posterior"
     _inside = "model_"
 
     def __init__(
@@ -304,10 +307,9 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         if len(several) > 1:
             steps, person, scoring = [("family", model)], self._person_column, self._scorer()
             whole = Pipeline(steps) if person is None else PersonPipeline(steps, person=person)
-            # No family is a default that others must beat by a margin.
             model = DPGridSearchCV(
                 whole, {"family": several}, epsilon=epsilon, delta=delta, scoring=scoring,
-                strategy=FullTable(choose_by="max"),
+                strategy=FullTable(choose_by=self._choose_by),
             )  # fmt: skip
         if self.n_public is not None:
             set_public_size(model, size)
@@ -467,6 +469,7 @@ class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
     """
 
     _task = "classifier"
+    _choose_by = "max"
 
     @property
     def classes(self) -> list[Any] | None:

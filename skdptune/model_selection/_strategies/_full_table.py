@@ -623,6 +623,8 @@ def _is_same(first: Any, second: Any) -> bool:
     if hasattr(first, "get_params"):
         one, other = (known_values(each) for each in (first, second))
         return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(_is_same, first, second))
     try:
         return bool(np.all(first == second))
     except (TypeError, ValueError):
