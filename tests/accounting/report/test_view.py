@@ -1,4 +1,4 @@
-"""What is shown of a report: as text, and as HTML."""
+"""The display of a report, as text and as HTML."""
 
 from __future__ import annotations
 
