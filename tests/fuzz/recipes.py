@@ -1,5 +1,6 @@
-"""Valid calls of every public constructor and function, with the values of each parameter. The
-fuzz starts from a valid call and corrupts some of its arguments. Parameters that are not named
+"""Valid calls of every public constructor and function, with the values of each parameter.
+
+The fuzz starts from a valid call and corrupts some of its arguments. Parameters that are not named
 here keep their defaults until they are corrupted.
 """
 

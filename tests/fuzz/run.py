@@ -1,5 +1,6 @@
-"""Calls one public constructor or function with random arguments, and describes faults. Each input
-has a number, so that a failing one can be run again.
+"""Calls one public constructor or function with random arguments, and describes faults.
+
+Each input has a number, so that a failing one can be run again.
 """
 
 from __future__ import annotations

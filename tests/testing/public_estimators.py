@@ -1,4 +1,5 @@
 """All public estimators and searches: their places, examples of each, and installed extras.
+
 `PUBLIC` is searched for and not listed by hand, so a test that compares with it covers new
 classes.
 """
