@@ -380,7 +380,7 @@ def _recorded_call(
         _check_payer(payment, estimator)
         if isinstance(persons, Persons) and by_persons(estimator) is not estimator:
             # The payer knows the cost by records only (Theorem M8).
-            raise TypeError(refused_groups("a fit inside another one", OTHER_SOLVER))
+            raise TypeError(refused_groups("a fit inside of another one", OTHER_SOLVER))
         with payment.part(estimator, method):
             return method(estimator, *args, **kwargs)
     ledger = ledger_for(estimator)

@@ -396,7 +396,7 @@ class FitsMany(Protocol):
         """Fit each in place, independently and at the cost of its own ``fit``, and return all.
 
         With `return_exceptions`, an estimator that failed is replaced by its exception. A subclass
-        that overrides ``fit`` has no inherited ``fit_many``.
+        that overrides ``fit`` does not offer an inherited ``fit_many``.
         """
         ...
 

@@ -357,7 +357,7 @@ class PrivateNet(TrainingLoop):
         if self.grad_sample_mode != "ghost":
             return None
         return (
-            "With grad_sample_mode='ghost', rounding errors of many rows could add up. Use "
+            "With grad_sample_mode='ghost', roundings of a person's many rows could add up. Use "
             "grad_sample_mode='auto'."
         )
 
@@ -403,7 +403,7 @@ class PrivateNet(TrainingLoop):
         estimators : sequence of private nets
             They may differ in all parameters.
         X, y
-            See `fit`.
+            As for `fit`.
         return_exceptions : bool, default=False
             Whether to return the exception of a net whose training fails in its place, instead of
             raising it.

@@ -238,8 +238,8 @@ class PersonPipeline(Pipeline):
             )
         if self.person not in list(getattr(X, "columns", ())):
             raise ValueError(
-                f"X must be a DataFrame with the column {shown(self.person)}, which contains the "
-                f"ids of persons according to the schema; got {type(X).__name__} without it."
+                f"X must be a DataFrame with the column {shown(self.person)}, in which the schema "
+                f"says whose row each is; got {type(X).__name__} without it."
             )
         return X[self.person]
 

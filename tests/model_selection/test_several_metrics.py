@@ -303,7 +303,7 @@ def test_a_session_tells_all_scores_and_its_storage_keeps_them(tmp_path: Path) -
     scores = [session.tell(trial) for trial in trials]
     assert [trial.metrics["right"] for trial in trials] == scores
     assert all(list(trial.metrics) == ["right", "lost"] for trial in trials)
-    # The sampler sees the deciding metric.
+    # What the sampler sees is the deciding metric.
     assert [trial.scores for trial in trials] == [(score,) for score in scores]
     again = adaptive_search(**settings).start(X, Y)
     assert [one.score for one in again._told] == pytest.approx(scores)

@@ -259,8 +259,7 @@ WITH_RENYI = {"sgd", "output"}
         for i, (search, changes) in enumerate(VARIANTS)
         for j, estimator in enumerate(("objective", "sgd", "output", "one delta"))
         if changes.get("bound") != "rdp" or estimator in WITH_RENYI
-        # A pruner's fits lie below one curve, which is impossible for a guarantee at only one
-        # delta.
+        # A pruner's fits lie below one curve, as no guarantee at one delta alone does.
         if "pruner" not in changes or estimator != "one delta"
     ],
     ids=str,

@@ -285,7 +285,7 @@ def convolved_with_rare(
     -----
     Theorem P12.
 
-    The binomial theorem is applied for up to three copies that have a rare loss. The other
+    The binomial theorem is applied for up to three rare losses among as many copies. The other
     losses of these copies are on the coarser grid; the losses of all other copies are on the finer
     one.
     """

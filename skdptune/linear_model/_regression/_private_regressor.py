@@ -383,7 +383,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         estimators : sequence of private linear regressions
             Regressions of any class of this family.
         X, y
-            See `fit`.
+            As for `fit`.
         return_exceptions : bool, default=False
             Whether the exception of a failing fit is put in the result instead of raised.
 
@@ -568,7 +568,7 @@ def _fit_in_one_pass(
     models : list of PrivateLinearRegressor
         Regressions with valid parameters.
     X, y
-        See `PrivateLinearRegressor.fit`.
+        As for `PrivateLinearRegressor.fit`.
     return_exceptions : bool
         Whether the exception of a failing fit is put in the result instead of raised.
     """

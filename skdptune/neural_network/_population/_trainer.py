@@ -114,7 +114,7 @@ class PopulationTrainer:
         nets : sequence of private nets
             They may differ in all parameters; no net may be given twice.
         X, y
-            See `fit` of each.
+            As for `fit` of each.
         return_exceptions : bool, default=False
             Whether to return the exception of a net whose training fails (for example because
             weights are not finite) in its place, instead of raising it. Bad parameters are always
