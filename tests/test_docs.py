@@ -72,9 +72,12 @@ def test_numbers_of_several_records_are_those_of_the_sum() -> None:
     assert f"ε = 1/3 *and* δ = {math.floor(100 / asked) / 10} · 10⁻⁷" in text
 
 
-def test_first_lines_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "page", [DOCS.parent / "README.md", DOCS / "index.md"], ids=["README", "front page"]
+)
+def test_first_lines_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pd = pytest.importorskip("pandas")
-    (block,) = BLOCK.findall((DOCS.parent / "README.md").read_text(encoding="utf-8"))
+    (block,) = BLOCK.findall(page.read_text(encoding="utf-8"))
     assert len(block.splitlines()) <= 16
     rng = np.random.default_rng(0)
     columns = {
@@ -86,7 +89,8 @@ def test_first_lines_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> No
         "name": "somebody",
     }
     df, y = pd.DataFrame(columns), rng.choice(["no", "yes"], 1500)
-    exec(compile(block, "README.md", "exec"), {"df": df, "y": y, "df_new": df[:5]})
+    df = df[[name for name in df if f'"{name}": ' in block]]
+    exec(compile(block, page.name, "exec"), {"df": df, "y": y, "df_new": df[:5]})
     assert "ε = 1.000 at δ = 1e-06" in capsys.readouterr().out
 
 

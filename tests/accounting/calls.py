@@ -1,4 +1,4 @@
-"""Counts the calls that a function makes: its work, which no load of the machine changes."""
+"""Counts the calls of a function, a measure of work that ignores the machine's load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many tests share: a few cases of many, and the cost of noisy gradient descent."""
+"""Shared by many tests: a few of many cases, and the cost of noisy gradient descent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Slow oracles: small discrete mechanisms, enumerated, and formulas as printed.
 
-Nothing here shares code with the package but the generating functions of the number of runs, and
-what reads a profile, or a bound at single points; tests have these from here. A `Pair` holds the
+The only code shared with the package are the generating functions of the number of runs, and
+functions that read a profile, or a bound at single points. Tests import these from here. A `Pair`
+holds the
 output distributions of one run on two neighbouring data sets; direction *remove* reads it as
 ``(P, Q)``, direction *add* as ``(Q, P)``.
 """

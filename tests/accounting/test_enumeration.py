@@ -1,4 +1,4 @@
-"""Small mechanisms at random: no claim of the package lies below the enumerated truth.
+"""Random small mechanisms: no claim of the package is below the enumerated true value.
 
 The ordinary run makes some hundred checks; the slow tests make 10^5. One check is one inequality:
 delta at an epsilon in one direction, or the delta that is left at a claimed epsilon.

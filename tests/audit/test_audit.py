@@ -1,4 +1,4 @@
-"""Whole audits: true claims stand, planted faults are found, errors say what to do."""
+"""Whole audits: true claims are not refuted, planted faults are found, errors give advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audits whose canary is a person with 50 rows: true claims stand, weights of rows are found."""
+"""Audits whose canary is a person with 50 rows: true claims hold, counting rows is detected."""
 
 from __future__ import annotations
 

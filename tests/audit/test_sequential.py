@@ -1,4 +1,4 @@
-"""Bets against claims: no allowed truth lets the capital grow, whoever looks when."""
+"""Bets against claims: under a true claim the capital does not grow, at any time of looking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private estimator that counts its fits in a file, in whichever process they are made."""
+"""A private estimator that counts its fits in a file, from all processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that make no proper record, and neighbouring data sets that differ in one such record."""
+"""Values of improper records, and neighbouring data sets that differ in one such record."""
 
 from __future__ import annotations
 

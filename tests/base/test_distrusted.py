@@ -1,4 +1,4 @@
-"""Models of other libraries that are not taken at their word, and what shows it."""
+"""Models of other libraries whose stated guarantee is not trusted, and the evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What searches ask of estimators and of their steps, and what they set: seeds, budgets, sizes."""
+"""Parameters of estimators and steps that searches read or set: seeds, budgets, sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door for persons: which person each row belongs to, and by how much each row counts."""
+"""Reading of persons: the person of each row, and the weight of each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means of rows keep the bounds of records, and what does not is refuted by examples."""
+"""Means of rows keep the bounds of records; examples refute other rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract is stated in full: what the code asks of estimators is in it, and holds of ours."""
+"""The contract of estimators is complete, and the estimators of the package meet it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of estimators without a privacy cost."""
+"""Messages about estimators without a privacy cost."""
 
 from __future__ import annotations
 

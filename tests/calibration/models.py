@@ -1,4 +1,4 @@
-"""Models that predict the first column, so that intervals are tested and not what is fitted."""
+"""Models that predict the first column, so that tests are about intervals and not about fits."""
 
 from __future__ import annotations
 

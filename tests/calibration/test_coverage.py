@@ -1,4 +1,4 @@
-"""What level a private quantile must have: all small bags of scores, the worst one, averages."""
+"""The level of a private quantile: all small sets of scores, the worst one, averages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thresholds, curves and intervals by persons: what one person moves, and whom intervals cover."""
+"""Thresholds, curves and intervals by persons: one person's influence, and coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What intervals and sets share: cost, split, budgets, door, refusals, reports."""
+"""Common properties of intervals and sets: cost, split, budgets, input, refusals, reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For each code what has it, and what has it no more: (code, kind, place, wrong, right, sizes)."""
+"""For each code, objects with and without it: (code, kind, place, wrong, right, sizes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each code is found where it is, and nowhere else, and has a section that says the same."""
+"""Each code is found in its example, and nowhere else, and its section has the same text."""
 
 from __future__ import annotations
 

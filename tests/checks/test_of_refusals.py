@@ -1,4 +1,4 @@
-"""What is refused has a code, the words of the refusal, and what to do."""
+"""Refused objects have a finding with a code, the message of the refusal, and advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of scripts and notebooks by reading: what is found, what is not, and the command."""
+"""Checks of the code of scripts and notebooks: findings, code without findings, the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked: places as users write them, parts, and what they cost."""
+"""Subjects of checks: places as users write them, parts, and costs."""
 
 from __future__ import annotations
 

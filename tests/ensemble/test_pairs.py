@@ -1,4 +1,4 @@
-"""Pairs of columns in a boosting machine: their grids, what they cost and what is learnt."""
+"""Pairs of columns in a boosting machine: grids, costs and learned scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What classifier and regressor share, as private estimators."""
+"""Common properties of classifier and regressor, as private estimators."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How every public constructor and function is called rightly: values that each parameter takes.
+"""Valid calls of every public constructor and function, with the values of each parameter.
 
-The fuzz starts from a right call and spoils some of its arguments. Parameters that are not named
-here keep their defaults until they are spoilt.
+The fuzz starts from a valid call and corrupts some of its arguments. Parameters that are not named
+here keep their defaults until they are corrupted.
 """
 
 from __future__ import annotations

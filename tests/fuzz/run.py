@@ -1,6 +1,6 @@
-"""Calls one public constructor or function with arguments drawn at random, and says what is wrong.
+"""Calls one public constructor or function with random arguments, and describes faults.
 
-An input is known by its number, so that one that fails can be run again.
+Each input has a number, so that a failing one can be run again.
 """
 
 from __future__ import annotations

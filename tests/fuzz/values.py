@@ -1,4 +1,4 @@
-"""Values that nobody expects: numbers at the edge, other kinds, tables of all forms."""
+"""Unexpected values: extreme numbers, other types, tables of all forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of displays share: a fixed style, and pictures to compare with."""
+"""Shared by the tests of displays: a fixed style, and pictures for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares what a display draws with a picture that somebody has looked at.
+"""Compares the drawing of a display with a picture that a person has checked.
 
 A test draws inside `drawing` and calls `check_picture(figure, name)`, or takes both from the
 fixture ``check_picture``. The pictures are in ``baseline``: small, drawn by Agg in matplotlib's

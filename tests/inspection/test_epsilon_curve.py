@@ -1,4 +1,4 @@
-"""Curves of accuracy over epsilon: what is drawn, and what it costs."""
+"""Curves of accuracy over epsilon: the drawing, and its cost."""
 
 from __future__ import annotations
 

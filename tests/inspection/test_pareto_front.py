@@ -1,4 +1,4 @@
-"""Drawings of fronts: what is in them, read back from matplotlib's artists."""
+"""Drawings of fronts, read back from matplotlib's artists."""
 
 from __future__ import annotations
 

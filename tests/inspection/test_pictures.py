@@ -1,4 +1,4 @@
-"""The comparison of pictures sees a line that is missing, and passes what is the same."""
+"""The comparison of pictures detects a missing line, and accepts equal pictures."""
 
 from __future__ import annotations
 

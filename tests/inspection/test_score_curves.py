@@ -1,4 +1,4 @@
-"""Curves of a histogram of scores: what is drawn is what was released."""
+"""Curves of a histogram of scores: the drawing agrees with the release."""
 
 from __future__ import annotations
 

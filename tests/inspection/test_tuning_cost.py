@@ -1,4 +1,4 @@
-"""Drawings of what tuning costs: the figures of the accounting, as bars or as lines."""
+"""Drawings of the cost of tuning: the figures of the accounting, as bars or as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other processes do with a ledger in the tests: they are forked from one that is loaded."""
+"""Uses of a ledger by other processes in the tests, which are forked from a loaded process."""
 
 from __future__ import annotations
 

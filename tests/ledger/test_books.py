@@ -1,4 +1,4 @@
-"""The books: a change from outside is seen, wherever it is."""
+"""The books: every change from outside is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ledger is in use, by block of code, thread and process."""
+"""The active ledger, by block of code, thread and process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search may ask of a classifier: cost parameters, noise, and fits on fewer records."""
+"""The optional protocol of a classifier: cost parameters, noise, and fits on fewer records."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The doubling threshold search: by hand, by enumeration, and what its budget pays for."""
+"""The doubling threshold search: by hand, by enumeration, and its budget."""
 
 from __future__ import annotations
 

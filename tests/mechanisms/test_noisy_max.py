@@ -1,4 +1,4 @@
-"""The best of many candidates: the right distribution, within its cost."""
+"""The best of many candidates: the correct distribution, within its cost."""
 
 from __future__ import annotations
 

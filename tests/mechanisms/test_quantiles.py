@@ -1,4 +1,4 @@
-"""Private quantiles: ranks, sensitivity, exact distribution, and what is refused."""
+"""Private quantiles: ranks, sensitivity, exact distribution, and refused arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The usual scores: agreement with scikit-learn, bounds, and records apart from each other."""
+"""The usual scores: agreement with scikit-learn, bounds, and independence of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches state all that the guarantees of their parts rest on, once each."""
+"""Searches state all assumptions of the guarantees of their parts, once each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Empirical audit: thousands of whole searches on neighbouring data, and what they give away.
+"""Empirical audit: thousands of whole searches on neighbouring data, and what they reveal.
 
 Of everything published a statistic is taken, on the first half of the searches a threshold is
 chosen, and on the second half the Clopper-Pearson lower bound on epsilon is found. A sound search

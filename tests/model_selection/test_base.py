@@ -1,4 +1,4 @@
-"""Price first: bad parameters are reported, and budgets refused, before a record is read."""
+"""Cost first: invalid parameters and budgets are refused before a record is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every searcher owes to scikit-learn, to its price and to whoever reads it."""
+"""The contract of every search: scikit-learn's conventions, its cost, and its output."""
 
 from __future__ import annotations
 

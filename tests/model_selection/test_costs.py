@@ -1,4 +1,4 @@
-"""What costs follow from: candidates, parts of the records, numbers of runs, noise of tables."""
+"""Causes of costs: candidates, parts of the records, numbers of runs, noise of tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doubling threshold search: what it may see, what it costs, and who may drive it."""
+"""The doubling threshold search: its inputs, its cost, and sessions."""
 
 from __future__ import annotations
 

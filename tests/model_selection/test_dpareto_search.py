@@ -1,4 +1,4 @@
-"""DParetoSearchCV: scikit-learn's conventions, what it finds, and that it says what it is."""
+"""DParetoSearchCV: scikit-learn's conventions, its results, and its statements."""
 
 from __future__ import annotations
 

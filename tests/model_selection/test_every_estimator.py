@@ -1,4 +1,4 @@
-"""Every private estimator in every search, each as it comes: it is fitted, and predicts."""
+"""Every private estimator with its defaults in every search: it is fitted, and predicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits cost, and what a search sets each to: a noise, a curve or a budget (Theorem F2)."""
+"""Costs of fits, and the setting of each in a search: noise, a curve or a budget (Theorem F2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full tables: their cost, what is published, and what is chosen from that (Theorem T8)."""
+"""Full tables: their cost, their output, and the choice from it (Theorem T8)."""
 
 from __future__ import annotations
 

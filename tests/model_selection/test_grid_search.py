@@ -1,4 +1,4 @@
-"""What is particular to the grid search, and to the choice on disjoint partitions."""
+"""Special features of the grid search, and of the choice on disjoint partitions."""
 
 from __future__ import annotations
 

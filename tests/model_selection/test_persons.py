@@ -1,4 +1,4 @@
-"""Searches by persons: parts, scores, fits, reports, and what is refused (Theorem P14)."""
+"""Searches by persons: parts, scores, fits, reports, and refused arguments (Theorem P14)."""
 
 from __future__ import annotations
 

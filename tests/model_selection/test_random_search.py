@@ -1,4 +1,4 @@
-"""What is particular to the random search."""
+"""Special features of the random search."""
 
 from __future__ import annotations
 

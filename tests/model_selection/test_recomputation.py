@@ -1,4 +1,4 @@
-"""The total of a search, computed again by hand from what is public about it.
+"""The total of a search, computed again by hand from public numbers.
 
 Only dp_accounting's loss distributions of Gaussian noise and numpy enter: selection, tuning,
 splitting, composition and mixing are written out anew, naively, on pairs of discrete laws.

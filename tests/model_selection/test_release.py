@@ -1,4 +1,4 @@
-"""What is not charged is not shown: losers leave marks wherever they can, and none is found."""
+"""Uncharged values are not shown: losing candidates leave marks everywhere, and none is found."""
 
 from __future__ import annotations
 

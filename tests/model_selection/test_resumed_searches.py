@@ -1,4 +1,4 @@
-"""A random or a grid search with a storage goes on after it was killed (Theorem F13)."""
+"""A random or a grid search with a storage continues after it was killed (Theorem F13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one engine that fits and scores: no data can make it fail (Theorem F4)."""
+"""The engine that fits and scores candidates: no data can make it fail (Theorem F4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing published can replay its noise: no search, model or study holds what it drew from."""
+"""Published objects cannot replay noise: no search, model or study contains its seeds."""
 
 from __future__ import annotations
 

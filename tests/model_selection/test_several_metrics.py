@@ -1,4 +1,4 @@
-"""Several metrics of each candidate: their names, their cost, and what each record changes."""
+"""Several metrics of each candidate: their names, their cost, and the effect of each record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spaces of parameters: as unit cubes, and in the words of optuna and of the costs of fits."""
+"""Spaces of parameters: as unit cubes, and in the forms of optuna and of the costs of fits."""
 
 from __future__ import annotations
 

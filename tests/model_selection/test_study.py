@@ -1,4 +1,4 @@
-"""Spaces and studies: storage and seeds, who works on them, and what was begun."""
+"""Spaces and studies: storage, seeds, owners, and unfinished trials."""
 
 from __future__ import annotations
 

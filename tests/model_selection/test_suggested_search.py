@@ -1,4 +1,4 @@
-"""Searches without a space: what they try, and where they make no search."""
+"""Searches without a space: their candidates, and single fits instead of a search."""
 
 from __future__ import annotations
 

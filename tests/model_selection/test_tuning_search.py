@@ -1,4 +1,4 @@
-"""What the searches for one tuned model share: choosing, the final fit, what is published."""
+"""Common properties of searches for one model: the choice, the final fit, the output."""
 
 from __future__ import annotations
 

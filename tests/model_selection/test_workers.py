@@ -1,4 +1,4 @@
-"""Tasks on other processes: what they share, where it lies, and workers that are lost."""
+"""Tasks in other processes: shared data, their place, and lost workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to make each searcher, so that every contract holds for each; a new one must be entered."""
+"""Construction of each search, so that every contract is tested; new ones must be added."""
 
 from __future__ import annotations
 

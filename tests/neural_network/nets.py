@@ -1,4 +1,4 @@
-"""Small data and small nets, for the tests of what all private nets do."""
+"""Small data and small nets, for tests of all private nets."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Logits of private nets, as steep as the labels say, by public numbers and trained weights."""
+"""The scale of private nets' logits, from public numbers and trained weights."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Ready modules: their sizes, their settings, and what they compute."""
+"""Ready modules: their sizes, their settings, and their outputs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What all private nets promise: the cost, fresh noise, and what is not published."""
+"""Promises of all private nets: the cost, fresh noise, and unpublished values."""
 
 import copy
 import functools

@@ -1,4 +1,4 @@
-"""The training of a net that is left at its defaults: all records, Adam, a falling rate."""
+"""The default training of a net: all records, Adam, a decreasing rate."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""What every transformer owes to scikit-learn and to its cost, checked on one object."""
+"""The conventions of every transformer about scikit-learn and its cost, checked on one object."""
 
 from __future__ import annotations
 

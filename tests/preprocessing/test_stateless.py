@@ -1,4 +1,4 @@
-"""What transformers share that learn nothing."""
+"""Common properties of transformers that learn nothing."""
 
 from __future__ import annotations
 

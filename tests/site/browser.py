@@ -1,7 +1,7 @@
 """Drives a headless Chromium by its DevTools protocol, for the tests of the site.
 
 The protocol runs over two pipes, which Chromium itself offers: neither a driver nor a package is
-needed, and no port is opened. What is loaded from anywhere but the site's own server fails.
+needed, and no port is opened. Content from servers other than the site's own cannot be loaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds links that lead nowhere, in a folder of HTML and in Markdown files."""
+"""Finds broken links, in a folder of HTML and in Markdown files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links of the site, of the README and of the pages' sources lead somewhere."""
+"""Links of the site, of the README and of the pages' sources are not broken."""
 
 from __future__ import annotations
 

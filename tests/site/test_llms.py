@@ -1,4 +1,4 @@
-"""What programs read of the site names every page once, and holds the written ones in full."""
+"""The files for language models name every page once, and contain written pages in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package shows in a real JupyterLab: models, plans, progress and errors.
+"""Displays of the package in a real JupyterLab: models, plans, progress and errors.
 
 `SKDPTUNE_JUPYTER` is a Python that has JupyterLab, of the same version as that of the tests. Its
 kernel imports all other packages from the environment of the tests:

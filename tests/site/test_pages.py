@@ -1,4 +1,4 @@
-"""Pages of the built site in a real browser: nothing fails, all is seen and can be read."""
+"""Pages of the built site in a real browser: nothing fails, and all is visible and legible."""
 
 from __future__ import annotations
 

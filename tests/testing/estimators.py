@@ -1,4 +1,4 @@
-"""A private estimator with every optional member, and wrong ones that each break one promise."""
+"""A private estimator with every optional member, and faulty ones that each break one promise."""
 
 from __future__ import annotations
 

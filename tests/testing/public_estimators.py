@@ -1,6 +1,7 @@
-"""All public estimators and searches: where they are, one or more of each, and what is installed.
+"""All public estimators and searches: their places, examples of each, and installed extras.
 
-`PUBLIC` is found, not listed: a test that compares with it can leave no new class out.
+`PUBLIC` is searched for and not listed by hand, so a test that compares with it covers new
+classes.
 """
 
 from __future__ import annotations

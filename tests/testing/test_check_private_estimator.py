@@ -1,4 +1,4 @@
-"""Every public estimator keeps the contract, and the check of it says what fails."""
+"""Every public estimator meets the contract, and its check names the failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interactions that choose their parts on the way, enumerated with all their outcomes."""
+"""Adaptive interactions, enumerated with all their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A filter of threshold rounds, and what filters have in common that add up what releases cost."""
+"""The filter of threshold rounds, and common properties of filters that add up costs."""
 
 from __future__ import annotations
 

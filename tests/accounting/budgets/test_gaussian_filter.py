@@ -1,4 +1,4 @@
-"""A filter by Gaussian curves: whatever an adversary asks for, the total is kept."""
+"""A filter by Gaussian curves: the total holds for every choice of an adversary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Rényi filter: closed forms, and all courses of interactions that choose their parts."""
+"""The Rényi filter: closed forms, and all courses of adaptive interactions."""
 
 from __future__ import annotations
 

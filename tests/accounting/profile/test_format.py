@@ -1,4 +1,4 @@
-"""Profiles as plain values: little is lost, and once only; nothing broken is let in."""
+"""Profiles as plain values: little is lost, only once, and damaged values are refused."""
 
 from __future__ import annotations
 

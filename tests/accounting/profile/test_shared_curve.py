@@ -1,4 +1,4 @@
-"""Theorem T4: what lies below a shared curve may stand for it in any bound."""
+"""Theorem T4: a release below a shared curve costs no more than the curve in any bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: what they hold, what they refuse, and that they survive storage unchanged."""
+"""Reports: their content, refused arguments, and storage without changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a report: as text, and as HTML."""
+"""The display of a report, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_tree_is_drawn_with_figures_in_one_column() -> None:
         "│  │  └─ fit (50 steps)                 ε = 0.125",
         "│  └─ b                                 not private",
         "└─ refit                                ε = 0.250 alone",
-        "Each part's ε is its own cost at δ = 0; the amounts that parts add sum to the total.",
+        "Each part's ε is its own cost at δ = 0; what parts add to those below sums to the total.",
         "Assumptions:",
         "- n is public",
         "- the split is secret",
@@ -61,7 +61,7 @@ def test_what_parts_add_sums_to_the_total_unless_they_use_different_records() ->
     adds = [float(line.split("adds ")[1]) for line in lines[:2]]
     own = float(lines[2].split("ε = ")[1].removesuffix(" alone"))
     assert sum(adds) + own == pytest.approx(total.epsilon(1e-5), abs=3e-3)
-    assert "sum to the total" in str(report(total, delta=1e-5, parts=gaussians))
+    assert "sums to the total" in str(report(total, delta=1e-5, parts=gaussians))
     worst = report(gaussians[0].profile | gaussians[2].profile, delta=1e-5, parts=gaussians)
     assert "adds" not in str(worst) and "need not add up" in str(worst)
 

@@ -1,4 +1,4 @@
-"""What all distributions share: arguments, shapes, plain values, pickles."""
+"""Common properties of all distributions: arguments, shapes, plain values, pickles."""
 
 import itertools
 import json

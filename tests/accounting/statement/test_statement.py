@@ -1,4 +1,4 @@
-"""Statements for those who must judge a release: as a page, and as a registry's record."""
+"""Statements for the people who assess a release: as a page, and as a registry's record."""
 
 from __future__ import annotations
 

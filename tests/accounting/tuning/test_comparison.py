@@ -1,4 +1,4 @@
-"""What a selection costs under each bound, side by side."""
+"""Comparison of the cost of a selection under each bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most right guesses that any private mechanism allows, by linear programming."""
+"""The largest number of correct guesses for any private mechanism, by linear programming."""
 
 from __future__ import annotations
 

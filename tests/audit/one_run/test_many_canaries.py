@@ -1,4 +1,4 @@
-"""Many canaries of one fit, and how well a model knows each."""
+"""Many canaries of one fit, and a model's response to each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the mean score of many canaries may rise, and what it shows."""
+"""Bounds on the rise of the mean score of many canaries, and their conclusions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many guesses can be right under a guarantee, and whether guesses contradict a claim."""
+"""The possible number of correct guesses under a guarantee, and contradictions to a claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits of one kind to data of one form are counted, and warned of where nobody adds them up."""
+"""Repeated fits to data of one form are counted, and cause a warning without a ledger."""
 
 from __future__ import annotations
 

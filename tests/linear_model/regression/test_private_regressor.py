@@ -1,4 +1,4 @@
-"""The private linear regressions as scikit-learn estimators, and audits of what they promise."""
+"""The private linear regressions as scikit-learn estimators, and audits of their claims."""
 
 from __future__ import annotations
 

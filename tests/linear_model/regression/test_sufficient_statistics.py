@@ -1,4 +1,4 @@
-"""Sums over clipped records: exact, the same in any chunks, moved by one record by its own."""
+"""Sums over clipped records: exact, equal for any chunks, and of bounded sensitivity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objective perturbation where neighbours differ by one person with all rows."""
+"""Objective perturbation for neighbours that differ by one person with all rows."""
 
 from __future__ import annotations
 

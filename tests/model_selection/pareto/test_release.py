@@ -1,4 +1,4 @@
-"""Searches with a release: they keep to their plan, and show nothing else."""
+"""Searches with a release follow their plan, and show nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What proposes the points of a Pareto search: expectations against draws, and the process."""
+"""Samplers of a Pareto search: expectations compared with draws, and the process."""
 
 from __future__ import annotations
 

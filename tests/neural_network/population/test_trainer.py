@@ -1,4 +1,4 @@
-"""Nets that are trained together come out as they do one by one."""
+"""Nets that are trained together have the same results as separately trained ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences are found for what they are, and judged by what the claim allows."""
+"""Differences are classified, and judged by the claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private estimators pass on any record, and each planted leak is found."""
+"""Private estimators pass for any record, and each planted leak is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays and checks whose neighbours are whole persons, and what they find."""
+"""Replays and checks whose neighbours are whole persons, and their findings."""
 
 from __future__ import annotations
 
