@@ -117,7 +117,7 @@ class PrivacyReport:
     ├─ scaling                              ε = 0.125 alone, adds 0.125
     └─ selection (mean 10 runs) [envelope]  ε = 0.659 alone
        └─ one run                           ε = 0.250
-    Each part's ε is its own cost at δ = 0; what parts add to those below sums to the total.
+    Each part's ε is its own cost at δ = 0; what is added, plus the last ε, sums to the total.
     Assumptions:
     - the number of records is public
     """
@@ -563,7 +563,7 @@ class ReportView:
         """Explanation of the figures of the parts."""
         sums = "the parts need not add up to the total"
         if self.is_divided and len(self.top.rows) > 1:
-            sums = "what parts add to those below sums to the total"
+            sums = "what is added, plus the last ε, sums to the total"
         return f"Each part's ε is its own cost at δ = {self.delta}; {sums}."
 
 

@@ -173,7 +173,7 @@ def announce_fit(
         if before:
             compared.costs = None
     if before:
-        _warn(estimator, [*before, cost])
+        _warn(estimator, [*before, cost], "persons" if isinstance(persons, Persons) else "records")
     return AnnouncedFit(seen, compared, size, cost)
 
 
@@ -242,7 +242,7 @@ def _size_and_form(estimator: Any, X: Any) -> tuple[int | None, Form]:
     return size if isinstance(size, int) else None, (columns, named)
 
 
-def _warn(estimator: Any, costs: list[Cost | None]) -> None:
+def _warn(estimator: Any, costs: list[Cost | None], units: str) -> None:
     known = [cost for cost in costs if cost is not None]
     so_far = ""
     if len(known) == len(costs):
@@ -255,7 +255,7 @@ def _warn(estimator: Any, costs: list[Cost | None]) -> None:
             "and the choice."
         )
     warnings.warn(
-        f"{type(estimator).__name__} is fitted again to the same number of records with the "
+        f"{type(estimator).__name__} is fitted again to the same number of {units} with the "
         f"same columns. The costs of fits to the same data add up{so_far}, but privacy_ covers "
         f"only one fit, and scores that compare fits are not private.{tuned} If these fits are "
         "intended, record them: ledger=PrivacyLedger(...), or `with ledger:` around them. For "

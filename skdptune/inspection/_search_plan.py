@@ -19,6 +19,7 @@ from skdptune.accounting import (
     compare_bounds,
     tune_then_fit,
 )
+from skdptune.base._shared import ADD_OR_REMOVE, about_unit
 from skdptune.inspection._plotting import (
     add_legend,
     add_title,
@@ -66,6 +67,8 @@ class SearchPlanDisplay:
         Maps each use of the records to its part of them, as two ends between 0 and 1.
     epsilon, delta : float
         The total budget.
+    neighbouring : str, default="add or remove one record"
+        The neighbouring relation, as worded in `PrivacyReport`. Labels name persons if it does.
 
     Attributes
     ----------
@@ -103,6 +106,7 @@ class SearchPlanDisplay:
         *,
         epsilon: float,
         delta: float,
+        neighbouring: str = ADD_OR_REMOVE,
     ) -> None:
         check_kind(rows, name="rows", kind=Sequence, domain="a sequence of PlanRow")
         for place, row in enumerate(rows):
@@ -113,6 +117,9 @@ class SearchPlanDisplay:
         self.uses = _checked_uses({} if uses is None else uses)
         self.epsilon = check_real(epsilon, name="epsilon", lower=0.0)
         self.delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
+        self.neighbouring: str = check_kind(
+            neighbouring, name="neighbouring", kind=str, domain="a string"
+        )
 
     # Creation ------------------------------------------------------------------------------
 
@@ -137,6 +144,7 @@ class SearchPlanDisplay:
             plan.uses,
             epsilon=plan.report.epsilon,
             delta=plan.delta,
+            neighbouring=plan.report.neighbouring,
         )
         return display.plot(ax=ax, by=by)
 
@@ -255,7 +263,8 @@ class SearchPlanDisplay:
         ax.set_ylim(len(self.uses) - 0.4, -0.6)
         ax.set_xlim(0.0, 1.12)
         ax.set_xticks(np.linspace(0.0, 1.0, 6), [f"{share} %" for share in range(0, 101, 20)])
-        ax.set_xlabel("records, divided at random", fontsize="small")
+        words = about_unit("records, divided at random", self.neighbouring)
+        ax.set_xlabel(words, fontsize="small")
         tidy(ax, grid="x")
 
     def _draw_ways(self, ax: Any, names: list[str], heights: Any, by: str) -> None:
@@ -264,7 +273,7 @@ class SearchPlanDisplay:
         words = [self._words(row, value, by) for row, value in zip(self.rows, values, strict=True)]
         self.bars_ = _draw_rows(ax, names, heights, values, words, 0, _WIDTH)
         ax.get_yticklabels()[0].set_fontweight("bold")
-        ax.set_xlabel(_MEASURES[by], fontsize="small")
+        ax.set_xlabel(about_unit(_MEASURES[by], self.neighbouring), fontsize="small")
 
     def _value(self, row: PlanRow, by: str) -> float:
         value = getattr(row, _ATTRIBUTES[by])
@@ -512,6 +521,7 @@ class TuningCostDisplay:
         own = f"{type(search).__name__}, as planned"
         if plan.tuning_fraction is not None:
             own += f": on {_percent(plan.tuning_fraction)} of records, then one fit"
+            own = about_unit(own, plan.report.neighbouring)
         epsilons = {own: [plan.epsilon]} | _by_name([table])
         mean = [plan.distribution.mean]
         return cls(epsilons, mean, delta=plan.delta, highlighted=own).plot(ax=ax)

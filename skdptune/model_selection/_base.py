@@ -79,7 +79,7 @@ from skdptune.base._shared import (
 )
 from skdptune.checks._shared import check_plan
 from skdptune.ledger import PrivacyLedger
-from skdptune.ledger._shared import BY_PERSON, PERSON, checked_ledger
+from skdptune.ledger._shared import checked_ledger
 from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer, neg_squared_error
 from skdptune.model_selection._cost import SearchPlan, plan_cache, plan_key, split_of
@@ -701,16 +701,14 @@ class BasePrivateSearch(
         """Return the value of `privacy_`, with the assumptions of the model if it is fitted."""
         relation = REPLACE if plan.layout.replaces else self._neighbouring(plan)
         assumptions = self._assumptions(plan, model)
-        parts = plan.components
         if plan.by_persons or hold_persons(self._estimators()):
             relation, assumptions = about_persons(relation, assumptions)
-            parts = _parts_by_persons(parts)
         return PrivacyReport(
             plan.total,
             plan.delta,
             epsilon=plan.asked,
             name=type(self).__name__,
-            parts=parts,
+            parts=_parts_about(plan.components, relation),
             assumptions=once(assumptions),
             neighbouring=relation,
             bound=plan.bound,
@@ -772,14 +770,14 @@ def _bound_of_error(estimator: Any) -> Any:
     return sum((0.5 * (high - low)) ** 2 for low, high in ranges) / len(ranges)
 
 
-def _parts_by_persons(parts: Sequence[PrivacyReport]) -> tuple[PrivacyReport, ...]:
-    """Return parts of a report about records as parts of one about persons."""
+def _parts_about(parts: Sequence[PrivacyReport], relation: str) -> tuple[PrivacyReport, ...]:
+    """Return the parts of a report as parts about the neighbouring relation of the whole."""
     return tuple(
         replace(
             part,
-            neighbouring=BY_PERSON[part.neighbouring],
-            note=about_unit(part.note, PERSON),
-            parts=_parts_by_persons(part.parts),
+            neighbouring=relation,
+            note=about_unit(part.note, relation),
+            parts=_parts_about(part.parts, relation),
         )
         for part in parts
     )

@@ -46,6 +46,12 @@ def test_ways_and_uses_are_drawn(check_picture: Any) -> None:
     check_picture(display.figure_, "search_plan")
 
 
+def test_labels_name_persons_where_they_are_the_unit() -> None:
+    display = made(neighbouring="add or remove one person with all of their rows").plot()
+    assert display.uses_ax_.get_xlabel() == "persons, divided at random"
+    assert "share of the persons" in display.ax_.get_xlabel()
+
+
 def test_what_has_no_noise_is_drawn_by_its_cost() -> None:
     row = replace(ROW, noise=None, effective_noise=None)
     display = made(rows=[row, replace(row, name="other", fit_epsilon=None)], uses={}).plot()

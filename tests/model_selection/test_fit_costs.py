@@ -164,7 +164,11 @@ def test_relations_are_not_mixed_where_noise_is_given() -> None:
     )
     mixed = Pipeline([("one", Normalizer()), ("clf", replacing())])
     search = of(mixed, {"clf__mark": [1]})
-    assert "replace one" in search.plan(600, 3, compare=False).report.neighbouring
+    report = search.plan(600, 3, compare=False).report
+    assert "replace one" in report.neighbouring
+    # Theorem F11: all parts are about the relation of the whole.
+    assert {part.neighbouring for part in report.parts} == {report.neighbouring}
+    assert "add or remove" not in str(report)
     search.set_params(param_distributions={"clf": [replacing(), noisy]}, epsilon=None)
     with pytest.raises(TypeError, match="must hold private steps of one kind"):
         search.privacy_profile(600, 3)

@@ -46,7 +46,8 @@ def test_tree_is_drawn_with_figures_in_one_column() -> None:
         "│  │  └─ fit (50 steps)                 ε = 0.125",
         "│  └─ b                                 not private",
         "└─ refit                                ε = 0.250 alone",
-        "Each part's ε is its own cost at δ = 0; what parts add to those below sums to the total.",
+        "Each part's ε is its own cost at δ = 0; what is added, plus the last ε, sums to "
+        "the total.",
         "Assumptions:",
         "- n is public",
         "- the split is secret",

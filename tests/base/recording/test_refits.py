@@ -137,6 +137,13 @@ def test_message_says_what_they_cost_and_what_to_do():
     assert "24" not in message
 
 
+def test_message_counts_persons_where_they_are_the_unit():
+    groups = np.repeat(np.arange(len(X) // 2 + 1), 2)[: len(X)]
+    with pytest.warns(PrivacyWarning, match="same number of persons with the same columns"):
+        for C in (0.01, 0.1):
+            DPLogisticRegression(C=C, classes=[0, 1]).fit(X, y, groups=groups)
+
+
 @pytest.mark.parametrize("wrong", [10**400, -1.0, math.nan], ids=["huge", "negative", "nan"])
 def test_what_is_no_budget_is_refused_in_the_estimators_own_words(wrong):
     clone(MODEL).fit(X, y)
