@@ -183,14 +183,13 @@ def scored(model: Any, epsilon: float) -> Any:
 
 
 def rare_now(epsilon: float) -> Any:
-    """Return a classifier whose threshold was chosen by released recalls."""
+    """Return a classifier whose threshold weights mistakes by public shares of the classes."""
     model = PrivateThreshold(
         DPLogisticRegression(),
-        metric="recall",
-        at_least=0.8,
+        metric="cost",
+        costs=(0.03, 0.97),
         epsilon=epsilon,
         delta=DELTA,
-        share=0.2,
         pos_label="Yes",
     )
     return make_private_pipeline(model, people("default").schema)

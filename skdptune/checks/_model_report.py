@@ -180,7 +180,9 @@ def _facts(model: Any) -> list[tuple[str, str]]:
     chosen = getattr(model, "best_params_", {})
     facts += [(f"Chosen {name}", _described(value)) for name, value in chosen.items()]
     score = getattr(model, "best_score_", math.nan)
-    return facts + ([] if math.isnan(score) else [("Noisy score of the choice", f"{score:.4g}")])
+    # A table's is a posterior mean, which differs from the noisy score in its row.
+    kind = "Estimated" if hasattr(model, "best_score_std_") else "Noisy"
+    return facts + ([] if math.isnan(score) else [(f"{kind} score of the choice", f"{score:.4g}")])
 
 
 def _described(value: Any) -> str:
