@@ -544,9 +544,10 @@ def test_families_are_compared_by_persons():
     assert isinstance(model.model_, DPGridSearchCV)
     assert model.privacy_.neighbouring == PERSON
     assert "records" not in str(model.plan(2 * P)) + str(model.privacy_)
+    model.set_params(family="linear")
     search = DPGridSearchCV(model, {"family": ["linear", "boosting"]}, **BUDGET)
     assert search.fit(table, y).privacy_.neighbouring == PERSON
-    intervals = PrivateConformalRegressor(model.set_params(family="linear"), epsilon=1.0)
+    intervals = PrivateConformalRegressor(model, epsilon=1.0)
     assert intervals.fit(table, y).privacy_.neighbouring == PERSON
     for wrong, groups in ((table, np.tile(IDS, 2)), (table.drop(columns="patient"), None)):
         with pytest.raises((TypeError, ValueError), match="schema"):
