@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 
-from skdptune import DPRandomSearchCV
+from skdptune import DPRandomSearchCV, PrivateRows
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, privacy_of
 from skdptune.base._shared import Persons, paid_for, persons_of
@@ -67,11 +67,21 @@ T = np.clip(X @ [0.4, -0.3, 0.1], -1, 1)
 
 BOUNDS = {"target_bound": 1.0, "random_state": 0}
 LABELS = {"classes": [0, 1], "random_state": 0}
+
+
+class InParts(DPRidge):
+    """A ridge regression that reads any table in parts of seven rows."""
+
+    def fit(self, X, y=None, *, groups=None):
+        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7), groups=groups)
+
+
 REGRESSORS = [
     DPRidge(**BOUNDS),
     DPRidge(alpha=1.0, fit_intercept=False, **BOUNDS),
     AdaSSPLinearRegression(**BOUNDS),
     OutputPerturbationLinearRegression(**BOUNDS),
+    InParts(**BOUNDS),
 ]
 CLASSIFIERS = [
     DPLogisticRegression(**LABELS),

@@ -68,6 +68,14 @@ class Persons:
         """Number of rows, those without a proper id included; secret."""
         return self.codes.size if self.kept is None else self.kept.size
 
+    def check_length(self, n_rows: int) -> None:
+        """Raise unless there is an id for each row; their numbers are not shown."""
+        if self.n_rows != n_rows:
+            raise ValueError(
+                "groups must be as long as X, with the id of a person for each row: inconsistent "
+                "numbers of samples."
+            )
+
     @cached_property
     def weights(self) -> NDArray[np.int64]:
         """Integer weight of each row: 2^30 over the number of its person's rows, cut down.
@@ -90,9 +98,14 @@ class Persons:
         Theorem Q1, Theorem R8, Theorem P14. Shares are cut to multiples of 2^-26, so that sums
         over up to 2^27 persons are exact in any order. A row without a proper id has the share 0.
         """
-        shares = np.zeros(self.n_rows)
-        shares[slice(None) if self.kept is None else self.kept] = np.floor(self.shares / UNIT)
-        return shares * UNIT
+        return np.asarray(np.floor(self.weights_of_all / (WHOLE * UNIT)) * UNIT)
+
+    @property
+    def weights_of_all(self) -> NDArray[np.int64]:
+        """Integer weight of each given row; 0 without a proper id."""
+        weights = np.zeros(self.n_rows, dtype=np.int64)
+        weights[slice(None) if self.kept is None else self.kept] = self.weights
+        return weights
 
     def select(self, values: Table) -> Table:
         """Return those of the given rows that have a proper id."""
@@ -113,10 +126,22 @@ class Persons:
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """The rows in the order of their persons, and where each person starts."""
         starts = np.cumsum(self.counts) - self.counts
-        return np.argsort(self.codes, kind="stable"), starts
+        # Counting, which is faster than sorting.
+        ones, places = np.ones(self.codes.size, dtype=np.int8), np.arange(self.codes.size)
+        shape = self.size, self.codes.size
+        order = sparse.csr_array((ones, (self.codes, places)), shape=shape).indices
+        return order.astype(np.intp), starts
 
     def by_weight(self) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
         """Iterate over the different weights, and the places of the rows that have them."""
+        # Each pass over the rows needs them.
+        return iter(self._by_weight)
+
+    @cached_property
+    def _by_weight(self) -> list[tuple[int, NDArray[np.intp] | slice]]:
+        return list(self._different_weights())
+
+    def _different_weights(self) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
         if self.codes.size == 0:
             yield WHOLE, slice(None)
             return
@@ -157,9 +182,11 @@ class Persons:
         Theorem P14, Theorem R1. Numbers are cut to multiples of 2^-26. Their sum over a person's
         rows is an integer in these units, and it is divided once. So no order of rows matters.
         """
-        whole = np.clip(units, -1.0, 1.0).astype(np.float64, copy=False) / UNIT
+        # NaN becomes -1.
+        whole = np.fmax(units, -1.0, dtype=np.float64)
+        np.fmin(whole, 1.0, out=whole)
+        whole *= 1.0 / UNIT
         np.trunc(whole, out=whole)
-        whole[np.isnan(whole)] = -1.0 / UNIT
         if self.size == self.codes.size:
             return np.asarray(whole * UNIT)
         order, starts = self._places
@@ -167,6 +194,15 @@ class Persons:
         total = sparse.csr_array(parts, shape=(self.size, order.size)) @ whole
         # Integers, as are their quotients: rounded divisions cut as exact ones do.
         return np.asarray(np.trunc((total.T / self.counts).T) * UNIT)
+
+
+def rows_by_weight(weights: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Iterate over the different weights above 0, and the places of the rows that have them."""
+    order = np.argsort(weights, kind="stable")
+    values, starts = np.unique(weights[order], return_index=True)
+    for weight, places in zip(values.tolist(), np.split(order, starts[1:]), strict=False):
+        if weight > 0:
+            yield weight, places
 
 
 def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | None:
@@ -191,17 +227,15 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
         return None
     persons = groups if isinstance(groups, Persons) else _read(groups)
     try:
-        n_rows = number_of_samples(X)
+        # Rows in parts may be counted later.
+        n_rows = X.n_samples if hasattr(X, "counted") else number_of_samples(X)
     except TypeError:
         raise TypeError(
             "X must be a table in memory if groups are given, since the rows of a person may be "
             f"in different chunks; got {type(X).__name__}."
         ) from None
-    if persons.n_rows != n_rows:
-        raise ValueError(
-            "groups must be as long as X, with the id of a person for each row: inconsistent "
-            "numbers of samples."
-        )
+    if n_rows is not None:
+        persons.check_length(n_rows)
     if persons.size == 0 and not may_be_empty:
         raise ValueError(
             "groups must hold the id of at least one person; got none. Ids are text, or whole "

@@ -296,8 +296,8 @@ def _check_exact(labels: NDArray[Any], name: str) -> None:
     """
     if labels.dtype.kind not in f"{NUMBERS}O":
         return
-    numbers = (label for label in labels.tolist() if isinstance(label, Number))
-    if not all(abs(number) < LARGEST_INTEGER for number in numbers):  # type: ignore[operator]
+    numbers: list[Any] = [label for label in labels.tolist() if isinstance(label, Number)]
+    if not all(abs(number) < LARGEST_INTEGER for number in numbers):
         raise ValueError(
             f"{name} must hold numbers below 2^53 or text as labels; got larger ones. A missing "
             "label would round them. Write them as text, in y, too: y.astype(str)."

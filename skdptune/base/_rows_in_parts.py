@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
 from skdptune._compat import validated_rows
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import NamedArguments, check_integer
-from skdptune.base._persons import ADVICE, OWN_USE, PARTS, names_persons, refusal_of
+from skdptune.base._persons import ADVICE, OWN_USE, PARTS, Persons, names_persons, refusal_of
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
     check_rows_form,
@@ -45,6 +46,7 @@ _READ_AGAIN = (
     "X must be readable again, since this fit makes several passes; got an iterator. Use "
     "PrivateRows.from_chunks with a function that makes it."
 )
+_CHANGED = "X must be the same in every pass; got another number of rows."
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -102,11 +104,14 @@ class Task:
         Rows and targets as in the parts, but without any row.
     steps : tuple of callables
         Applied to rows one after the other, before the function.
+    weights : ndarray or None
+        A weight for each row of the part, which the function gets, too; None for none.
     """
 
-    function: Callable[[Any, Any], Any]
+    function: Callable[..., Any]
     form: Chunk
     steps: tuple[Callable[[Any], Any], ...] = ()
+    weights: NDArray[np.int64] | None = None
 
     def __call__(self, number: int, part: Part) -> Tally:
         """Return the sum over a part. A failure is returned: logs quote those that are raised."""
@@ -117,10 +122,18 @@ class Task:
                 if n_rows := int(rows.shape[0]):
                     for step in self.steps:
                         rows = step(rows)
-                    value, size = _sum(value, self.function(rows, targets)), size + n_rows
+                    more = self._weights_of(size, n_rows)
+                    value, size = _sum(value, self.function(rows, targets, *more)), size + n_rows
         except Exception as error:
             return Tally(None, {}, _in_words(number, error))
         return Tally(value, {number: size})
+
+    def _weights_of(self, start: int, n_rows: int) -> tuple[NDArray[np.int64], ...]:
+        if self.weights is None:
+            return ()
+        if start + n_rows > self.weights.size:
+            raise ValueError(_CHANGED)
+        return (self.weights[start : start + n_rows],)
 
 
 class _UnreadError(Exception):
@@ -254,9 +267,9 @@ class InProcess:
                 raise _in_words(number, error) from None
         raise ValueError("X must hold at least one chunk; got none.")
 
-    def total(self, task: Task) -> Tally:
-        """Return the sum of a task's results over all parts."""
-        return merged(itertools.starmap(task, enumerate(self.parts)))
+    def total(self, task_of: Callable[[int], Task]) -> Tally:
+        """Return the sum of the results of each part's task over all parts."""
+        return merged(task_of(number)(number, part) for number, part in enumerate(self.parts))
 
 
 class _Once:
@@ -292,10 +305,10 @@ class _OnCluster:
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
-    def total(self, task: Task) -> Tally:
-        """Return the sum of a task's results over all parts, added up as a tree."""
+    def total(self, task_of: Callable[[int], Task]) -> Tally:
+        """Return the sum of the results of each part's task, added up as a tree."""
         of_part, of_results, result = self._functions()
-        level = [of_part(task, number, *part) for number, part in enumerate(self.parts)]
+        level = [of_part(task_of(number), number, *part) for number, part in enumerate(self.parts)]
         while len(level) > 1:
             starts = range(0, len(level), _BRANCHES)
             level = [of_results(*level[start : start + _BRANCHES]) for start in starts]
@@ -377,6 +390,8 @@ class PrivateRows(NamedArguments):
         Where the parts lie; set by the class methods.
     steps : tuple
         Transformations within the parts; set by pipelines.
+    weights : ndarray, optional
+        Integer weight of each row, in the order of the parts; set by fits by persons.
 
     See Also
     --------
@@ -405,9 +420,15 @@ class PrivateRows(NamedArguments):
     array([ 0.5, -0.5])
     """
 
-    def __init__(self, carrier: InProcess | OnDask | OnRay, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(
+        self,
+        carrier: InProcess | OnDask | OnRay,
+        steps: tuple[Step, ...] = (),
+        weights: NDArray[np.int64] | None = None,
+    ) -> None:
         self._carrier = carrier
         self._steps = steps
+        self._weights = weights
 
     def __repr__(self) -> str:
         """Return the name of the class only."""
@@ -611,16 +632,41 @@ class PrivateRows(NamedArguments):
         for name in {"random_state", "ledger", "privacy_"} & vars(bare).keys():
             setattr(bare, name, None)
         step = Step(partial(type(bare).transform, bare), width)
-        return PrivateRows(self._carrier, (*self._steps, step))
+        return PrivateRows(self._carrier, (*self._steps, step), self._weights)
 
-    def total(self, function: Callable[[Any, Any], Any]) -> Any:
+    def by_persons(self, persons: Persons) -> PrivateRows:
+        """Return the rows with their weights, by which a person in any parts counts once.
+
+        Notes
+        -----
+        Theorem P14, Theorem R10. A person's rows are counted over all parts.
+        """
+        persons.check_length(self.counted())
+        return PrivateRows(self._carrier, self._steps, persons.weights_of_all)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether functions of `total` get weights of rows."""
+        return self._weights is not None
+
+    def _task_of(self, function: Callable[..., Any]) -> Callable[[int], Task]:
+        """Return the task of each part, of which it gets the weights."""
+        form, steps = self._carrier.form, tuple(step.transform for step in self._steps)
+        if self._weights is None:
+            return lambda number: Task(function, form, steps)
+        sizes = [self._carrier.sizes[number] for number in range(len(self._carrier.parts))]
+        weights = np.split(self._weights, np.cumsum(sizes)[:-1])
+        return lambda number: Task(function, form, steps, weights[number])
+
+    def total(self, function: Callable[..., Any]) -> Any:
         """Return the sum of a function over all rows, each of which counts exactly once.
 
         Parameters
         ----------
         function : callable
-            From a chunk of rows and its targets to its sum, an object with an exact ``+``. It
-            holds the public state that it needs, and must treat each row separately.
+            From a chunk of rows and its targets, and their weights if there are any, to its sum,
+            an object with an exact ``+``. It holds the public state that it needs, and must treat
+            each row separately.
 
         Returns
         -------
@@ -633,20 +679,17 @@ class PrivateRows(NamedArguments):
         carrier = self._carrier
         if carrier.is_read_once and carrier.sizes:
             raise ValueError(_READ_AGAIN)
-        task = Task(function, carrier.form, tuple(step.transform for step in self._steps))
-        found = carrier.total(task)
+        found = carrier.total(self._task_of(function))
         if found.failure is not None:
             raise found.failure
         if found.sizes.keys() != set(range(len(carrier.parts))):
             raise RuntimeError("each part of X must be counted; got a sum without one of them.")
         for number, size in carrier.sizes.items():
             if found.sizes[number] != size:
-                raise ValueError(
-                    "X must be the same in every pass; got another number of rows. This is part "
-                    f"{number} of X."
-                )
+                raise ValueError(f"{_CHANGED} This is part {number} of X.")
         carrier.sizes = dict(found.sizes)
-        return function(*self.form) if found.value is None else found.value
+        nothing = () if self._weights is None else (self._weights[:0],)
+        return function(*self.form, *nothing) if found.value is None else found.value
 
     def counted(self) -> int:
         """Return the number of rows; if it is unknown, a pass counts them."""
@@ -877,13 +920,19 @@ def with_parts(
         return args, kwargs
     y = args[1] if len(args) > 1 else kwargs.get("y")
     has_groups = names_persons(kwargs)
+    takes_groups = getattr(estimator, "_takes_persons_in_parts", False)
     check_in_memory(estimator, X)
     if isinstance(X, PrivateRows):
-        _check_alone(y, has_groups)
-    elif refusal_of(estimator, PARTS) is not None or has_groups:
+        _check_alone(y, has_groups and not takes_groups)
+    elif refusal_of(estimator, PARTS) is not None or (has_groups and not takes_groups):
         # Dask arrays are then read into memory.
         return args, kwargs
     rows = rows_in_parts(X, y)
+    if has_groups and rows.is_read_once:
+        raise TypeError(
+            "X must be a table in memory, or readable again, if groups are given; got an "
+            "iterator. Use PrivateRows.from_chunks with a function that makes it."
+        )
     _check_form(estimator, rows)
     return (rows, *((None,) * len(args[1:2])), *args[2:]), {
         key: value for key, value in kwargs.items() if key not in ("X", "y")
@@ -920,7 +969,8 @@ def _check_alone(y: Any, has_groups: bool) -> None:
     if has_groups:
         raise TypeError(
             "groups must be None with PrivateRows, since the rows of a person may be in different "
-            "parts; got ids."
+            "parts; got ids. DPRidge, AdaSSPLinearRegression and "
+            "OutputPerturbationLinearRegression take both; give others a table in memory."
         )
 
 

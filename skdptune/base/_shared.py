@@ -58,6 +58,7 @@ from skdptune.base._persons import (
     persons_of,
     refusal_of,
     refused_groups,
+    rows_by_weight,
 )
 from skdptune.base._reading import (
     as_table,

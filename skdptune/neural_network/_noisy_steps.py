@@ -82,9 +82,9 @@ GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
 _FALSE_ALARM_RATE = 1e-12
 # Rounding of float32 in a sum of clipped gradients.
 _TOLERANCE = 1e-3
-# Rows of persons whose sum has 32 bits if only norms are computed: its roundings are at most 2^-16
-# of the sum of the rows' weights.
-_ROWS_OF_PERSONS = 256
+# Largest number of rows of persons whose sum may have 32 bits: its roundings are at most 2^-16 of
+# the sum of the rows' weights.
+ROWS_OF_PERSONS = 256
 # Records with larger numbers count as having no gradient if only norms are computed.
 _LARGEST_INPUT = 1e9
 _MISSING_GRADIENT = (
@@ -261,7 +261,7 @@ class NoisySteps:
         """Yield slices of a batch that fit into memory; one empty slice for an empty batch."""
         length = size if self._max_physical_batch_size is None else self._max_physical_batch_size
         if self._is_ghost and self._is_wide:
-            length = min(length, _ROWS_OF_PERSONS)
+            length = min(length, ROWS_OF_PERSONS)
         for first in range(0, max(size, 1), max(length, 1)):
             yield slice(first, min(first + max(length, 1), size))
 

@@ -24,6 +24,7 @@ from skdptune import (
     DPRandomSearchCV,
     DPRidge,
     DPStandardScaler,
+    OutputPerturbationLinearRegression,
     PrivacyLedger,
     PrivateRows,
     PTRLinearRegression,
@@ -169,7 +170,77 @@ class InParts(DPRidge):
     """A ridge regression that reads any table in parts of seven rows."""
 
     def fit(self, X, y=None, *, groups=None):
-        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7))
+        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7), groups=groups)
+
+
+# Persons ----------------------------------------------------------------------------------------
+
+# Persons with 1 to 42 rows each, in any order; some rows are nobody's.
+PEOPLE = np.repeat(np.arange(45.0), np.arange(1, 46))[:900]
+PEOPLE = np.random.default_rng(1).permutation(PEOPLE)
+PEOPLE[::100] = np.nan
+OF_PERSONS = {
+    **{name: MODELS[name] for name in ("ridge", "adassp")},
+    "output": OutputPerturbationLinearRegression(1.0, 1e-6, target_bound=1.0, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", OF_PERSONS)
+def test_persons_may_lie_in_any_parts(name):
+    # Theorem R10, Theorem P14: the bits of a fit in memory, whose rows are weighed after clipping.
+    model = OF_PERSONS[name]
+    alone = clone(model).fit(ROWS, TARGETS, groups=PEOPLE)
+    for cuts in ([], [400], [0, 1, 300, 300, 777, 900]):
+        order = np.random.default_rng(0).permutation(900)
+        ids = PEOPLE[order]
+        found = clone(model).fit(in_chunks(cuts), groups=ids)
+        assert learned(found) == learned(alone)
+        assert str(found.privacy_) == str(alone.privacy_)
+        (many,) = DPRidge.fit_many([clone(model)], in_chunks(cuts), groups=ids)
+        assert learned(many) == learned(alone)
+    assert "one person with all of their rows" in found.privacy_.neighbouring
+
+
+def test_persons_in_maps_dask_files_and_tables(files, tmp_path):
+    # Theorem R10, Theorem P14.
+    alone = learned(clone(MODELS["ridge"]).fit(ROWS, TARGETS, groups=PEOPLE))
+    np.save(tmp_path / "rows.npy", ROWS)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    rows = PrivateRows.from_parquet(files, target="y")
+    for data in ((mapped, TARGETS), (rows,)):
+        assert learned(clone(MODELS["ridge"]).fit(*data, groups=PEOPLE)) == alone
+    da = pytest.importorskip("dask.array")
+    lazy = da.from_array(ROWS, chunks=(331, 3))
+    assert learned(clone(MODELS["ridge"]).fit(lazy, TARGETS, groups=PEOPLE)) == alone
+    frame = table()
+    features, wages, ids = frame.drop(columns="wage"), frame["wage"], np.arange(600) % 77
+    inside = pipeline().fit(features, wages, dpridge__groups=ids)
+    parts = PrivateRows.from_chunks(lambda: [(features[:9], wages[:9]), (features[9:], wages[9:])])
+    found = pipeline().fit(parts, dpridge__groups=ids)
+    assert learned(found[-1]) == learned(inside[-1])
+
+
+@pytest.mark.parametrize("count", [2, 50, 5000])
+def test_replayed_persons_differ_as_they_may(count):
+    # Theorem R10, Theorem P14.
+    model = InParts(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
+    person = np.tile([[1e9, 3.0, -1.0]], (count, 1)), np.full(count, 5.0)
+    ids = np.arange(60) // 3
+    replay_neighbours(
+        model, ROWS[10:70], TARGETS[10:70], person, groups=ids, n_repeats=6
+    ).assert_passes()
+
+
+def test_rows_that_change_between_passes_are_noticed():
+    passes = iter([9, 9, 12])
+
+    def chunks():
+        places = slice(next(passes))
+        return [(ROWS[places], TARGETS[places])]
+
+    with pytest.raises(ValueError, match=r"same in every pass.* part 0 of X") as error:
+        clone(MODELS["ridge"]).fit(PrivateRows.from_chunks(chunks), groups=np.arange(9))
+    assert "12" not in str(error.value)
 
 
 # Tables -----------------------------------------------------------------------------------------
@@ -525,8 +596,17 @@ def test_other_estimators_and_groups_are_refused_before_anything_is_read_or_spen
         with pytest.raises(TypeError, match=r"a table in memory.*data-larger-than-memory"):
             DPRandomSearchCV(DPLogisticRegression()).fit(rows, None)
         ridge = clone(MODELS["ridge"])
-        with pytest.raises(TypeError, match="groups must be None with PrivateRows"):
-            ridge.fit(rows, groups=np.arange(900))
+        labelled = PrivateRows.from_chunks(unread)
+        with pytest.raises(TypeError, match="groups must be None with PrivateRows.*DPRidge"):
+            DPLogisticRegression(classes=[0, 1]).fit(labelled, groups=np.arange(900))
+        with pytest.raises(TypeError, match="posterior sample needs one row per person"):
+            clone(MODELS["ptr"]).fit(rows, groups=np.arange(900))
+        with pytest.raises(TypeError, match="or readable again, if groups are given"):
+            ridge.fit(iter([(ROWS, TARGETS)]), groups=np.arange(900))
+        known = PrivateRows.from_arrays(ROWS, TARGETS)
+        for model in (ridge, clone(ridge).set_params(n_public=50)):
+            with pytest.raises(ValueError, match="groups must be as long as X"):
+                model.fit(known, groups=np.arange(899))
         with pytest.raises(ValueError, match="y must be None"):
             ridge.fit(rows, TARGETS)
         with pytest.raises(ValueError, match="n_public must be given"):

@@ -533,22 +533,25 @@ def test_a_schema_names_the_persons_of_a_model_that_chooses_its_family(family):
 
 def test_families_are_compared_by_persons():
     # Theorem F12, Theorem P14.
-    table = visits()
+    # Few persons get a linear model, without a comparison.
+    table = pd.concat([visits(), visits().assign(patient=[f"{one} too" for one in IDS])])
+    y = np.tile(1.0 * Y, 2)
     schema = Schema(COLUMNS, target=(0, 1), person="patient")
     settings = {"epsilon": 40.0, "delta": 1e-3, "random_state": 0}
     model = make_private_pipeline("regressor", schema, **settings)
-    assert model.plan(P).report.neighbouring == PERSON
-    model.fit(table, 1.0 * Y)
+    assert model.plan(2 * P).report.neighbouring == PERSON
+    model.fit(table, y)
     assert isinstance(model.model_, DPGridSearchCV)
     assert model.privacy_.neighbouring == PERSON
-    assert "records" not in str(model.plan(P)) + str(model.privacy_)
+    assert "records" not in str(model.plan(2 * P)) + str(model.privacy_)
+    model.set_params(family="linear")
     search = DPGridSearchCV(model, {"family": ["linear", "boosting"]}, **BUDGET)
-    assert search.fit(table, 1.0 * Y).privacy_.neighbouring == PERSON
-    intervals = PrivateConformalRegressor(model.set_params(family="linear"), epsilon=1.0)
-    assert intervals.fit(table, 1.0 * Y).privacy_.neighbouring == PERSON
-    for wrong, groups in ((table, IDS), (table.drop(columns="patient"), None)):
+    assert search.fit(table, y).privacy_.neighbouring == PERSON
+    intervals = PrivateConformalRegressor(model, epsilon=1.0)
+    assert intervals.fit(table, y).privacy_.neighbouring == PERSON
+    for wrong, groups in ((table, np.tile(IDS, 2)), (table.drop(columns="patient"), None)):
         with pytest.raises((TypeError, ValueError), match="schema"):
-            clone(model).fit(wrong, 1.0 * Y, groups=groups)
+            clone(model).fit(wrong, y, groups=groups)
 
 
 def test_the_number_of_rows_is_shown_nowhere():

@@ -106,6 +106,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     _takes_several_targets: ClassVar[bool] = False
     # Whether Theorem P14 covers the class: not where a record must change a matrix of rank one.
     _holds_for_persons: ClassVar[bool] = False
+    # If it does, a person's rows may lie in any parts (Theorem R10).
+    _takes_persons_in_parts: ClassVar[bool] = True
     # Names of the parameters on which `privacy_profile` depends.
     cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _least_alpha: ClassVar[float] = _LEAST_ALPHA
@@ -299,8 +301,10 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             The id of the person of each row: text or whole numbers. The guarantee is then about
             adding or removing one person with all of their rows (Theorem P14), and all numbers of
             records are numbers of persons. Each row counts by one over the number of its person's
-            rows. A row without a proper id is left out. For data in memory; not for
-            `PTRLinearRegression`, `OPSLinearRegression` and `AdaOPSLinearRegression`.
+            rows. A row without a proper id is left out. With `PrivateRows`, `groups` has the ids
+            of all rows in the order of the parts, and is in memory: a person's rows may lie in
+            any parts. Not for `PTRLinearRegression`, `OPSLinearRegression` and
+            `AdaOPSLinearRegression`.
 
         Returns
         -------
@@ -317,7 +321,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         records = self._validated(X, y)
         # Rows of one weight are next to each other, since every step reads them again.
         order = persons.order_of_weights
-        records = Records(*(persons.select(each)[order] for each in records))
+        records = Records(*(np.take(persons.select(each), order, axis=0) for each in records))
         persons = persons.take(order)
         statistics = SufficientStatistics(*self._bounds(records.X.shape[1]))
         return statistics.add_persons(*records, persons), persons.size, records, persons
@@ -424,6 +428,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
         blocks: Any = None
+        weights_of = weights_of_blocks(None if isinstance(records, PrivateRows) else persons)
         if isinstance(records, PrivateRows):
             blocks = BlocksInParts(records, self._bounds(features))
         elif persons is not None and records is not None:
@@ -431,7 +436,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         elif records is not None:
             blocks = functools.partial(statistics.blocks, *records)
         problem = RidgeProblem(
-            values, vectors, moment, gram, radius2, alpha, size, blocks, weights_of_blocks(persons)
+            values, vectors, moment, gram, radius2, alpha, size, blocks, weights_of
         )
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
@@ -457,10 +462,10 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         self, X: Any, y: Any, persons: Persons | None
     ) -> tuple[SufficientStatistics, int, Any, Persons | None]:
         """Return the sums, the number of records, what can be read again, and its persons."""
+        if isinstance(X, PrivateRows):
+            return self._statistics_of_parts(X, persons)
         if persons is not None:
             return self._statistics_of_persons(X, y, persons)
-        if isinstance(X, PrivateRows):
-            return self._statistics_of_parts(X)
         records = self._validated(X, y)
         size, n_features = records.X.shape
         sums = SufficientStatistics(*self._bounds(n_features)).update(*records)
@@ -477,11 +482,15 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         )
 
     def _statistics_of_parts(
-        self, rows: PrivateRows
-    ) -> tuple[SufficientStatistics, int, Any, None]:
+        self, rows: PrivateRows, persons: Persons | None
+    ) -> tuple[SufficientStatistics, int, Any, Persons | None]:
         # Theorem R10: the sums of parts are merged, so that they are those of one pass.
         rows.check_columns(self)
         bounds = self._bounds(self.n_features_in_)
+        if persons is not None:
+            rows = rows.by_persons(persons)
+            statistics = rows.total(functools.partial(_sums_of_persons, bounds))
+            return statistics, persons.size, rows, persons
         statistics = rows.total(functools.partial(_sums_of, bounds))
         if statistics.n_samples == 0 and self.n_public is None:
             raise ValueError("X must have records; got 0 sample(s) in all parts.")
@@ -562,6 +571,12 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
 def _sums_of(bounds: tuple[float, Any, bool], X: Any, y: Any) -> SufficientStatistics:
     return SufficientStatistics(*bounds).update(X, y)
+
+
+def _sums_of_persons(
+    bounds: tuple[float, Any, bool], X: Any, y: Any, weights: np.ndarray
+) -> SufficientStatistics:
+    return SufficientStatistics(*bounds).add_by_weight(X, y, weights)
 
 
 def _fit_in_one_pass(

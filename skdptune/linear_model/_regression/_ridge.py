@@ -196,7 +196,7 @@ def refined_weights(
         if isinstance(blocks, BlocksInParts):
             # Theorem R10: whole numbers, whose sum over parts is that over all rows.
             of_part = functools.partial(exact_moment, weights=weights, limit=limit)
-            moment = blocks.total(of_part).astype(np.float64) / UNIT**2
+            moment = blocks.total(of_part).astype(np.float64) / (UNIT**2 * blocks.whole)
         else:
             moment = residual_moment(blocks(), weights, limit, problem.block_weights)
         noisy = gaussian_release(moment, sensitivity, scale, rng)

@@ -18,6 +18,7 @@ from skdptune.base._shared import (
     check_target_type,
     finite_rows,
     middle_and_half,
+    rows_by_weight,
     table_shape,
     target_ranges,
 )
@@ -150,6 +151,15 @@ class SufficientStatistics:
         self.n_samples += persons.size
         return self
 
+    def add_by_weight(self, X: Any, y: Any, weights: np.ndarray) -> SufficientStatistics:
+        """Add a chunk of rows that have integer weights, of which a person has `WHOLE` in all."""
+        X, y = self._checked_chunk(X, y)
+        self._start(X.shape[1], y.shape[1:])
+        self._whole = WHOLE
+        for weight, places in rows_by_weight(weights):
+            self.add_weighted(X[places], y[places], weight)
+        return self
+
     def add_weighted(self, X: np.ndarray, y: np.ndarray, weight: int) -> None:
         """Add rows of equal weight; the weights of a record's rows sum to at most `WHOLE`."""
         self._whole = WHOLE
@@ -235,6 +245,15 @@ class SufficientStatistics:
         X, y = self._checked_chunk(X, y)
         self._start(X.shape[1], y.shape[1:])
         return self._blocks_of(X, y)
+
+    def blocks_by_weight(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> Iterator[tuple[int, Iterator[np.ndarray]]]:
+        """Iterate over the weights of rows above 0, and the blocks of the rows that have them."""
+        X, y = self._checked_chunk(X, y)
+        self._start(X.shape[1], y.shape[1:])
+        for weight, places in rows_by_weight(weights):
+            yield weight, self._blocks_of(X[places], y[places])
 
     def blocks_of_persons(self, X: Any, y: Any, persons: Persons) -> Iterator[np.ndarray]:
         """Iterate over records like `blocks`; all rows of a block have the same weight."""
@@ -372,9 +391,18 @@ class BlocksInParts:
     bounds: tuple[float, Any, bool]
 
     def total(self, function: Callable[[Iterator[np.ndarray]], np.ndarray]) -> np.ndarray:
-        """Return the sum of a function of `SufficientStatistics.blocks` over all parts."""
-        total: np.ndarray = self.rows.total(partial(_of_blocks, self.bounds, function))
+        """Return the sum of a function of `SufficientStatistics.blocks` over all parts.
+
+        With weights of rows, the function is summed with these weights.
+        """
+        of_chunk = _of_weighted_blocks if self.rows.has_weights else _of_blocks
+        total: np.ndarray = self.rows.total(partial(of_chunk, self.bounds, function))
         return total
+
+    @property
+    def whole(self) -> int:
+        """Weight of a record in the sums."""
+        return WHOLE if self.rows.has_weights else 1
 
 
 def _of_blocks(
@@ -384,6 +412,20 @@ def _of_blocks(
     y: Any,
 ) -> np.ndarray:
     return function(SufficientStatistics(*bounds).blocks(X, y))
+
+
+def _of_weighted_blocks(
+    bounds: tuple[float, Any, bool],
+    function: Callable[[Iterator[np.ndarray]], np.ndarray],
+    X: Any,
+    y: Any,
+    weights: np.ndarray,
+) -> np.ndarray:
+    # Theorem P14: integers are multiplied after the last cut of a row.
+    total = function(iter(()))
+    for weight, blocks in SufficientStatistics(*bounds).blocks_by_weight(X, y, weights):
+        total = total + function(blocks) * weight
+    return total
 
 
 def weights_of_blocks(persons: Persons | None) -> tuple[int, ...] | None:

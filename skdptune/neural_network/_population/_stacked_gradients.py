@@ -25,6 +25,7 @@ from skdptune.neural_network._modules import (
     TemperedSigmoid,
     ToImages,
 )
+from skdptune.neural_network._noisy_steps import ROWS_OF_PERSONS
 
 # Layers without parameters that treat records independently, whatever their settings.
 _PER_RECORD = (
@@ -115,10 +116,10 @@ class StackedLinear:
     def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
         """Yield, for each parameter, its position and the sum of gradients times factors."""
         slopes, features = gradients
-        scaled = slopes * factors[..., None]
-        yield self.weight, torch.bmm(scaled.transpose(1, 2), features.to(scaled.dtype))
+        scaled = slopes * factors[..., None].to(slopes.dtype)
+        yield self.weight, _products(scaled, features, factors.dtype)
         if self.bias is not None:
-            yield self.bias, scaled.sum(dim=1)
+            yield self.bias, scaled.sum(dim=1, dtype=factors.dtype)
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,27 @@ class StackedConv2d:
         for position, values in zip(positions, gradients, strict=True):
             flat = values.flatten(2).to(factors.dtype)
             yield position, torch.bmm(factors[:, None], flat)[:, 0]
+
+
+def _products(left: torch.Tensor, right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the sum over records of outer products, for each net.
+
+    Notes
+    -----
+    Theorem U1. In a wider type than that of the vectors, few records at once are added up in
+    theirs, which takes a third of the time.
+    """
+    if dtype == left.dtype:
+        return torch.bmm(left.transpose(1, 2), right)
+    whole = left.shape[1] // ROWS_OF_PERSONS * ROWS_OF_PERSONS
+    rest = torch.bmm(left[:, whole:].transpose(1, 2), right[:, whole:]).to(dtype)
+    if not whole:
+        return rest
+    first, second = (
+        each[:, :whole].reshape(-1, ROWS_OF_PERSONS, each.shape[-1]) for each in (left, right)
+    )
+    parts = torch.bmm(first.transpose(1, 2), second).unflatten(0, (len(left), -1))
+    return rest + parts.sum(dim=1, dtype=dtype)
 
 
 def _squared_length(vectors: torch.Tensor) -> torch.Tensor:
