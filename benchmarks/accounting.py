@@ -5,7 +5,7 @@
     python benchmarks/accounting.py lists          noise of candidates that differ in cost
     python benchmarks/accounting.py rules          noise of searches that validate by a public rule
     python benchmarks/accounting.py poisson-means  epsilon of Poisson numbers of runs
-    python benchmarks/accounting.py white-box      epsilon of the best run, by what its score may be
+    python benchmarks/accounting.py white-box      epsilon of the best run, by what its score reads
     python benchmarks/accounting.py samplings      noise of a training, by how batches are drawn
     python benchmarks/accounting.py ledger         number of tuned searches that a ledger admits
 
