@@ -105,7 +105,7 @@ class LeastEpsilon(ScoreTable):
     >>> X = rng.normal(size=(20_000, 3))
     >>> y = X[:, 0] + 0.3 * rng.normal(size=20_000) > 0
     >>> search = DPGridSearchCV(
-    ...     DPLogisticRegression(), {{}}, epsilon=4.0, delta=1e-5, random_state=0,
+    ...     DPLogisticRegression(), {}, epsilon=4.0, delta=1e-5, random_state=0,
     ...     strategy=LeastEpsilon(target_score=0.85),
     ... ).fit(X, y)
     >>> search.epsilon_, search.reached_, search.privacy_.epsilon
