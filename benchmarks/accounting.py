@@ -5,6 +5,7 @@
     python benchmarks/accounting.py lists          noise of candidates that differ in cost
     python benchmarks/accounting.py rules          noise of searches that validate by a public rule
     python benchmarks/accounting.py poisson-means  epsilon of Poisson numbers of runs
+    python benchmarks/accounting.py white-box      epsilon of the best run, by what its score reads
     python benchmarks/accounting.py samplings      noise of a training, by how batches are drawn
     python benchmarks/accounting.py ledger         number of tuned searches that a ledger admits
 
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
-from scipy import optimize
+from scipy import optimize, stats
 
 from skdptune.accounting import (
     Geometric,
@@ -198,6 +199,36 @@ def print_poisson_means(options: argparse.Namespace) -> None:
             f" {default / least - 1.0:7.1%}",
             flush=True,
         )
+
+
+def print_white_box(options: argparse.Namespace) -> None:
+    """Print what the best of Gaussian runs costs, by how its score may depend on a record."""
+    print(f"the best of a geometric number of Gaussian runs, delta {MEANS_DELTA:g}; epsilon if")
+    print("the score       reads others   rises with the loss   is any (S4)   bound (S1)")
+    for shift, mean in itertools.product([0.25, 0.5, 1.0], [10.0, 20.0]):
+        run, distribution = PrivacyProfile.gaussian(shift), Geometric.from_mean(mean)
+        figures = (
+            run.epsilon(MEANS_DELTA),
+            epsilon_of_rising_score(shift, mean),
+            selection_lower_bound(run, distribution, MEANS_DELTA),
+            run.selected(distribution).epsilon(MEANS_DELTA),
+        )
+        print(f"{shift:4g} {mean:4g}" + "".join(f"{figure:15.2f}" for figure in figures))
+
+
+def epsilon_of_rising_score(shift: float, mean: float) -> float:
+    """Return the epsilon of the highest of a geometric number of Gaussian values."""
+    values = np.linspace(-12.0, 12.0 + shift, 400_001)
+    # Masses of the highest, from the probabilities that one value is larger.
+    larger = (stats.norm.sf(values - shift), stats.norm.sf(values))
+    p, q = (-np.diff(tail / (tail + (1.0 - tail) / mean)) for tail in larger)
+
+    def excess(epsilon: float) -> float:
+        ratio = math.exp(epsilon)
+        sides = (np.maximum(p - ratio * q, 0.0), np.maximum(q - ratio * p, 0.0))
+        return max(float(side.sum()) for side in sides) - MEANS_DELTA
+
+    return float(optimize.brentq(excess, 0.0, 50.0))
 
 
 # Whole searches -----------------------------------------------------------------------------
@@ -477,6 +508,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     means.add_argument("--means", type=float, nargs="+", default=[10.0, 30.0, 100.0, 300.0])
     ledger = parts.add_parser("ledger", help=print_ledger.__doc__)
     ledger.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 0.5, 0.2, 0.1])
+    parts.add_parser("white-box", help=print_white_box.__doc__)
     samplings = parts.add_parser("samplings", help=print_samplings.__doc__)
     samplings.add_argument("--epochs", type=int, nargs="+", default=[1, 10])
     samplings.add_argument("--batches", type=int, nargs="+", default=[20, 100, 1000])
@@ -497,6 +529,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "lists": print_lists,
     "rules": print_rules,
     "poisson-means": print_poisson_means,
+    "white-box": print_white_box,
     "samplings": print_samplings,
     "ledger": print_ledger,
 }

@@ -4,6 +4,7 @@
     python benchmarks/search.py utility    test accuracy of ways to tune at the same total budget
     python benchmarks/search.py nets       the same of nets, by fewer ways
     python benchmarks/search.py metrics    noise of fits and of scores by one metric and by several
+    python benchmarks/search.py least      the least epsilon that reaches a target accuracy
     python benchmarks/search.py overhead   time, and that of scikit-learn's GridSearchCV
 
 Digits come with scikit-learn; Adult (a9a) is read from SKDPTUNE_DATA, or ../shared/data.
@@ -17,7 +18,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
-from data_sets import Split, a9a_split
+from data_sets import Split, a9a_split, regression
 from joblib import Parallel, delayed
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -33,6 +34,7 @@ from skdptune.model_selection import (
     DPGridSearchCV,
     DPRandomSearchCV,
     FullTable,
+    LeastEpsilon,
     NoisyMaximum,
     RandomRuns,
 )
@@ -350,10 +352,43 @@ def print_overhead() -> None:
     print(f"plan of 10,000 candidates: {elapsed:.2f} s, peak {peak / 2**20:.0f} MB")
 
 
+# The least epsilon ---------------------------------------------------------------------------
+
+
+def print_least(seeds: int) -> None:
+    """Print the epsilon that was found for a target, and test accuracies, by ways to plan."""
+    total = {"epsilon": 4.0, "delta": DELTA}
+    problems = (("Adult", 0.82), ("Adult", 0.84), ("protein", 0.68), ("protein", 0.72))
+    for name, target in problems:
+        found, accuracies = [], []
+        for seed in range(seeds):
+            split = a9a_split() if name == "Adult" else regression(name).split(seed)
+            X, X_test, y, y_test = split
+            model = DPLogisticRegression(classes=np.unique(y).tolist(), random_state=seed)
+            ways = (
+                DPGridSearchCV(model, {}, strategy=LeastEpsilon(target_score=target), **total),
+                DPGridSearchCV(model, {"C": [1e-3, 1e-2, 0.1, 1.0]}, strategy="table", **total),
+                model.set_params(**total),
+            )
+            ways = [way.set_params(random_state=seed).fit(X, y) for way in ways]
+            found.append((ways[0].epsilon_, ways[0].reached_))
+            accuracies.append([way.score(X_test, y_test) for way in ways])
+        epsilons, reached = np.array(found).T
+        least, tuned, fixed = 100.0 * np.mean(accuracies, axis=0)
+        print(
+            f"{name}, target {target:.0%}: stops at mean epsilon {epsilons.mean():.2f}, "
+            f"{reached.mean():.0%} reached; test accuracy {least:.1f} %, "
+            f"at epsilon 4 tuned {tuned:.1f} %, one fit {fixed:.1f} %",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("noise", "utility", "nets", "metrics", "overhead"))
+    parser.add_argument(
+        "what", choices=("noise", "utility", "nets", "metrics", "least", "overhead")
+    )
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
     parser.add_argument(
@@ -373,6 +408,8 @@ def main() -> None:
         print_nets(arguments.seeds, arguments.epsilons)
     elif arguments.what == "metrics":
         print_metrics(arguments.sizes, arguments.epsilons)
+    elif arguments.what == "least":
+        print_least(arguments.seeds)
     else:
         print_overhead()
 

@@ -142,7 +142,7 @@ class TestEveryRule:
             # The guarantee before the outcome is known is that of all levels together.
             before = epsilon_within(levels, n_levels, 0.1)
             assert worst_rule(levels, [before] * n_levels) <= 0.1 + 1e-12
-        assert max(tightness) > 0.8
+        assert max(tightness) > 0.7
 
     def test_the_claims_are_not_idle(self) -> None:
         levels = laws(0, 3, 2)
@@ -227,6 +227,7 @@ def gaussian_delta(shift: float, epsilon: float) -> float:
     return float(first - math.exp(epsilon) * norm.cdf(-shift / 2.0 - epsilon / shift))
 
 
+N_ROWS = 20_000
 RULE = HoldOut(1, ">=", 0.5, share=0.5)
 
 
@@ -269,14 +270,14 @@ class TestClosedForm:
 
 def made_at(search: Any, place: int) -> tuple[float, float]:
     """Return the shifts of the fit and the score of a level, from what is published."""
-    # Only a target that no score reaches makes all levels.
-    rows = np.column_stack([np.zeros(400), np.arange(400) % 2])
+    # All records that are scored are wrong, so that all levels are made.
+    rows = np.column_stack([np.zeros(N_ROWS), np.arange(N_ROWS) % 2])
     with config_context(ledger=False):
-        scores = search.fit(rows, np.arange(400) % 2).cv_results_["std_test_score"]
-    solved = search._make_plan(400, 2).model.solved
+        scores = search.fit(rows, 1 - np.arange(N_ROWS) % 2).cv_results_["std_test_score"]
+    solved = search._make_plan(N_ROWS, 2).model.solved
     fit = 1.0 / _noise_for(solved[place].setting.epsilon, solved[place].setting.delta)
-    # One of a public number of 200 records moves a score by one.
-    return fit, 1.0 / (200 * float(scores[place]))
+    # One of a public number of records moves a score by half of its range over that number.
+    return fit, 0.5 / (N_ROWS / 2 * float(scores[place]))
 
 
 # Stops ------------------------------------------------------------------------------------
@@ -317,7 +318,7 @@ class TestStops:
         data = table(400, seed=1)
         wrong = 0
         for seed in range(60):
-            search = search_for(0.5, {}, Scripted(quality=0.45), cv=RULE_OF_TABLE)
+            search = search_for(0.5, {}, Scripted(quality=0.45), cv=0.5)
             search.set_params(random_state=seed, strategy__confidence=0.5)
             with config_context(ledger=False):
                 wrong += search.fit(*data).reached_
@@ -336,17 +337,14 @@ class TestStops:
         plan = search_for(0.9).plan(2000, 3, public_validation=True, compare=False)
         assert "noisy score 0.9)" in plan.keeps
 
-    def test_workers_and_resumed_runs_find_the_same(self, tmp_path: Any) -> None:
+    def test_runs_that_are_stored_are_those_of_all_levels(self, tmp_path: Any) -> None:
+        # Theorem F13.
         alone = search_for(0.99).fit(X, Y)
         with config_context(ledger=False):
-            others = [
-                search_for(0.99, n_jobs=2).fit(X, Y),
-                search_for(0.99, storage=tmp_path / "runs").fit(X, Y),
-            ]
-        for other in others:
-            scores = [one.cv_results_["mean_test_score"] for one in (alone, other)]
-            np.testing.assert_array_equal(*scores)
-            assert other.best_params_ == alone.best_params_
+            other = search_for(0.99, storage=tmp_path / "runs").fit(X, Y)
+        scores = [one.cv_results_["mean_test_score"] for one in (alone, other)]
+        np.testing.assert_array_equal(*scores)
+        assert other.best_params_ == alone.best_params_
 
     def test_no_grid_means_the_unchanged_estimator(self) -> None:
         for values in (None, {}):
@@ -357,24 +355,19 @@ class TestStops:
 
     def test_persons_and_tables(self) -> None:
         frame = pd.DataFrame(X, columns=["sign", "chance", "rest"])
-        found = search_for(0.8).fit(frame, Y, groups=np.arange(2000) // 2)
-        assert "about any person" in found.ex_post_
-        assert "persons" in found.privacy_.neighbouring or "person" in found.privacy_.neighbouring
+        model = DPLogisticRegression(classes=[0, 1], data_norm=2.0)
+        search = search_for(0.8, {}, model, epsilon=50.0, epsilons=[25.0])
+        found = search.fit(frame, Y, groups=np.arange(2000) // 2)
+        assert f"ε = {found.epsilon_:.3f} about any person" in found.ex_post_
+        assert "one person" in found.privacy_.neighbouring
 
-    def test_a_ledger_counts_what_holds_beforehand(self) -> None:
-        ledger = (
-            PrivacyLedger.in_memory(epsilon=8.0, delta=1e-4)
-            if hasattr(PrivacyLedger, "in_memory")
-            else PrivacyLedger(epsilon=8.0, delta=1e-4)
-        )
+    def test_a_ledger_counts_what_holds_beforehand(self, tmp_path: Any) -> None:
+        ledger = PrivacyLedger.create(tmp_path / "ledger", "table", epsilon=8.0, delta=1e-4)
         search = search_for(0.8)
         with ledger:
             search.fit(X, Y)
         assert search.epsilon_ == 0.25
-        assert ledger.spent.epsilon(DELTA) == pytest.approx(search.privacy_.epsilon_spent)
-
-
-RULE_OF_TABLE = HoldOut(2, ">=", 0.5, share=0.5)
+        assert ledger.spent(DELTA) == pytest.approx(search.privacy_.epsilon_spent)
 
 
 # An audit of the claim after the fact -------------------------------------------------------
@@ -386,7 +379,7 @@ def half_or_whole(y: Any, prediction: Any) -> Any:
 
 
 LABEL = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
-N_PUBLIC = 64
+N_PUBLIC = 640
 # Nobody is above the rule's bound but the one record that is added.
 EVERYONE = np.zeros((N_PUBLIC, 2)), np.zeros(N_PUBLIC, dtype=int)
 
@@ -405,15 +398,15 @@ def excess_after_the_fact(search: Any, trials: int, noise_lost: float) -> np.nda
         search.set_params(random_state=trial)
         results = search.fit(rows, labels).cv_results_
         deviations = results["std_test_score"]
-        shift = 1.0 / N_SCORED
-        noise = (results["mean_test_score"] - shift) * (1.0 - noise_lost)
+        shift = 0.5 / N_SCORED
+        noise = (results["mean_test_score"] - 0.5 - shift) * (1.0 - noise_lost)
         kept = deviations * (1.0 - noise_lost)
         loss = math.fsum(noise * shift / kept**2 + 0.5 * (shift / kept) ** 2)
         found[trial] = max(1.0 - math.exp(search.epsilon_ - loss), 0.0)
     return found
 
 
-N_SCORED = 32
+N_SCORED = 320
 
 
 class TestAudit:
@@ -423,7 +416,7 @@ class TestAudit:
     def test_searches_reveal_no_more_than_is_said_after_the_fact(self, trials: int) -> None:
         delta = 0.2
         search = search_for(
-            0.0, {}, NoisySum(delta=delta), epsilon=1.0, delta=delta, cv=RULE, scoring=LABEL,
+            0.5, {}, NoisySum(delta=delta), epsilon=1.0, delta=delta, cv=RULE, scoring=LABEL,
             confidence=0.8, n_public=N_PUBLIC,
         )  # fmt: skip
         with config_context(ledger=False), pytest.warns(match="delta"):
@@ -443,7 +436,7 @@ class TestAudit:
     [
         ({"epsilon": None}, {}, "epsilon must be given for LeastEpsilon"),
         ({}, {"target_score": None}, "target_score must be given"),
-        ({}, {"target_score": 1.5}, r"target_score must be in \[0, 1\]; got 1.5"),
+        ({}, {"target_score": 1.5}, r"target_score must be .*\[0, 1\]; got 1.5"),
         ({}, {"target_score": math.nan}, "target_score must be"),
         ({}, {"target_score": "high"}, "target_score must be .*; got str"),
         ({}, {"epsilons": [1.0, 0.5]}, "epsilons must increase"),
@@ -452,7 +445,7 @@ class TestAudit:
         ({}, {"epsilons": [0.0]}, "epsilons.* must be"),
         ({}, {"epsilons": 0.5}, "epsilons must be a sequence of numbers; got 0.5"),
         ({}, {"epsilons": "0.5"}, "epsilons must be a sequence of numbers"),
-        ({}, {"confidence": 1.0}, r"confidence must be in \[0.5, 1\)"),
+        ({}, {"confidence": 1.0}, r"confidence must be .*\[0.5, 1\)"),
         ({"cv": 3}, {}, "cv must be a fraction or a HoldOut"),
         ({"refit": True}, {}, "refit must be 'winner' or False"),
         ({"refit": lambda table: 0}, {}, "refit must be 'winner' or False"),

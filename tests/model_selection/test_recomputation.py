@@ -36,6 +36,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
     FullTable,
     HoldOut,
+    LeastEpsilon,
     NoisyMaximum,
     RandomRuns,
 )
@@ -652,6 +653,29 @@ def test_a_grid_of_unlike_prices_with_folds_and_a_refit():
     score = score_of(plan, N)
     each = [composed(noisy(s), noisy(s), score) for s in (8.0, 8.0, 16.0, 16.0)]
     assert_agrees(plan, [(1.0, composed(*each, noisy(8.0)))], asked=None)
+
+
+class TestLevels:
+    """Theorem F15."""
+
+    def test_levels_add_up_to_their_epsilons(self):
+        below, count = [0.3, 0.7], 2
+        strategy = LeastEpsilon(target_score=0.9, epsilons=below)
+        values = {"C": GRID["C"][:count]}
+        search = DPGridSearchCV(model(), values, epsilon=1.5, delta=DELTA, strategy=strategy)
+        assert planned(search).report.epsilon == 1.5
+        found = search._make_plan(N, 2).model
+        size, fits, scores = found.train_size, [], []
+        for epsilon, share, cost in zip(
+            [*below, 1.5], [0.05, 0.05, 0.9], found.solved, strict=True
+        ):
+            fit = found.fit_costs.configured({}, cost.run_setting, size)
+            fits += [noisy(fit.noise_level(size.n_samples, 2))] * count
+            scores += [noisy(cost.score_noise.ratio)] * count
+            cases = [(0.8, composed(*fits)), (0.2, composed(*scores))]
+            by_hand = epsilon_of(cases, share * DELTA)
+            assert 0.98 * epsilon <= by_hand <= (1.0 + AGREEMENT) * epsilon
+            assert cost.total.epsilon(share * DELTA) <= epsilon
 
 
 @pytest.mark.parametrize(("n_partitions", "cv"), [(20, 0.2), (1000, 0.1)])

@@ -79,7 +79,7 @@ class LeastEpsilon(ScoreTable):
     reached_ : bool
         Of the fitted search: whether a noisy score reached the target.
     ex_post_ : str
-        Of the fitted search: what its reader may be told about both guarantees.
+        Of the fitted search: both guarantees in a sentence each.
 
     See Also
     --------
@@ -105,7 +105,7 @@ class LeastEpsilon(ScoreTable):
     >>> X = rng.normal(size=(20_000, 3))
     >>> y = X[:, 0] + 0.3 * rng.normal(size=20_000) > 0
     >>> search = DPGridSearchCV(
-    ...     DPLogisticRegression(), {{}}, epsilon=4.0, delta=1e-5, random_state=0,
+    ...     DPLogisticRegression(), {}, epsilon=4.0, delta=1e-5, random_state=0,
     ...     strategy=LeastEpsilon(target_score=0.85),
     ... ).fit(X, y)
     >>> search.epsilon_, search.reached_, search.privacy_.epsilon
@@ -203,7 +203,7 @@ class LeastEpsilon(ScoreTable):
         return model, costs[-1]
 
     def _of_level(self, request: PlanRequest, layout: Layout) -> CostModel:
-        """Return the cost model of one level alone."""
+        """Return the cost model of a single level."""
         return all_released(request, layout, self.n_runs(request), "candidates, all published")
 
     def _planned(self, request: PlanRequest) -> Plan:
@@ -320,7 +320,7 @@ def _margin(plan: Plan, tail: float) -> float:
 
 
 def _in_words(plan: Plan, epsilon: float, n_made: int, reached: bool) -> str:
-    """Return what a reader of the results may be told about both guarantees."""
+    """Return both guarantees in a sentence each."""
     n_levels, at_delta = len(plan.model.solved), f"at δ = {shown_delta(plan.delta)}"
     ending = "reached the target" if reached else "did not reach the target"
     words = (

@@ -141,11 +141,13 @@ class RunningSearch:
             runs.append(Run(made, *spawned(seed, 2)))
         # Theorem F13: nobody has seen anything of a run that is missing in the file.
         first, stored = sum(self.made) - len(runs), {} if self.file is None else self.file.results
-        known = {number - first: result for number, result in stored.items()}
-        left = [place for place in range(len(runs)) if place not in known]
+        # The file also has the runs of other calls.
+        places = range(len(runs))
+        known = {place: stored[first + place] for place in places if first + place in stored}
+        left = [place for place in places if place not in known]
         if on_result is not None:
-            for place in sorted(known.keys() & range(len(runs))):
-                on_result(place, known[place])
+            for place, result in known.items():
+                on_result(place, result)
 
         def note(place: int, result: Result) -> None:
             # Store before showing: a run that was shown is not made again.
