@@ -94,9 +94,7 @@ def linear_models() -> dict[str, Subject]:
         for solver in ("objective", "output", "psgd", "sgd", "adam", "preconditioned"):
             settings = CLASSIFIER | ({"C": 0.01} if solver in ("objective", "output") else {})
             # Gradients are clipped, not rows: the logistic loss is steep enough for longer rows.
-            settings |= ONE_STEP | {"data_norm": None} if solver == "sgd" else {}
-            # One step of Adam shows little more than a sign.
-            settings |= STEPS | {"data_norm": None, "batch_size": 50} if solver == "adam" else {}
+            settings |= ONE_STEP | {"data_norm": None} if solver in ("sgd", "adam") else {}
             settings |= STEPS if solver == "preconditioned" else {}
             found[f"{kind.__name__}, {solver}"] = (
                 lambda kind=kind, solver=solver, more=settings: kind(solver=solver, **more),
