@@ -60,6 +60,7 @@ FAULTS = ("less noise", "unclipped", "free scaler", "unpaid score")
 X = np.zeros((50, 2))
 CLASSIFIER = {"classes": [0, 1], "data_norm": 1.0, "fit_intercept": False, "epsilon": 8.0}
 ONE_STEP = {"epochs": 1, "batch_size": 50, "learning_rate": 1.0}
+STEPS = {"epochs": 20}
 REGRESSION = {"data_norm": 1.0, "target_bound": 1.0, "fit_intercept": False, "epsilon": 8.0}
 BOOSTING = {"bounds": (0.0, 1.0), "max_bins": 2, "max_rounds": 1, "epsilon": 8.0}
 RESPONSES = ("predict", "predict_proba", "decision_function", "classes_", "privacy_")
@@ -94,6 +95,7 @@ def linear_models() -> dict[str, Subject]:
             settings = CLASSIFIER | ({"C": 0.01} if solver in ("objective", "output") else {})
             # Gradients are clipped, not rows: the logistic loss is steep enough for longer rows.
             settings |= ONE_STEP | {"data_norm": None} if solver in ("sgd", "adam") else {}
+            settings |= STEPS if solver == "preconditioned" else {}
             found[f"{kind.__name__}, {solver}"] = (
                 lambda kind=kind, solver=solver, more=settings: kind(solver=solver, **more),
                 1.0,
@@ -101,8 +103,10 @@ def linear_models() -> dict[str, Subject]:
     kinds = (DPRidge, AdaSSPLinearRegression, OutputPerturbationLinearRegression)
     kinds += (OPSLinearRegression, PTRLinearRegression, AdaOPSLinearRegression)
     for kind in kinds:
-        strong = kind in (OutputPerturbationLinearRegression, OPSLinearRegression)
+        # With little regularization, bounds that are released first err on the safe side by much.
+        strong = kind not in (DPRidge, AdaSSPLinearRegression, PTRLinearRegression)
         more = {"alpha": 1e5} if strong else {}
+        more |= {"max_leverage": 0.005} if kind is PTRLinearRegression else {}
         found[kind.__name__] = (lambda kind=kind, more=more: kind(**REGRESSION | more), 1.0)
     return found
 

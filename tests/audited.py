@@ -399,24 +399,27 @@ def conformal() -> dict[str, Case]:
     rows of zeros. Three records have one score; the fourth has a larger one, and changes the
     chance of a quantile above the middle of the grid.
     """
-    settings = {
-        "coverage": 0.5,
-        "calibration_fraction": 0.99,
-        "n_public": 200,
-    }
-    ridge = AdaSSPLinearRegression(target_bound=1.0, fit_intercept=False)
-    logistic = DPLogisticRegression(solver="output", fit_intercept=False)
-    # A residual of 2^-5 of the range is in the middle of the grid; 7 is not a label. At these
-    # budgets, the fewest fits detect too little noise.
-    labels = {"classes": [0, 1], "epsilon": 6.0}
-    models = {
-        PrivateConformalRegressor: (ridge, [0.0, 0.0, 0.0, 2.0**-4], {"epsilon": 2.0}, True),
-        PrivateConformalClassifier: (logistic, [0, 0, 1, 7], labels, False),
-    }
     return {
-        kind.__name__: quantile_case(kind(inner, **settings, **more), np.array(y), is_low)
-        for kind, (inner, y, more, is_low) in models.items()
+        f"{kind.__name__}{name}": quantile_case(*conformal_model(kind, epsilon), *scores)
+        for kind, name, epsilon, scores in (
+            # The budgets are those at which the fewest fits show too little noise.
+            (PrivateConformalRegressor, "", 2.0, (0.0, 0.0, 0.0, 0.5)),
+            (PrivateConformalClassifier, "", 6.0, (0.5, 0.5, 0.5, 1.0)),
+        )
     } | {"PrivateConformalRegressor, fit and quantile": fit_and_quantile_case(3.0, 0.5)}
+
+
+def conformal_model(kind: Any, epsilon: float) -> tuple[Any, dict[float, Any]]:
+    """Return a model of intervals or sets, and targets by the scores that they have."""
+    settings = {"coverage": 0.5, "calibration_fraction": 0.99, "n_public": 200}
+    settings["epsilon"] = epsilon
+    if kind is PrivateConformalRegressor:
+        # A residual of 2^-5 of the range lies in the middle of the grid.
+        ridge = AdaSSPLinearRegression(target_bound=1.0, fit_intercept=False)
+        return kind(ridge, **settings), {0.0: 0.0, 0.5: 2.0**-4, 1.0: 1.0}
+    logistic = DPLogisticRegression(solver="output", fit_intercept=False)
+    # Both labels are as probable; 7 is no label.
+    return kind(logistic, classes=[0, 1], **settings), {0.5: 1, 1.0: 7}
 
 
 class SumAside(BaseEstimator):
@@ -494,9 +497,9 @@ def fit_and_quantile_case(epsilon: float, fraction: float) -> Case:
     return Case(draw, claim, **COUNTED | DEAR | {"n_fits": 12_000})
 
 
-def quantile_case(model: Any, y: Any, is_low: bool) -> Case:
-    """Return the audit of one quantile; the three others' score is the lowest, or the middle."""
-    plan = model._plan(200, 1)
+def quantile_case(model: Any, targets: dict[float, Any], *scores: float) -> Case:
+    """Return the audit of one quantile of four scores: shares of the grid, the record's last."""
+    plan, y = model._plan(200, 1), np.array([targets[score] for score in scores])
     steps, middle = plan.steps, np.rint(plan.steps / 2)
     X = np.zeros((4, 1))
 
@@ -505,10 +508,9 @@ def quantile_case(model: Any, y: Any, is_low: bool) -> Case:
         fitted = model.set_params(random_state=seed_of(rng)).fit(X[:size], y[:size])
         return float(fitted.quantile_ * steps > middle + 1.0)
 
-    others = np.full(3, 0.0 if is_low else middle)
-    scores = np.append(others, middle if is_low else steps)
-    # The chance of a quantile above the middle, without the fourth record and with it.
-    chances = [chance_above(each, middle, plan) for each in (others, scores)]
+    grid = np.rint(np.array(scores) * steps)
+    # Above the middle, without the fourth record and with it.
+    chances = [chance_above(each, middle, plan) for each in (grid[:3], grid)]
     ratios = [math.log(chances[0] / chances[1]), math.log1p(-chances[0]) - math.log1p(-chances[1])]
     attained = max(map(abs, ratios))
     return Case(draw, lambda: PrivacyProfile.pure(attained), **COUNTED | DEAR | {"n_fits": 6000})
@@ -1103,15 +1105,15 @@ class Fault:
 
     Attributes
     ----------
-    case : str
-        Name of the audit that must refute it.
+    case : str or Case
+        Name of the audit that must refute it, or an audit of nothing else.
     broken : callable
         Returns the context in which it is broken.
     n_fits : int
         How many fits refute it.
     """
 
-    case: str
+    case: str | Case
     broken: Callable[[], AbstractContextManager[Any]]
     n_fits: int = 100
 
@@ -1126,7 +1128,19 @@ def faults() -> dict[str, Fault]:
     def scores() -> AbstractContextManager[None]:
         return auditing.noise_forgotten(_runs)
 
+    # The level is a little above a half: with the record, an upper score is the quantile.
+    at_a_rank = {
+        PrivateConformalRegressor: (0.0, 0.0, 1.0, 1.0),
+        PrivateConformalClassifier: (0.5, 0.5, 1.0, 1.0),
+    }
     return {
+        f"{kind.__name__}, the quantile without noise": Fault(
+            quantile_case(*conformal_model(kind, 2.0), *scores),
+            auditing.quantile_without_noise,
+            200,
+        )
+        for kind, scores in at_a_rank.items()
+    } | {
         "curves, counts without noise": Fault("PrivateScoreCurves", counts),
         "a threshold, counts without noise": Fault("PrivateThreshold", counts),
         "a fit and curves, counts without noise": Fault(

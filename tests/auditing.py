@@ -127,6 +127,21 @@ def noise_forgotten(module: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def quantile_without_noise() -> Iterator[None]:
+    """Let intervals and sets have the quantile of the scores itself."""
+    quantile = _private_conformal.private_quantile
+
+    def exact(
+        values: Any, level: float, low: float, high: float, _: float, *more: Any, **how: Any
+    ):
+        return quantile(values, level, low, high, np.inf, *more, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_private_conformal, "private_quantile", exact)
+        yield
+
+
+@contextlib.contextmanager
 def held_out_records_fitted() -> Iterator[None]:
     """Fit models of intervals to all records, including the held-out ones."""
     fitted = _private_conformal._fitted

@@ -36,6 +36,7 @@ from skdptune.base._shared import (
     target_range,
 )
 from skdptune.ledger._shared import BY_PERSON
+from skdptune.linear_model import AdaSSPLinearRegression, DPRidge
 from skdptune.testing._shared import Data, with_public_size
 
 # Length of the row in clipping norms. Gradients at such rows are clipped, and the row's own margin
@@ -45,6 +46,9 @@ _IN_CLIPPING_NORMS = {"sgd": 3.0, "adam": 3.0}
 _OF_NETS, _FAR_TARGET = 10.0, 100.0
 _BOUNDS = ("bounds", "bounds_X")
 _AT_BOUNDS = "a row at the upper ends of "
+# With released moments: a row so long that its gradient is clipped wherever the weights are, and
+# how strongly all short rows together pull the weights away from it, in clipped gradients.
+_OF_MOMENTS, _PULL = 30.0, 5.0
 # Solvers that clip rows. All others clip gradients instead.
 _NOT_CLIPPING = frozenset({"objective", "output", "psgd"})
 
@@ -143,6 +147,41 @@ def generic_extremes(estimator: Any, X: Any, y: Any, factor: float) -> Extremes:
     target, other_targets, why = _targets_of(estimator, y)
     reason = f"a row {factor:g} times as long as the longest one, where others vary least"
     return Extremes(row, -row, np.zeros_like(row)[None], target, other_targets, reason + why)
+
+
+def among_worst(found: Extremes, estimator: Any, n_samples: int) -> Extremes:
+    """Return the extreme record among others that let a linear model show more of it.
+
+    Parameters
+    ----------
+    found : Extremes
+        Returned for other estimators, and for pipelines and searches.
+    estimator : estimator
+    n_samples : int
+        Number of records.
+    """
+    given, targets = own_parameters(estimator), found.other_targets
+    why = f"{found.reason}, which pull the weights away"
+    has_moments = given.get("solver") in ("auto", "preconditioned") and given["delta"] != 0.0
+    if has_moments and given["batch_size"] is None:
+        # Half of the rows fix the released coordinates and are soon classified correctly. The
+        # others are short, and pull at the same strength for long.
+        lengths = np.tile([1.0, min(1.0, _PULL / n_samples)], n_samples)
+        row, others = _OF_MOMENTS * found.row, lengths[:, None] * found.row
+        found = replace(found, row=row, opposite=-row, reason=why)
+        return replace(found, others=others, other_targets=targets[:1])
+    if not isinstance(estimator, (AdaSSPLinearRegression, DPRidge)):
+        return found
+    # A residual of twice the bound: the record's products with itself and with its target move the
+    # weights the same way. Where steps are taken, all residuals stay clipped, and most cancel.
+    low, high = target_range(given["target_bound"])
+    takes_steps = isinstance(estimator, DPRidge) and estimator.alpha is None
+    pulls = [low, high, low, high, low] if takes_steps else [low]
+    turns, width = np.arange(max(n_samples - 1, 1)), found.row.size
+    axes = np.where(turns % 2, 1 + turns // 2 % max(width - 1, 1), 0) % width
+    others = np.linalg.norm(found.row) * np.eye(width)[axes]
+    in_turn = tuple(target for pull in pulls for target in (pull, targets[0]))
+    return replace(found, others=others, other_targets=in_turn, reason=why)
 
 
 def orthogonal_rows(
@@ -437,7 +476,9 @@ def worst_canary(
     which the other records do not resist, with a label or target that contradicts them. It follows
     from the estimator's parameters and the form of the data, for
 
-    * linear models and nets, by ``data_norm``, ``max_grad_norm`` and ``target_bound``;
+    * linear models and nets, by ``data_norm``, ``max_grad_norm`` and ``target_bound``; with
+      ``solver="preconditioned"``, and for regressions on noisy sums, among other records that pull
+      the weights away from it;
     * scalers and boosting, by ``bounds``;
     * pipelines, by the first step that bounds rows, and the last one's targets;
     * searches, as for the estimator that they tune; the record changes its score as well as its
@@ -499,6 +540,8 @@ def worst_canary(
     setting = _Setting.of(estimator, X, y, background)
     found = known_extremes(estimator, setting.shape, y, setting.others)
     if found is not None and not (found.is_at_bounds and _is_of_others(estimator)):
+        if background == "made-up":
+            found = among_worst(found, estimator, setting.shape[0])
         return setting.canary(found)
     if found is not None:
         tried = [found, *found.at_corners()]
@@ -549,7 +592,8 @@ class _Setting:
         """
         others, targets = self.others, self.targets
         if others is None:
-            n_others = N_BESIDE if self.n_public is not None else self.shape[0]
+            least = N_BESIDE if self.n_public is not None else self.shape[0]
+            n_others = max(least, len(extremes.others))
             others, targets = extremes.background(n_others)
         without = others, targets
         if self.relation == REPLACE:

@@ -14,7 +14,13 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.audit import audit_epsilon, worst_canary
 from skdptune.base import register_profile
 from skdptune.ensemble import DPExplainableBoostingClassifier
-from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
+from skdptune.linear_model import (
+    AdaSSPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+)
+from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler, RowNormClipper
 from tests.accounting.cases import few
@@ -197,3 +203,40 @@ def test_other_records_stay_in_the_middle_where_noise_is_proved(name):
     }
     canary = worst_canary(models[name][0], np.zeros((10, 2)), models[name][1])
     assert (canary.X_with[:-1] == 1.0).all()
+
+
+def shift_of(estimator, canary, n_fits):
+    """Return the shift in deviations; both fits of a pair draw the same noise."""
+    sides = [
+        np.array(
+            [canary.statistic(canary.fit(estimator, there, seed))[0] for seed in range(n_fits)]
+        )
+        for there in (True, False)
+    ]
+    return abs(sides[0].mean() - sides[1].mean()) / math.sqrt(
+        0.5 * sides[0].var() + 0.5 * sides[1].var()
+    )
+
+
+BOUNDED = {"epsilon": 8.0, "data_norm": 1.0, "fit_intercept": False}
+PULLED = {
+    # The share of the whole shift that the fitted weights show; without the others, half of it.
+    "steps": (DPRidge(target_bound=1.0, **BOUNDED), 1.0),
+    "two sums": (DPRidge(target_bound=1.0, alpha=1.0, **BOUNDED), 1.0),
+    # A third of the squared shift is for an eigenvalue.
+    "three sums": (AdaSSPLinearRegression(target_bound=1.0, **BOUNDED), math.sqrt(2.0 / 3.0)),
+    # The moments take 8 %; the mean of the last half of the steps shows 92 % of the rest.
+    "preconditioned": (DPLinearSVC(epochs=20, classes=[0, 1], **BOUNDED), 0.88),
+}
+
+
+@pytest.mark.parametrize("name", PULLED)
+def test_a_record_among_others_that_pull_away_nearly_attains_the_claim(name):
+    # Theorem A7.
+    estimator, share = PULLED[name]
+    canary = worst_canary(estimator, np.zeros((50, 2)), np.zeros(50))
+    np.testing.assert_array_equal(canary.X_with[:-1], canary.X_without)
+    assert "pull the weights away" in canary.reason
+    whole = 1.0 / noise_for_budget(8.0, 1e-5)[0]
+    # The deviation of so few fits is known to about a tenth.
+    assert shift_of(estimator, canary, 80) / whole == pytest.approx(share, abs=0.16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from skdptune.accounting import Binomial
 from skdptune.audit import audit_epsilon, worst_canary
 from skdptune.base._shared import Persons
 from skdptune.linear_model import (
@@ -14,7 +15,12 @@ from skdptune.linear_model import (
     DPRidge,
     OutputPerturbationLinearRegression,
 )
+from skdptune.metrics import make_bounded_scorer
+from skdptune.model_selection import DPRandomSearchCV
+from skdptune.model_selection._running import _engine
 from skdptune.preprocessing import DPStandardScaler
+from tests.flat import flat
+from tests.model_selection.test_persons import PersonSum
 
 ROWS = np.zeros((30, 2))
 CLASSES = {"epsilon": 1.0, "delta": 1e-5, "classes": [0, 1]}
@@ -110,3 +116,49 @@ def test_a_canary_of_persons_keeps_the_other_records():
     np.testing.assert_array_equal(canary.X_with[-50:], np.tile(canary.X_with[-1], (50, 1)))
     fitted = canary.fit(ESTIMATORS["output"], present=True, random_state=0)
     assert "one person" in fitted.privacy_.neighbouring
+
+
+class CutOnly(PersonSum):
+    """Predicts by the cut alone, so that only scores show a person."""
+
+    def predict(self, X):
+        return (X[:, -1] > self.cut).astype(int)
+
+
+def half_or_whole(y, prediction):
+    """Return a half, the middle of the bounds, for all rows but those above the cut."""
+    return 0.5 + 0.5 * prediction
+
+
+@pytest.mark.parametrize("weighs", ["persons", "rows"])
+def test_scores_that_weigh_rows_are_refuted(weighs, monkeypatch):
+    # Theorem P14.
+    if weighs == "rows":
+        monkeypatch.setattr(_engine, "values_of", _engine._values_of_rows)
+    search = flat(
+        DPRandomSearchCV,
+        CutOnly(noise=50.0),
+        {"cut": [0.5]},
+        scoring=make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True),
+        cv=2,
+        refit=True,
+        n_iter_distribution=Binomial(1, 1.0),
+        tuning_fraction=None,
+        score_epsilon=4.0,
+        try_own_values=False,
+        n_public=64,
+        delta=1e-5,
+    )
+    result = audit_epsilon(
+        search,
+        np.zeros((64, 1)),
+        np.arange(64) % 2,
+        groups=np.arange(64),
+        canary=(np.ones((50, 1)), np.zeros(50, dtype=int)),
+        statistic=lambda fitted: fitted.best_score_,
+        n_trials=120,
+        random_state=0,
+    )
+    assert result.is_refuted == (weighs == "rows")
+    # The person's score is the largest that a person may have. That of rows shows everything.
+    assert result.is_refuted or result.gaussian.epsilon_lower > 1.0

@@ -403,8 +403,9 @@ class FullTable(ScoreTable):
         if not keeps_own or callable(plan.request.refit) or not self.rivals(plan):
             return ""
         candidates, estimator = plan.candidates, plan.request.estimator
-        if candidates.default is None and own_place(estimator, list(candidates.grid())) is None:
-            # Steps of a pipeline are not tried on their own: only listed ones are.
+        is_listed = candidates.default is not None or candidates.drawn
+        # Steps of a pipeline are not tried on their own: only listed ones are.
+        if not is_listed and own_place(estimator, list(candidates.grid())) is None:
             return ""
         return kept_in_words(self.outlook(plan))
 

@@ -279,7 +279,7 @@ class RunningSearch:
         search, scorers, scorer = self.search, self.scorers, self.scorer
         is_multimetric = self.plan.request.is_multimetric
         rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
-        found: dict[str, Any] = {"cv_results_": results_by_metric(rows, scorers)}
+        found: dict[str, Any] = {"cv_results_": results_by_metric(rows, scorers) | choice.columns}
         # As in scikit-learn: without a metric to choose by, no candidate is the best.
         if search.refit is not False or not is_multimetric:
             # Copies: the objects for which plans were costed stay out of reach.

@@ -307,8 +307,8 @@ class Choice:
         Values that must stay secret.
     deviation : float or None
         Standard deviation of the posterior of the winner's score, if the search has one.
-    attributes : dict
-        Additional attributes of the search, all paid for.
+    columns, attributes : dict
+        Additional columns of ``cv_results_`` and attributes of the search, all paid for.
     before_final : callable, optional
         Called before the final fit.
     """
@@ -320,6 +320,7 @@ class Choice:
     index: int = 0
     diagnostics: dict[str, Any] = field(default_factory=dict)
     deviation: float | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
     before_final: Any = None
 
