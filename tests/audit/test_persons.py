@@ -20,7 +20,7 @@ from skdptune.model_selection import DPRandomSearchCV
 from skdptune.model_selection._running import _engine
 from skdptune.preprocessing import DPStandardScaler
 from tests.flat import flat
-from tests.model_selection.test_persons import PersonSum
+from tests.model_selection.learners import PersonSum
 
 ROWS = np.zeros((30, 2))
 CLASSES = {"epsilon": 1.0, "delta": 1e-5, "classes": [0, 1]}

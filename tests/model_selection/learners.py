@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms import gaussian_profile, noise_for_budget
 
 try:
     from joblib.externals import cloudpickle
@@ -213,3 +213,33 @@ class Together(Scripted):
             ValueError("this one cannot") if estimator.quality == 0.8 else estimator
             for estimator in estimators
         ]
+
+
+class PersonSum(QuickParameters, ClassifierMixin, PrivateEstimatorMixin, BaseEstimator):
+    """Releases a noisy sum over persons of the last column, and says 1 above `cut`."""
+
+    cost_parameters = frozenset({"noise"})
+    heard: list[Any] = []
+
+    def __init__(self, noise=1.0, cut=0.5, random_state=None, n_public=None):
+        self.noise = noise
+        self.cut = cut
+        self.random_state = random_state
+        self.n_public = n_public
+
+    def privacy_profile(self, n_samples, n_features=None):
+        return gaussian_profile(1.0, self.noise)
+
+    def _input_refusal(self, form):
+        return None
+
+    def fit(self, X, y, *, groups=None):
+        self.heard.append((X, groups))
+        shares = np.ones(len(X)) if groups is None else groups.shares
+        noise = np.random.default_rng(self.random_state).normal(scale=self.noise)
+        self.sum_ = float((shares * np.clip(X[:, -1], 0.0, 1.0)).sum()) + noise
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        return ((X[:, -1] > self.cut) | (X[:, -1] < -self.sum_)).astype(int)

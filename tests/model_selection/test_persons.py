@@ -10,18 +10,16 @@ import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skdptune import PrivateConformalRegressor, config_context
 from skdptune.accounting import Geometric
-from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import Persons, persons_of
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._shared import PERSON
 from skdptune.linear_model import DPLogisticRegression, DPRidge, PTRLinearRegression
-from skdptune.mechanisms import gaussian_profile
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -40,7 +38,7 @@ from skdptune.model_selection._running import Data
 from skdptune.model_selection._running._engine import values_of
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from skdptune.testing import replay_neighbours
-from tests.model_selection.learners import QuickParameters
+from tests.model_selection.learners import PersonSum
 from tests.model_selection.test_audit import lower_bound
 from tests.testing.public_estimators import HAS_OPTUNA, HAS_PARETO
 
@@ -59,36 +57,6 @@ def many_fits():
     """Fit the same data again and again without a warning."""
     with config_context(ledger=False):
         yield
-
-
-class PersonSum(QuickParameters, ClassifierMixin, PrivateEstimatorMixin, BaseEstimator):
-    """Releases a noisy sum over persons of the last column, and says 1 above `cut`."""
-
-    cost_parameters = frozenset({"noise"})
-    heard: list[Any] = []
-
-    def __init__(self, noise=1.0, cut=0.5, random_state=None, n_public=None):
-        self.noise = noise
-        self.cut = cut
-        self.random_state = random_state
-        self.n_public = n_public
-
-    def privacy_profile(self, n_samples, n_features=None):
-        return gaussian_profile(1.0, self.noise)
-
-    def _input_refusal(self, form):
-        return None
-
-    def fit(self, X, y, *, groups=None):
-        self.heard.append((X, groups))
-        shares = np.ones(len(X)) if groups is None else groups.shares
-        noise = np.random.default_rng(self.random_state).normal(scale=self.noise)
-        self.sum_ = float((shares * np.clip(X[:, -1], 0.0, 1.0)).sum()) + noise
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def predict(self, X):
-        return ((X[:, -1] > self.cut) | (X[:, -1] < -self.sum_)).astype(int)
 
 
 MODEL = DPLogisticRegression(classes=[0, 1])
