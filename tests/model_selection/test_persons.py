@@ -36,6 +36,7 @@ from skdptune.model_selection import (
 )
 from skdptune.model_selection._running import Data
 from skdptune.model_selection._running._engine import values_of
+from skdptune.model_selection._table_model import RULES
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from skdptune.testing import replay_neighbours
 from tests.model_selection.learners import PersonSum
@@ -499,9 +500,11 @@ def test_a_schema_names_the_persons_of_a_model_that_chooses_its_family(family):
     assert_array_equal(by_groups.predict_proba(rows), model.predict_proba(table))
 
 
-def test_families_are_compared_by_persons():
+def test_families_are_compared_by_persons(monkeypatch):
     # Theorem F12, Theorem P14.
-    # Few persons get a linear model, without a comparison.
+    # Few persons get a linear model, and the signal of these a net, without a comparison.
+    rule = RULES["regressor"]._replace(strength=300.0)
+    monkeypatch.setitem(RULES, "regressor", rule)
     table = pd.concat([visits(), visits().assign(patient=[f"{one} too" for one in IDS])])
     y = np.tile(1.0 * Y, 2)
     schema = Schema(COLUMNS, target=(0, 1), person="patient")
