@@ -326,13 +326,35 @@ def test_the_costliest_of_many_candidates_loses_nothing_to_the_curve(epsilon: fl
     assert noises[0] * (1.0 - 5e-3) <= noises[1] <= 1.01 * noises[0]
 
 
-def test_few_candidates_are_costed_exactly() -> None:
+@pytest.mark.parametrize(
+    ("fraction", "epsilon", "words"),
+    [(None, 1.0, "from the exact cost"), (0.05, 4.0, CURVE)],
+)
+def test_few_candidates_take_the_cheaper_way(
+    fraction: float | None, epsilon: float, words: str
+) -> None:
+    """Theorem T4: exact costs of one epsilon, or one curve, whichever leaves the larger ones."""
     # Theorem F2.
-    search = DPRandomSearchCV(TWO_EPOCHS, {"epochs": [1, 4]}, epsilon=1.0, delta=DELTA, n_iter=20)
-    changed(search, n_iter_distribution="geometric")
-    plan = search._make_plan(4000, 3)
-    assert "from the exact cost" in plan.calibration_in_words
-    assert 0.99 <= plan.total.epsilon(DELTA) <= 1.0
+    search = DPRandomSearchCV(
+        TWO_EPOCHS, {"epochs": [5, 20]}, epsilon=epsilon, delta=DELTA, n_iter=20
+    )
+    changed(search, n_iter_distribution="geometric", tuning_fraction=fraction)
+    plan = search._make_plan(30_000, 3)
+    assert words in plan.calibration_in_words
+    assert 0.99 * epsilon <= plan.total.epsilon(DELTA) <= epsilon
+    model = plan.model
+
+    def mean(cost: Any) -> float:
+        size = model.train_size
+        every = [{"epochs": 5}, {"epochs": 20}]
+        made = [model.fit_costs.configured(each, cost.setting, size) for each in every]
+        found = [profile_of(each, size.n_samples, 3).epsilon(DELTA) for each in made]
+        return float(np.mean(np.log(found)))
+
+    ways = [model._solved_budget(epsilon), model._shared(epsilon)]
+    assert all(way.total.epsilon(DELTA) <= epsilon for way in ways)
+    assert mean(plan.cost) == pytest.approx(max(map(mean, ways)), abs=1e-9)
+    assert abs(mean(ways[0]) - mean(ways[1])) > 1e-3
 
 
 def test_a_search_over_what_sets_the_cost_is_fitted_at_its_plan() -> None:

@@ -13,6 +13,7 @@ from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
     SharedCurve,
+    UnreachableBudgetError,
     calibrate,
     mixture,
     search_on_split,
@@ -357,13 +358,35 @@ class CostModel:
         if self.delta > 0.0 and self.fit_costs.can_share_a_curve(
             self._curve(self._shift_guess(epsilon)), self.final_size
         ):
-            costliest = self.fit_costs.costliest(self._stated_size)
-            if costliest is None:
-                return self._solved_curve(epsilon)
-            return self._solved_noise(
-                epsilon, NoiseSetting(*costliest[1:], 1.0, epsilon, self.delta), costliest[0]
-            )
+            few = self.fit_costs.few(self.final_size)
+            return self._cheaper(epsilon, few) if few else self._shared(epsilon)
         return self._solved_budget(epsilon)
+
+    def _cheaper(self, epsilon: float, few: list[dict[str, Any]]) -> Cost:
+        """Return the exact cost of few candidates, or that of one curve, with less noise."""
+        exact = self._solved_budget(epsilon)
+        try:
+            shared = self._shared(epsilon)
+            is_cheaper = self._mean_of_logs(shared, few) > self._mean_of_logs(exact, few)
+        except UnreachableBudgetError:
+            return exact
+        return shared if is_cheaper else exact
+
+    def _shared(self, epsilon: float) -> Cost:
+        """Return the cost of one curve of all candidates that stays within a total."""
+        costliest = self.fit_costs.costliest(self._stated_size)
+        if costliest is None:
+            return self._solved_curve(epsilon)
+        setting = NoiseSetting(*costliest[1:], 1.0, epsilon, self.delta)
+        return self._solved_noise(epsilon, setting, costliest[0])
+
+    def _mean_of_logs(self, cost: Cost, candidates: list[dict[str, Any]]) -> float:
+        """Return the mean logarithm of the epsilon of the candidates' fits."""
+        size = self._stated_size
+        found = (self.fit_costs.profile_of(each, cost.setting, size) for each in candidates)
+        least = sys.float_info.min
+        logs = [math.log(max(fit.epsilon(self.delta), least)) for fit in found]
+        return sum(logs) / len(logs)
 
     def loss(self, cost: Cost) -> float:
         """Return the share of epsilon that the shared curve, if any, loses.

@@ -596,21 +596,29 @@ class FitCosts:
     def can_share_a_curve(self, setting: CurveSetting, size: FitSize) -> bool:
         """Return whether candidates differ in cost and noise brings the first below a curve."""
         firsts = self._first_combinations()
-        made = [self.configured(first, None, size) for first in firsts]
-        if not all(map(budget_owners, made)):
+        if not all(budget_owners(self.configured(first, None, size)) for first in firsts):
             return False
-        distinct = len({repr(sorted(first.items())) for first in firsts})
-        # Few candidates are costed exactly: a curve is lower than some of them somewhere. Of
-        # single steps, it must be known how to set their noise.
-        is_known = all(len(budget_owners(one)) > 1 or noise_parameter(one) for one in made)
-        few = _FEW_COMBINATIONS if is_known else 1
-        if not self.is_held_to_budget and distinct <= few:
+        if not self.is_held_to_budget and len(self._distinct(firsts)) == 1:
             return False
         setting = replace(setting, is_least=False)
         try:
             return setting.curve.covers(self.first_profile(setting, size))
         except UnreachableBudgetError:
             return False
+
+    def few(self, size: FitSize) -> list[Combination]:
+        """Return the combinations if they are so few that each can be costed exactly, or none.
+
+        Of single steps, it must be known how to set their noise.
+        """
+        found = [] if self.is_held_to_budget else self._distinct(self._first_combinations())
+        made = [self.configured(each, None, size) for each in found]
+        is_known = all(len(budget_owners(one)) > 1 or noise_parameter(one) for one in made)
+        return found if is_known and len(found) <= _FEW_COMBINATIONS else []
+
+    @staticmethod
+    def _distinct(combinations: list[Combination]) -> list[Combination]:
+        return list({repr(sorted(each.items())): each for each in combinations}.values())
 
     def first_profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return the cost of a single fit, of the first candidate."""
