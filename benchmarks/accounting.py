@@ -308,7 +308,7 @@ def print_lists(options: argparse.Namespace) -> None:
         "rates .03 to .07": {"batch_size": uniform(0.03, 0.04)},
         "200 to 600 steps": {"epochs": randint(10, 31)},
         "both": {"batch_size": uniform(0.03, 0.04), "epochs": randint(10, 31)},
-        # Few are costed exactly; of more, the one with most noise loses least.
+        # Few may be costed exactly; of more, the one with most noise loses least.
         "4 in a list": {"batch_size": [0.02, 0.05], "epochs": [5, 20]},
         "6 in a list": {"batch_size": [0.02, 0.03, 0.05], "epochs": [5, 20]},
     }
