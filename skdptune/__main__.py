@@ -123,6 +123,8 @@ def _planned_model(source: str, budget: dict[str, Any]) -> Any:
         if name not in names:
             raise ValueError(f"{path} defines no {name}.")
         return names[name]
+    if source.endswith(".py"):
+        raise ValueError(f"{source} must be followed by the name of a search, {source}:search.")
     return joblib.load(source)
 
 

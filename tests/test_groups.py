@@ -55,7 +55,7 @@ from skdptune.linear_model._solvers import (
 )
 from skdptune.mechanisms import _noise
 from skdptune.mechanisms._quantiles import ROUNDING, ranked_runs
-from skdptune.preprocessing import BoundedScaler, DPMinMaxScaler, DPStandardScaler
+from skdptune.preprocessing import BoundedScaler, DPMinMaxScaler, DPStandardScaler, Schema
 
 WIDTH, P = 3, 30
 SIZES = [1, 2, 50, 5000]
@@ -655,3 +655,20 @@ def test_a_statement_says_the_unit():
     with ledger:
         DPRidge(**BOUNDS).fit(X, T, groups=PEOPLE)
     assert "One person, with all of their rows." in str(ledger.statement())
+
+
+def test_messages_about_shapes_show_no_number_of_rows() -> None:
+    """Theorem P14: it is secret. What is refused by its shape costs nothing."""
+    X, y = np.zeros((1377, 2)), np.zeros((1377, 2))
+    ids = np.repeat(np.arange(459), 3)
+    ledger = PrivacyLedger(":memory:", "a", epsilon=9.0, delta=1e-3)
+    ridge = DPRidge(delta=1e-6, data_norm=1.0, target_bound=[(0, 1)] * 3, ledger=ledger)
+    schema = Schema({"a": (0, 1)}, target=(0, 1), person="id")
+    visits = pd.DataFrame({"a": X[:, 0], "id": ids})
+    with pytest.raises(ValueError, match=r"got 3 for y of shape \(n_samples, 2\)"):
+        ridge.fit(X, y, groups=ids)
+    with pytest.raises(ValueError, match=r"got shape \(n_samples, 2, 1\)"):
+        DPRidge(delta=1e-6, target_bound=1.0).fit(X[:, :, None], y[:, 0], groups=ids)
+    with pytest.raises(ValueError, match="got inconsistent numbers of samples"):
+        schema.quality(visits, y[:-1, 0], ledger=ledger)
+    assert ledger.history() == []

@@ -283,6 +283,10 @@ def check_classes(classes: Sequence[Any] | None) -> None:
     # Labels are compared as in a fit: 1 and "1" are not told apart there.
     if np.unique(labels).size < max(labels.size, 2):
         raise ValueError(f"{domain}; got {shown(classes)}.")
+    texts = [isinstance(label, str | bytes) for label in classes]
+    if any(texts) and not all(texts):
+        # In an array of text, no number would equal a label.
+        raise ValueError(f"{domain}, all text or all numbers; got {shown(classes)}.")
     _check_exact(labels, "classes")
 
 
@@ -372,8 +376,10 @@ def check_rows_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples:
         raise TypeError(f"X must be a table of rows and columns; got {shown(X)}.")
     shape = table_shape(X)
     if len(shape) == 1 or (len(shape) > 2 and not allow_nd) or not shape:
+        # The number of rows of persons is secret (Theorem P14).
+        words = f"({', '.join(map(str, ('n_samples', *shape[1:])))})" if shape else "()"
         raise ValueError(
-            f"X must be two-dimensional; got shape {shape}: Expected 2D array. Reshape your data "
+            f"X must be two-dimensional; got shape {words}: Expected 2D array. Reshape your data "
             "with X.reshape(-1, 1) if it has a single column, X.reshape(1, -1) if a single record."
         )
     if shape[0] < min_samples:

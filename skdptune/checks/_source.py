@@ -265,7 +265,7 @@ class _Reader(ast.NodeVisitor):
             return ""
         if node.id in self._origins:
             return self._origins[node.id]
-        homes = (module for module in self._stars if node.id in dir(import_module(module)))
+        homes = (module for module in self._stars if node.id in _names_in(module))
         home = next(homes, "")
         return f"{home}.{node.id}" if home else ""
 
@@ -558,3 +558,11 @@ def _without_magic(code: str) -> str:
 def _is_off(one: SourceFinding, lines: Sequence[str]) -> bool:
     comment = _NOQA.search(lines[one.line - 1]) if one.line <= len(lines) else None
     return comment is not None and (not comment["codes"] or one.code in comment["codes"].upper())
+
+
+def _names_in(module: str) -> list[str]:
+    """Return the names in a module; none if it cannot be imported."""
+    try:
+        return dir(import_module(module))
+    except ImportError:
+        return []

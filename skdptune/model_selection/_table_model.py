@@ -26,6 +26,7 @@ from skdptune.base._shared import (
     Persons,
     Refusal,
     assumptions_of,
+    check_target_type,
     cost_of,
     forget_seeds,
     groups_of_steps,
@@ -38,6 +39,7 @@ from skdptune.base._shared import (
     report_of,
     set_public_size,
     set_seeds,
+    target_array,
 )
 from skdptune.calibration._shared import AnswersForFitted
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
@@ -50,7 +52,13 @@ from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._strategies import FullTable
 from skdptune.preprocessing import make_private_pipeline
-from skdptune.preprocessing._shared import PersonPipeline, as_schema, ids_in
+from skdptune.preprocessing._shared import (
+    PersonPipeline,
+    as_schema,
+    check_form,
+    check_types,
+    ids_in,
+)
 
 # The rule -----------------------------------------------------------------------------------
 #
@@ -333,6 +341,16 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
 
     def _input_refusal(self, form: str) -> str | None:
         return None if form == GROUPS else super()._input_refusal(form)
+
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Refuse a table or targets of another form than the schema's."""
+        schema, X, y = as_schema(self.schema), given["X"], given.get("y")
+        check_form(X, schema.columns, schema.target_names)
+        check_types(X, schema.columns)
+        if y is not None:
+            labels = schema.target_labels
+            check_target_type(y, labels, is_classifier=labels is not None)
+            target_array(y)
 
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Choose the family and fit it privately.

@@ -20,6 +20,7 @@ from skdptune.base._shared import (
     GROUPS,
     PUBLIC_SIZE,
     about_unit,
+    check_length,
     check_target_type,
     persons_of,
     proper_targets,
@@ -355,15 +356,16 @@ def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
     labels = schema.target_labels
     check_target_type(y, labels, is_classifier=labels is not None)
     n_targets = split_targets(schema, y)[0].shape[0]
-    if n_targets != n_samples:
-        raise ValueError(
-            f"y must be as long as X; got {n_targets} targets for {n_samples} records."
-        )
+    if n_targets != n_samples and schema.person is not None:
+        # The number of rows of persons is secret (Theorem P14).
+        raise ValueError("y must be as long as X; got inconsistent numbers of samples.")
+    check_length(n_targets, n_samples)
     return X, y
 
 
 def split_targets(schema: Any, y: Any) -> list[NDArray[Any]]:
     """Return the cells of each target of a schema, or raise for their form."""
+    check_target_names(schema, y)
     n_targets = len(schema.targets)
     targets = target_array(y, None if n_targets > 1 else 1)
     if n_targets == 1:
@@ -374,6 +376,13 @@ def split_targets(schema: Any, y: Any) -> list[NDArray[Any]]:
             f"(n_samples{''.join(f', {size}' for size in targets.shape[1:])})."
         )
     return list(targets.T)
+
+
+def check_target_names(schema: Any, y: Any) -> None:
+    """Raise if several targets have the names of the schema's, but in another order."""
+    names, wanted = list(getattr(y, "columns", ())), list(schema.target_names)
+    if len(wanted) > 1 and set(names) & set(wanted) and names != wanted:
+        raise ValueError(f"y must have the columns {shown_names(wanted)}, in this order.")
 
 
 def outcomes_of_targets(column: Column, y: Any) -> Outcomes:

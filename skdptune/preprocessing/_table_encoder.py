@@ -13,7 +13,7 @@ from skdptune._validation import check_integer, with_one_frame
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import PrivateRows, as_table
 from skdptune.preprocessing._schema import Schema, as_schema
-from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA
+from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA, check_target_names
 from skdptune.preprocessing._stateless import FreeTransformer
 from skdptune.preprocessing._table import (
     NumberColumn,
@@ -195,8 +195,8 @@ class TableEncoder(FreeTransformer):
             A table with the columns of the schema, in any order if they have names. It is rejected
             if a column's type rules out that any of its cells fits, such as durations instead of
             numbers.
-        y : None
-            Ignored.
+        y : optional
+            Only the names of its columns are compared with those of several targets.
 
         Returns
         -------
@@ -204,7 +204,9 @@ class TableEncoder(FreeTransformer):
         """
         is_in_parts = isinstance(X, PrivateRows)
         X = X.form[0] if is_in_parts else X
-        check_types(X, self._check_form(X).columns)
+        schema = self._check_form(X)
+        check_types(X, schema.columns)
+        check_target_names(schema, y)
         n_samples = 1 if is_in_parts else number_of_samples(X)
         # The length of a list's first row depends on one record.
         validated_rows(self, as_table(X), skip_check_array=True)

@@ -251,6 +251,8 @@ def test_labels_that_a_missing_label_would_round_are_refused(large: Any) -> None
         with pytest.raises(ValueError, match=r"y must hold numbers below 2\^53 or text"):
             label_set(np.asarray(classes), None)
     check_classes([5, 2**53 - 1])
+    with pytest.raises(ValueError, match="all text or all numbers"):
+        check_classes(["a", 1])
     check_classes(["5", str(large)])
     check_classes(np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[ns]"))
 

@@ -245,6 +245,28 @@ def test_task_and_target_must_agree() -> None:
         make_private_pipeline("classifier", NUMBERS, epsilon=1.0)
 
 
+@pytest.mark.parametrize(
+    ("word", "change"),
+    [
+        ("classifier", {"X": X.assign(more=1)}),
+        ("classifier", {"X": X.drop(columns="age")}),
+        ("classifier", {"X": X.assign(age=pd.Timedelta(1))}),
+        ("classifier", {"y": np.c_[LABEL, LABEL]}),
+        ("classifier", {"y": NUMBER}),
+        ("regressor", {"y": np.c_[NUMBER, NUMBER]}),
+        ("regressor", {"y": LABEL.astype(str)}),
+    ],
+)
+def test_data_of_another_form_than_the_schema_cost_nothing(
+    word: str, change: dict[str, Any]
+) -> None:
+    given = {"X": X, "y": LABEL if word == "classifier" else NUMBER} | change
+    ledger = PrivacyLedger(":memory:", "a", epsilon=9.0, delta=1e-3)
+    with pytest.raises((TypeError, ValueError)):
+        model(word, ledger=ledger).fit(**given)
+    assert ledger.history() == []
+
+
 def test_columns_that_no_family_takes_are_listed_at_once() -> None:
     with pytest.raises(ValueError, match="2 problems") as refusal:
         make_private_pipeline("classifier", {"note": "text", "age": (9, 0)}, epsilon=1.0)

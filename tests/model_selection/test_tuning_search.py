@@ -29,6 +29,7 @@ from skdptune.model_selection import (
     _choosing,
 )
 from skdptune.model_selection._strategies import _random_runs
+from skdptune.model_selection._strategies._full_table import own_place
 from tests.flat import changed, flat
 from tests.model_selection.learners import Loud, Private, Scripted, table
 from tests.model_selection.ways import USUAL, WAYS
@@ -96,6 +97,26 @@ def test_listed_steps_are_compared_with_the_step_as_it_is() -> None:
     words = "own parameters are kept unless another candidate scores higher"
     assert words in str(of(listed, 0).plan(8000, 3, compare=False))
     assert words not in str(of(others, 0).plan(8000, 3, compare=False))
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "is_same"),
+    [
+        (1.0, np.float64(1.0), True),
+        (1.0, 1, True),
+        (1.0, True, False),
+        (np.zeros(2), np.zeros(2), True),
+        (np.zeros(1), np.zeros(2), False),
+        (np.zeros(0), np.ones(1), False),
+        ([Scripted(0.5)], [Scripted(0.5)], True),
+        ([Scripted(0.5)], [Scripted(0.6)], False),
+    ],
+    ids=str,
+)
+def test_values_are_those_of_the_unchanged_estimator(own: Any, other: Any, is_same: bool) -> None:
+    """Theorem N6: no other candidate is taken for it."""
+    place = own_place(Scripted(mark=own), [{"mark": "none"}, {"mark": other}])
+    assert place == (1 if is_same else None)
 
 
 def test_without_the_margin_what_is_no_better_is_often_returned(monkeypatch) -> None:

@@ -110,7 +110,7 @@ def test_each_target_has_its_range():
     units = (net.predict(X) - [1000.0, -7.0]) / [1.0, 0.1]
     assert units == pytest.approx(same.predict(X), abs=1e-3)
     assert "targets are clipped to [995, 1005], [-7.5, -6.5]" in net.privacy_.assumptions
-    ledger = PrivacyLedger(9.0, 1e-3, data="a")
+    ledger = PrivacyLedger(":memory:", "a", epsilon=9.0, delta=1e-3)
     with pytest.raises(ValueError, match="one range, or one for each target; got 2"):
         far_net(target_bound=[(0, 1), (0, 1)], ledger=ledger).fit(X, y)
     assert ledger.history() == []

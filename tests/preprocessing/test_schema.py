@@ -293,7 +293,10 @@ def test_columns_must_be_a_dict_that_leaves_some(columns, words) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["drop", {"name": 3, "range": [0, 1]}, {"range": [0, 9], "missing": True}, (9, 0), ["a"]],
+    [
+        *("drop", {"name": 3, "range": [0, 1]}, {"range": [0, 9], "missing": True}, (9, 0), ["a"]),
+        *(("2020-01-01", "2021-01-01"), ["a", 1]),
+    ],
     ids=str,
 )
 def test_wrong_targets(target) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import warnings
 from typing import Any
@@ -15,7 +14,8 @@ from scipy import stats
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivacyWarning
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.preprocessing import Schema
+from skdptune.linear_model import DPRidge
+from skdptune.preprocessing import Schema, make_private_pipeline
 from tests.base.nasty_records import CELLS, IMPROPER, as_column
 
 COLUMNS = {
@@ -456,10 +456,21 @@ def test_targets_are_left_out_where_none_is_described() -> None:
         Schema({"a": (0, 9)}).quality([[1]], [0])
 
 
-def test_dates_as_targets_are_what_no_regression_reads() -> None:
-    schema = Schema({"a": (0, 9)}, target=("2020-01-01", "2021-01-01"))
-    days = as_column([datetime.date(2020, 6, 1)])
-    assert nonzero(exact(schema, [[1]], days)) == {("target", "unmatched"): 1}
+def test_names_of_several_targets_are_those_of_the_schema() -> None:
+    ranges = [{"name": "high", "range": (60, 250)}, {"name": "low", "range": (30, 150)}]
+    schema = Schema({"a": (0, 9)}, ranges)
+    table, y = pd.DataFrame({"a": [1]}), pd.DataFrame({"high": [120], "low": [80]})
+    assert nonzero(exact(schema, table, y)) == {}
+    words = "y must have the columns 'high', 'low', in this order"
+    with pytest.raises(ValueError, match=words):
+        exact(schema, table, y[["low", "high"]])
+    ridge = make_private_pipeline(DPRidge(delta=1e-6), schema)
+    with (
+        PrivacyLedger(":memory:", "a", epsilon=9.0, delta=1e-3) as ledger,
+        pytest.raises(ValueError, match=words),
+    ):
+        ridge.fit(table, y[["low", "high"]])
+    assert ledger.history() == []
 
 
 def test_the_noise_does_not_depend_on_the_number_of_records() -> None:

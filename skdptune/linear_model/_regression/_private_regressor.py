@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -79,6 +79,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     RidgeProblem,
     SufficientStatistics,
     check_bound,
+    check_ranges,
     squared_radius,
     weights_of_blocks,
 )
@@ -452,6 +453,12 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
     def _bounds(self, n_features: int | None) -> tuple[float, Any, bool]:
         """Return what determines the sums: bounds of rows and targets, and the intercept."""
         return row_norm(self.data_norm, n_features), self._target_range(), self.fit_intercept
+
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Refuse ranges of another number of targets, before the fit is paid for."""
+        shape = getattr(given.get("y"), "shape", None)
+        if shape is not None and self._takes_several_targets:
+            check_ranges(self._target_range(), shape)
 
     def _target_range(self) -> Any:
         """Return the public range of targets; one per target, if given and allowed."""

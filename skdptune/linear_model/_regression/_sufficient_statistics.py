@@ -193,7 +193,8 @@ class SufficientStatistics:
                 )
         if self._has_persons or other._has_persons:
             raise ValueError(
-                "other must hold sums of records; got persons, whose rows must be in one chunk."
+                "other must hold sums of records; got persons. PrivateRows sum the rows of "
+                "persons in parts: DPRidge(...).fit(rows, groups=ids)."
             )
         if hasattr(other, "n_features_in_"):
             self._start(other.n_features_in_, other._form)
@@ -276,7 +277,7 @@ class SufficientStatistics:
         if X.ndim != 2 or y.shape[:1] != X.shape[:1] or y.ndim > 2 or 0 in y.shape[1:]:
             raise ValueError(
                 "each chunk must be of shapes (n_samples, n_features) and (n_samples,); got "
-                f"{X.shape} and {y.shape}."
+                f"other shapes, of {X.ndim} and {y.ndim} dimensions."
             )
         known = getattr(self, "n_features_in_", X.shape[1])
         if X.shape[1] != known:
@@ -284,12 +285,7 @@ class SufficientStatistics:
         form = getattr(self, "_form", y.shape[1:])
         if y.shape[1:] != form:
             raise ValueError(f"each chunk must have targets of shape {form}; got {y.shape[1:]}.")
-        ranges = np.shape(self.target_range)[:-1]
-        if ranges not in ((), form):
-            raise ValueError(
-                f"target_bound must be one range, or one for each target; got {ranges[0]} for y "
-                f"of shape {y.shape}."
-            )
+        check_ranges(self.target_range, y.shape)
 
     def _blocks_of(self, X: np.ndarray, y: np.ndarray) -> Iterator[np.ndarray]:
         for start in range(0, X.shape[0], BLOCK):
@@ -533,3 +529,15 @@ class RidgeProblem:
     def solution(self, ridge: float) -> np.ndarray:
         """Return the weights of a ridge regression, in the basis of the eigenvectors."""
         return (self.vectors.T @ self.moment) / np.maximum(self.values + ridge, LEAST_RIDGE)
+
+
+def check_ranges(ranges: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless there is one range, or one for each target in an array of targets."""
+    count = np.shape(ranges)[:-1]
+    if count not in ((), shape[1:]):
+        # The number of rows of persons is secret (Theorem P14).
+        words = ", ".join(map(str, ("n_samples", *shape[1:])))
+        raise ValueError(
+            f"target_bound must be one range, or one for each target; got {count[0]} for y of "
+            f"shape ({words})."
+        )

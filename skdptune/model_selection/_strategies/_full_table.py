@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -619,6 +620,8 @@ def _is_same(first: Any, second: Any) -> bool:
     """Return whether values are the same, or estimators have the same parameters."""
     if first is second:
         return True
+    if all(isinstance(each, Real) and not isinstance(each, bool) for each in (first, second)):
+        return bool(first == second)
     if type(first) is not type(second):
         return False
     if hasattr(first, "get_params"):
@@ -627,6 +630,6 @@ def _is_same(first: Any, second: Any) -> bool:
     if isinstance(first, list | tuple):
         return len(first) == len(second) and all(map(_is_same, first, second))
     try:
-        return bool(np.all(first == second))
+        return np.shape(first) == np.shape(second) and bool(np.all(first == second))
     except (TypeError, ValueError):
         return False

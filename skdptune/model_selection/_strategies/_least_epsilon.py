@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import laplace, norm
+from scipy.stats import binom, laplace, norm
 
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown, shown_delta, shown_number
@@ -66,9 +66,11 @@ class LeastEpsilon(ScoreTable):
         levels up to it. The last level is the search's `epsilon`. By default an eighth, a quarter
         and a half of it.
     confidence : float, default=0.95
-        A score must be above the target by a margin for its noise. With at least this probability,
-        a model that is said to reach the target does so on the validation records without noise.
-        `plan` prints the margins.
+        A score must be above the target by a margin for its noise, and for the number of held-out
+        records, which is secret. With at least this probability, a model that is said to reach the
+        target does so on the validation records without noise. `plan` prints the scores that are
+        needed. With a `HoldOut`, or an `n_public` that is not the number of records, this is about
+        the sum over the validation records, divided by their stated number.
     {storage_of_runs}
     {of_every_strategy}
 
@@ -220,21 +222,30 @@ class LeastEpsilon(ScoreTable):
 
     # The plan in words --------------------------------------------------------------------------
 
-    def margins(self, plan: Plan) -> list[float]:
-        """Return by how much a noisy score must exceed the target, for each level."""
-        costs = plan.model.solved
+    def needed(self, plan: Plan) -> list[float]:
+        """Return the noisy score that is needed at each level."""
+        scorer, layout = plan.request.scorer, plan.layout
+        centre = 0.5 * (scorer.lower + scorer.upper) if scorer.centred else scorer.lower
+        above, risk = float(self.target_score or 0.0) - centre, 1.0 - self.confidence
+        if not layout.public and not layout.by_rule:
+            # Theorem F15: the sum of a score is divided by the expected number of held-out
+            # records. All levels have the same ones. Half of the risk is for their number.
+            risk *= 0.5
+            number = binom(layout.n_samples, layout.validation)
+            above *= float(number.isf(risk) if above > 0.0 else number.ppf(risk)) / layout.n_score
         # All scores of all levels have noise below their margin at once.
-        tail = (1.0 - self.confidence) / plan.model.n_runs
-        return [_margin(replace(plan, cost=cost), tail) for cost in costs]
+        tail = risk / plan.model.n_runs
+        costs = plan.model.solved
+        return [centre + above + _margin(replace(plan, cost=cost), tail) for cost in costs]
 
     def keeps(self, plan: Plan) -> str:
         """Return at which scores the search stops, and what it then costs."""
-        levels, target = self._levels(plan.asked or 0.0), float(self.target_score or 0.0)
+        levels, target = self._levels(plan.asked or 0.0), self.target_score
         each = "; ".join(
             f"ε = {shown_number(epsilon)} (ε of a fit {shown_number(cost.fit_epsilon)}, noisy "
-            f"score {target + margin:.3g})"
-            for epsilon, cost, margin in zip(
-                levels, plan.model.solved, self.margins(plan), strict=True
+            f"score {score:.3g})"
+            for epsilon, cost, score in zip(
+                levels, plan.model.solved, self.needed(plan), strict=True
             )
         )
         return (
@@ -249,10 +260,7 @@ class LeastEpsilon(ScoreTable):
         """Make levels until a noisy score reaches the target; choose from the last one made."""
         plan, candidates = run.plan, list(run.plan.candidates.grid())
         levels, rows, epsilons = self._levels(plan.asked or 0.0), [], []
-        target, reached = float(self.target_score or 0.0), False
-        for epsilon, cost, margin in zip(
-            levels, plan.model.solved, self.margins(plan), strict=True
-        ):
+        for epsilon, cost, score in zip(levels, plan.model.solved, self.needed(plan), strict=True):
             # Theorem F15: only noisy scores decide whether another level is made.
             at_level = replace(run, plan=replace(plan, cost=cost))
             results = fit_and_show(at_level, candidates)
@@ -260,7 +268,7 @@ class LeastEpsilon(ScoreTable):
             rows += [row_of(*each, deviation) for each in zip(candidates, results, strict=True)]
             epsilons += [epsilon] * len(results)
             best = at_level.highest(results)
-            reached = results[best].score - margin >= target
+            reached = results[best].score >= score
             if reached:
                 break
         return self._choice(run, candidates, results, best, rows, epsilons, reached)

@@ -134,7 +134,13 @@ def _target(default: str, given: Any, problems: Problems) -> Column | None:
     if isinstance(labels, list | tuple | np.ndarray) and len(labels) == 1:
         problems.say(name, "a target must have two labels or more; got one")
         return None
-    return parse_column(name, given if named is None else named, problems)
+    column = parse_column(name, given if named is None else named, problems)
+    if isinstance(column, NumberColumn) and column.is_date:
+        problems.say(name, "a target must be numbers or categories; turn dates into days")
+    texts = [isinstance(each, str) for each in getattr(column, "categories", ())]
+    if any(texts) and not all(texts):
+        problems.say(name, "labels must be all text or all numbers")
+    return column
 
 
 def parse_column(name: str, given: Any, problems: Problems) -> Column | None:

@@ -155,7 +155,7 @@ def sums_of(model, rows, targets, monkeypatch):
     """Return the exact sums that reach the noise, and the number of records."""
     found = []
 
-    def fit_checked(self, statistics, n_samples, records=None):
+    def fit_checked(self, statistics, n_samples, records=None, persons=None):
         sums = statistics._large + statistics._sums
         found.append((sums, statistics.n_samples, n_samples))
         raise Reached
@@ -295,7 +295,7 @@ def test_neighbours_with_far_targets_are_not_told_apart(kind):
 def test_targets_beyond_their_bound_would_be_found(kind, monkeypatch):
     fit_checked = kind._fit_checked
 
-    def with_long_targets(model, statistics, n_samples, records=None):
+    def with_long_targets(model, statistics, n_samples, records=None, persons=None):
         gram, moment = statistics.gram_and_moment
         vars(statistics)["gram_and_moment"] = gram, 8.0 * moment
         return fit_checked(model, statistics, n_samples)
