@@ -49,7 +49,9 @@ NOT_OF_ESTIMATORS = {
     # Of this package's own, and of scikit-learn's.
     *("_person_column", "_input_refusal", "_by_persons"),
     *("score_epsilon", "storage"),
-    *("_check_parameters", "_check_fit", "__sklearn_clone__", "fn"),
+    *("_check_parameters", "_check_fit", "_takes_persons_in_parts", "__sklearn_clone__", "fn"),
+    # Of samplers of optuna, and of rows in parts.
+    *("sample_relative", "counted"),
 }
 
 

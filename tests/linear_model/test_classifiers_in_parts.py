@@ -308,7 +308,7 @@ def test_scaled_rows_are_classified_within_the_parts():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"classes": None}, "Name the labels"),
+        ({"classes": None}, "Declare the labels"),
         ({"solver": "sgd"}, "solver='preconditioned'"),
         ({"solver": "objective"}, "solver='preconditioned'"),
         ({"batch_size": 10}, "solver='preconditioned'"),

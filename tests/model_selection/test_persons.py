@@ -41,7 +41,7 @@ from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeli
 from skdptune.testing import replay_neighbours
 from tests.model_selection.learners import PersonSum
 from tests.model_selection.test_audit import lower_bound
-from tests.testing.public_estimators import HAS_OPTUNA, HAS_PARETO
+from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 DELTA = 1e-5
 SIZES = [1, 2, 50, 5000]
@@ -478,7 +478,7 @@ def test_a_schema_names_the_persons_of_a_search():
     assert_array_equal(again.predict_proba(rows), search.predict_proba(table))
 
 
-@pytest.mark.parametrize("family", ["linear", "boosting", "net"])
+@pytest.mark.parametrize("family", ["linear", "boosting", *(["net"] if HAS_NETS else [])])
 def test_a_schema_names_the_persons_of_a_model_that_chooses_its_family(family):
     # Theorem P14.
     table = visits()

@@ -177,7 +177,7 @@ class LeastEpsilon(ScoreTable):
             name="target_score",
             lower=scorer.lower,
             upper=scorer.upper,
-            hint=f"These are the bounds of the score {scorer.name!r}.",
+            hint=f"These are the bounds of the score {shown(scorer.name)}.",
         )
 
     def suggested(self, candidates: Candidates) -> Candidates:
