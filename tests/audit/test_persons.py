@@ -8,6 +8,8 @@ import pytest
 from skdptune.accounting import Binomial
 from skdptune.audit import audit_epsilon, worst_canary
 from skdptune.base._shared import Persons
+from skdptune.calibration import PrivateConformalRegressor
+from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
@@ -39,6 +41,10 @@ ESTIMATORS = {
     "adassp": AdaSSPLinearRegression(delta=1e-5, **TARGETS),
     "output of a regression": OutputPerturbationLinearRegression(**TARGETS),
     "scaler": DPStandardScaler(bounds=(-1.0, 1.0), epsilon=1.0),
+    "boosting": DPExplainableBoostingClassifier(bounds=(-1, 1), max_rounds=20, **CLASSES),
+    "boosting of a regression": DPExplainableBoostingRegressor(
+        bounds=(-1, 1), max_rounds=20, delta=1e-5, **TARGETS
+    ),
 }
 
 
@@ -72,6 +78,29 @@ def test_a_person_of_50_rows_is_no_more_visible_than_claimed():
 def test_a_build_that_weighs_rows_is_refuted(weighs_rows):
     # Theorem P14.
     assert audited("ridge", 300).is_refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighs", ["persons", "rows"])
+def test_intervals_that_count_rows_are_refuted(weighs, request):
+    # Theorem P14, Theorem I2. The residuals of 50 rows of a person move the quantile.
+    if weighs == "rows":
+        request.getfixturevalue("weighs_rows")
+    ridge = OutputPerturbationLinearRegression(fit_intercept=False, target_bound=1.0)
+    intervals = PrivateConformalRegressor(
+        ridge, epsilon=1.0, coverage=0.5, calibration_fraction=0.9, n_public=60
+    )
+    result = audit_epsilon(
+        intervals,
+        np.zeros((60, 2)),
+        np.zeros(60),
+        groups=np.arange(60),
+        canary=(np.zeros((50, 2)), np.ones(50)),
+        statistic=lambda fitted: fitted.quantile_,
+        n_trials=2000,
+        random_state=0,
+    )
+    assert result.is_refuted == (weighs == "rows")
 
 
 @pytest.mark.slow
