@@ -57,6 +57,13 @@ html_favicon = "_static/favicon.svg"
 # The reader's own choice of light or dark.
 html_context = {"default_mode": "auto"}
 html_theme_options = {
+    "logo": {
+        "text": f"skdptune {version}",
+        "alt_text": "skdptune: home",
+        "image_light": "_static/favicon.svg",
+        "image_dark": "_static/favicon.svg",
+    },
+    "github_url": "https://github.com/skdptune/skdptune",
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,

@@ -191,7 +191,7 @@ class TestLock:
         monkeypatch.undo()
         refused, spent = sorted(outcomes)
         assert spent == "spent"
-        assert "Nothing was recorded. Another process recorded without its turn" in refused
+        assert "Nothing was recorded. Another process recorded an entry out of turn" in refused
         assert len(ledger.history()) == 1
 
     def test_lock_of_a_process_that_stopped_is_taken_back(self, spent, monkeypatch):

@@ -307,7 +307,7 @@ def test_outcome_of_a_net_is_a_function_of_its_own_random_draws():
         (alone,) = trainer.fit(made([seed]), records, targets, return_exceptions=True)
         assert isinstance(alone, ValueError) == is_failure
     # A net that is not seeded repeats its draws as well.
-    (job,) = trainer_module._jobs(made([None]), records, targets)
+    (job,) = trainer_module._jobs(made([None]), records, targets, None)
     draws = {float(job.run.restarted().rng.random()) for _ in range(3)}
     assert len(draws) == 1
 
