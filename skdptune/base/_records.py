@@ -283,11 +283,15 @@ def check_classes(classes: Sequence[Any] | None) -> None:
     # Labels are compared as in a fit: 1 and "1" are not told apart there.
     if np.unique(labels).size < max(labels.size, 2):
         raise ValueError(f"{domain}; got {shown(classes)}.")
-    texts = [isinstance(label, str | bytes) for label in classes]
-    if any(texts) and not all(texts):
-        # In an array of text, no number would equal a label.
+    if mixes_text(classes):
         raise ValueError(f"{domain}, all text or all numbers; got {shown(classes)}.")
     _check_exact(labels, "classes")
+
+
+def mixes_text(labels: Sequence[Any]) -> bool:
+    """Return whether some labels are text: in an array with them, no number equals a label."""
+    texts = [isinstance(label, str | bytes) for label in labels]
+    return any(texts) and not all(texts)
 
 
 def _check_exact(labels: NDArray[Any], name: str) -> None:
@@ -376,11 +380,10 @@ def check_rows_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples:
         raise TypeError(f"X must be a table of rows and columns; got {shown(X)}.")
     shape = table_shape(X)
     if len(shape) == 1 or (len(shape) > 2 and not allow_nd) or not shape:
-        # The number of rows of persons is secret (Theorem P14).
-        words = f"({', '.join(map(str, ('n_samples', *shape[1:])))})" if shape else "()"
         raise ValueError(
-            f"X must be two-dimensional; got shape {words}: Expected 2D array. Reshape your data "
-            "with X.reshape(-1, 1) if it has a single column, X.reshape(1, -1) if a single record."
+            f"X must be two-dimensional; got shape {shown_shape(shape)}: Expected 2D array. "
+            "Reshape your data with X.reshape(-1, 1) if it has a single column, "
+            "X.reshape(1, -1) if a single record."
         )
     if shape[0] < min_samples:
         raise ValueError(
@@ -466,11 +469,15 @@ def target_array(y: Any, n_outputs: int | None = 1, *, warns: bool = False) -> N
     return targets
 
 
+def shown_shape(shape: tuple[int, ...]) -> str:
+    """Return a shape without its number of rows, which is secret for persons (Theorem P14)."""
+    return f"({', '.join(map(str, ('n_samples', *shape[1:])))})" if shape else "()"
+
+
 def check_target_shape(shape: tuple[int, ...], n_outputs: int | None) -> None:
     """Raise for targets of a shape that cannot be used by any fit."""
     is_column = len(shape) == 2 and shape[1] == 1
-    # The number of rows of persons is secret (Theorem P14).
-    words = f"({', '.join(map(str, ('n_samples', *shape[1:])))})" if shape else "()"
+    words = shown_shape(shape)
     if not shape or (n_outputs == 1 and len(shape) != 1 and not is_column):
         raise ValueError(
             f"y should be a 1d array: y must have one target per record; got an array of shape "
@@ -681,6 +688,16 @@ def target_ranges(bound: Any) -> tuple[Any, Any] | tuple[tuple[float, float], ..
     if isinstance(bound, tuple | list) and any(isinstance(one, tuple | list) for one in bound):
         return tuple(target_range(one) for one in bound)
     return target_range(bound)
+
+
+def check_ranges(ranges: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless there is one range, or one for each target in an array of targets."""
+    count = np.shape(ranges)[:-1]
+    if count not in ((), shape[1:]):
+        raise ValueError(
+            f"target_bound must be one range, or one for each target; got {count[0]} for y of "
+            f"shape {shown_shape(shape)}."
+        )
 
 
 def middle_and_half(low: Any, high: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import torch
 from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base._shared import arguments_of, middle_and_half, target_ranges
+from skdptune.base._shared import arguments_of, check_ranges, middle_and_half, target_ranges
 from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._parameters import (
@@ -167,11 +167,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
             self._unit, dtype = half / _HALF_RANGE, np.float64
         X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=dtype)
         if self.target_bound is not None:
-            if np.ndim(half) and y.shape[1:] != half.shape:
-                raise ValueError(
-                    f"target_bound must be one range, or one for each target; got {half.size} for "
-                    f"y of shape (n_samples{''.join(f', {size}' for size in y.shape[1:])})."
-                )
+            check_ranges(np.transpose((low, high)), y.shape)
             # Theorem U4: each target separately, to a public range and by public constants.
             y = (np.clip(y, *self._limits) - self._middle) / self._unit
         columns = as_columns(y)

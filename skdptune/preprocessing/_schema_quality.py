@@ -24,6 +24,7 @@ from skdptune.base._shared import (
     check_target_type,
     persons_of,
     proper_targets,
+    shown_shape,
     target_array,
 )
 from skdptune.ledger import PrivacyLedger
@@ -373,7 +374,7 @@ def split_targets(schema: Any, y: Any) -> list[NDArray[Any]]:
     if targets.ndim != 2 or targets.shape[1] != n_targets:
         raise ValueError(
             f"y must have a column for each of the schema's {n_targets} targets; got shape "
-            f"(n_samples{''.join(f', {size}' for size in targets.shape[1:])})."
+            f"{shown_shape(targets.shape)}."
         )
     return list(targets.T)
 

@@ -66,6 +66,7 @@ from skdptune.base._shared import (
     Persons,
     PrivateRows,
     Records,
+    check_ranges,
     persons_of,
     table_shape,
     target_range,
@@ -79,7 +80,6 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     RidgeProblem,
     SufficientStatistics,
     check_bound,
-    check_ranges,
     squared_radius,
     weights_of_blocks,
 )

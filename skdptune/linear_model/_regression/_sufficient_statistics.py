@@ -15,6 +15,7 @@ from skdptune._validation import check_flag, check_kind, check_real
 from skdptune.base._shared import (
     Persons,
     PrivateRows,
+    check_ranges,
     check_target_type,
     finite_rows,
     middle_and_half,
@@ -529,15 +530,3 @@ class RidgeProblem:
     def solution(self, ridge: float) -> np.ndarray:
         """Return the weights of a ridge regression, in the basis of the eigenvectors."""
         return (self.vectors.T @ self.moment) / np.maximum(self.values + ridge, LEAST_RIDGE)
-
-
-def check_ranges(ranges: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless there is one range, or one for each target in an array of targets."""
-    count = np.shape(ranges)[:-1]
-    if count not in ((), shape[1:]):
-        # The number of rows of persons is secret (Theorem P14).
-        words = ", ".join(map(str, ("n_samples", *shape[1:])))
-        raise ValueError(
-            f"target_bound must be one range, or one for each target; got {count[0]} for y of "
-            f"shape ({words})."
-        )

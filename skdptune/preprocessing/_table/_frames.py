@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from skdptune._formatting import nearest_name, shown, shown_names
-from skdptune.base._shared import table_of, table_shape
+from skdptune.base._shared import mixes_text, table_of, table_shape
 from skdptune.preprocessing._table._columns import (
     CLIPPED,
     FITS,
@@ -137,8 +137,7 @@ def _target(default: str, given: Any, problems: Problems) -> Column | None:
     column = parse_column(name, given if named is None else named, problems)
     if isinstance(column, NumberColumn) and column.is_date:
         problems.say(name, "a target must be numbers or categories; turn dates into days")
-    texts = [isinstance(each, str) for each in getattr(column, "categories", ())]
-    if any(texts) and not all(texts):
+    if mixes_text(getattr(column, "categories", ())):
         problems.say(name, "labels must be all text or all numbers")
     return column
 
