@@ -29,6 +29,9 @@ def test_addresses_are_the_same_everywhere() -> None:
     for path in (ROOT / ".github").rglob("*.yml"):
         for address in re.findall(r"https://\S+", path.read_text(encoding="utf-8")):
             assert address.startswith((urls["Documentation"], urls["Source"])), path
+    for name in ("README.md", "docs/conf.py", "docs/checks.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert set(re.findall(r"https://github\.com/[\w-]+/skdptune", text)) == {urls["Source"]}, name
 
 
 def test_citation_is_of_this_version() -> None:
