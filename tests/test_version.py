@@ -31,7 +31,8 @@ def test_addresses_are_the_same_everywhere() -> None:
             assert address.startswith((urls["Documentation"], urls["Source"])), path
     for name in ("README.md", "docs/conf.py", "docs/checks.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        assert set(re.findall(r"https://github\.com/[\w-]+/skdptune", text)) == {urls["Source"]}, name
+        named = set(re.findall(r"https://github\.com/[\w-]+/skdptune", text))
+        assert named == {urls["Source"]}, name
 
 
 def test_citation_is_of_this_version() -> None:

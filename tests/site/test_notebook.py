@@ -3,7 +3,7 @@
 `SKDPTUNE_JUPYTER` is a Python that has JupyterLab, of the same version as that of the tests. Its
 kernel imports all other packages from the environment of the tests:
 
-    python3 -m venv /tmp/jupyter && /tmp/jupyter/bin/python -m pip install jupyterlab
+    python3 -m venv /tmp/jupyter && /tmp/jupyter/bin/python -m pip install jupyterlab skore
     SKDPTUNE_JUPYTER=/tmp/jupyter/bin/python python -m pytest tests/site/test_notebook.py
 """
 
