@@ -15,7 +15,9 @@ from tests.checks.examples import EXAMPLES, HAS_DIFFPRIVLIB, Example
 
 SOURCE = Path(__file__).resolve().parents[2] / "docs" / "checks.md"
 TEXT = SOURCE.read_text("utf-8")
-SECTIONS = dict(re.findall(r"^## (SKP\d+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
+SECTIONS = dict(
+    re.findall(r"^## (SKP\d+): (.*?)(?=^\(skp|^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[one.name for one in EXAMPLES])
@@ -47,8 +49,10 @@ def test_every_code_has_a_section_and_every_section_a_code() -> None:
 
 @pytest.mark.parametrize("code", SECTIONS)
 def test_section_says_what_the_code_says(code: str) -> None:
-    head = f"**{about(code).title}** ({about(code).severity})"
-    assert SECTIONS[code].splitlines()[0] == head
+    title, _, severity = SECTIONS[code].splitlines()[:3]
+    assert (title, severity) == (about(code).title, f"Severity: {about(code).severity}.")
+    assert f"({code.lower()})=\n## {code}:" in TEXT
+    assert about(code).page.endswith(f"#{code.lower()}")
     for part in ("*Found*", "*Why.*", "*What to do.*", "```pycon"):
         assert part in SECTIONS[code]
     assert about(code).severity in ("critical", "theoretical", "negligible")
