@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -189,12 +188,3 @@ class TestRecording:
     def test_import_after_the_context_was_entered(self):
         done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True)
         assert done.stdout.strip() == "1", done.stderr
-
-
-def test_a_release_that_mends_a_fault_is_trusted():
-    from skdptune.base._refusals import DISTRUSTED
-
-    entry = DISTRUSTED[0]
-    assert entry.concerns_installed
-    assert replace(entry, mended_in="0.6.10").concerns_installed
-    assert not replace(entry, mended_in="0.6.6").concerns_installed

@@ -492,16 +492,10 @@ class TestVersions:
             with pytest.raises(LedgerError, match="of version 3 or less; got version 4"):
                 use()
 
-    def test_older_version_is_brought_up_to_date_once(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 5)
-        steps = {
-            3: ("CREATE TABLE skdptune.new (a INTEGER)",),
-            4: ("INSERT INTO skdptune.new VALUES (1)", "DELETE FROM skdptune.new"),
-        }
-        monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
-        for _ in range(2):
-            assert len(PrivacyLedger(server.url(), "patients").history()) == 1
-        assert server.execute("SELECT version FROM skdptune.ledger") == [(5,)]
+    def test_version_that_does_not_exist_is_damage(self, server, spent):
+        server.execute("UPDATE skdptune.ledger SET version = 0")
+        with pytest.raises(LedgerError, match="damaged: version 0 does not exist"):
+            spent.history()
 
     def test_first_version_is_read_and_spent_from(self, server, monkeypatch):
         text = _books._text
@@ -517,21 +511,12 @@ class TestVersions:
                 pass
         server.execute("UPDATE skdptune.ledger SET version = 1")
         ledger = PrivacyLedger(server.url(), "patients", who="Ana")
+        assert server.execute("SELECT version FROM skdptune.ledger") == [(1,)]
         with ledger.reserve(PURE, name="a new fit", note="the second study"):
             pass
         found = [(record.name, record.who, record.note) for record in ledger.history()]
         assert found == [("an old fit", "b52", ""), ("a new fit", "Ana", "the second study")]
         assert server.execute("SELECT version FROM skdptune.ledger") == [(3,)]
-
-    def test_failing_migration_changes_nothing(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 4)
-        steps = {3: ("CREATE TABLE skdptune.new (a INTEGER)", "no sql")}
-        monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
-        with pytest.raises(LedgerError, match="syntax error .*Nothing was recorded"):
-            PrivacyLedger(server.url(), "patients")
-        monkeypatch.undo()
-        assert len(PrivacyLedger(server.url(), "patients").history()) == 1
-        assert server.execute("SELECT to_regclass('skdptune.new')") == [(None,)]
 
 
 class TestProcesses:

@@ -231,23 +231,19 @@ class TestVersions:
             with pytest.raises(LedgerError, match="of version 3 or less; got version 4"):
                 use()
 
-    def test_older_version_is_brought_up_to_date_once(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 5)
-        steps = {3: "CREATE TABLE new (a)", 4: "INSERT INTO new VALUES (1); DELETE FROM new"}
-        monkeypatch.setattr(_sqlite, "_MIGRATIONS", steps)
-        for _ in range(2):
-            assert len(PrivacyLedger(path, "patients").history()) == 30
-        with sqlite3.connect(path) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (5,)
-        connection.close()
+    def test_version_that_does_not_exist_is_damage(self, on_disk, path):
+        set_version(path, 0)
+        with pytest.raises(LedgerError, match="damaged: version 0 does not exist"):
+            on_disk.history()
 
-    def test_failing_migration_changes_nothing(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 4)
-        monkeypatch.setattr(_sqlite, "_MIGRATIONS", {3: "CREATE TABLE new (a); no sql"})
-        with pytest.raises(LedgerError, match="syntax error"):
-            PrivacyLedger(path, "patients")
-        monkeypatch.undo()
-        assert len(PrivacyLedger(path, "patients").history()) == 30
+    def test_older_version_is_read_as_it_is_and_brought_up_to_date_by_who_writes(
+        self, spent, path
+    ):
+        set_version(path, 2)
+        ledger = PrivacyLedger(path, "patients")
+        assert (len(ledger.history()), version_of(path)) == (30, 2)
+        ledger.reserve(PURE, name="a fit")
+        assert (len(ledger.history()), version_of(path)) == (31, 3)
 
 
 class TestFirstVersion:
@@ -426,6 +422,11 @@ class TestPlaces:
             os.chmod(folder, 0o700)
             assert "can be created and linked" in log.read_text()
             assert os.listdir(folder) == []
+
+
+def version_of(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
 def set_version(path, version):
