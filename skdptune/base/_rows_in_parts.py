@@ -782,7 +782,7 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
                 if is_parquet
                 else group.count_rows()
             )
-            parts.append(ArrowPart(group, schema, target, _stamp(file.path)))
+            parts.append(partial(_chunks_of_group, group, schema, target, _stamp(file.path)))
     if not parts:
         raise ValueError("paths must name at least one file; got none.")
     return parts, arrow_chunk(_no_batch(schema), target), sizes
@@ -835,38 +835,25 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-@dataclass(frozen=True)
-class ArrowPart:
-    """A row group of a parquet file, or another fragment of an Arrow dataset.
+def _chunks_of_group(
+    group: Any, schema: Any, target: str | None, stamp: tuple[int, int] | None
+) -> Iterator[Chunk]:
+    """Iterate over chunks of a row group of a file, or of another fragment of an Arrow dataset.
 
-    Attributes
-    ----------
-    fragment : pyarrow.dataset.Fragment
-    schema : pyarrow.Schema
-    target : str or None
-        Name of the column of targets.
-    stamp : tuple or None
-        From `_stamp`, when the file was first seen.
+    Raise if the file was changed or removed since it had the stamp.
     """
+    _check_unchanged(group, stamp)
+    batches = group.to_batches(
+        schema=schema, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
+    )
+    for batch in batches:
+        yield arrow_chunk(batch, target)
+    _check_unchanged(group, stamp)
 
-    fragment: Any
-    schema: Any
-    target: str | None
-    stamp: tuple[int, int] | None
 
-    def __call__(self) -> Iterator[Chunk]:
-        """Iterate over chunks of rows; raise if the file was changed or removed."""
-        self._check_unchanged()
-        batches = self.fragment.to_batches(
-            schema=self.schema, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
-        )
-        for batch in batches:
-            yield arrow_chunk(batch, self.target)
-        self._check_unchanged()
-
-    def _check_unchanged(self) -> None:
-        if self.stamp is not None and _stamp(self.fragment.path) != self.stamp:
-            raise ChangedError("X must be the same in every pass; got a file that was changed.")
+def _check_unchanged(group: Any, stamp: tuple[int, int] | None) -> None:
+    if stamp is not None and _stamp(group.path) != stamp:
+        raise ChangedError("X must be the same in every pass; got a file that was changed.")
 
 
 def arrow_chunk(batch: Any, target: str | None) -> Chunk:

@@ -487,6 +487,7 @@ _ASSUMED: dict[type, str] = {
 
 
 def _assumed_by_leaf(step: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
+    # Assumption R4.
     return tuple(words for kind, words in _ASSUMED.items() if isinstance(step, kind))[:1]
 
 

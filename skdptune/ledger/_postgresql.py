@@ -103,11 +103,6 @@ _DAMAGE = (*_NO_TABLE, "42703", "XX", "58")
 _PASSWORDS: dict[str, str] = {}
 
 
-def is_url(place: str) -> bool:
-    """Return whether a place is the URL of a database rather than a path."""
-    return "://" in place
-
-
 def check_url(url: str) -> str:
     """Return a PostgreSQL URL, or raise without showing it, since it may contain a password."""
     if url.partition("://")[0] not in _SCHEMES:

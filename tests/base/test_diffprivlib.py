@@ -17,7 +17,6 @@ from sklearn.preprocessing import Normalizer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, privacy_of, profile_of
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.ledger._shared import REPLACE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -25,6 +24,7 @@ with warnings.catch_warnings():
     models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
 
 ROOT = Path(__file__).resolve().parents[2]
+REPLACE = "replace one of a public number of records"
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = (ROWS[:, 0] > 0).astype(int)
 

@@ -220,7 +220,7 @@ def test_persons_in_maps_dask_files_and_tables(files, tmp_path):
     assert learned(found[-1]) == learned(inside[-1])
 
 
-@pytest.mark.parametrize("count", [2, 50, 5000])
+@pytest.mark.parametrize("count", [2, 300])
 def test_replayed_persons_differ_as_they_may(count):
     # Theorem R10, Theorem P14.
     model = InParts(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
@@ -629,10 +629,3 @@ def test_many_fits_share_a_pass():
     DPRidge.fit_many(models, in_chunks([200]))
     for model in models:
         assert learned(model) == learned(fitted(model))
-
-
-def test_a_part_that_grows_between_passes_is_an_error():
-    sizes = iter([100, 101, 102])
-    rows = PrivateRows.from_chunks(lambda: [chunk(slice(next(sizes)))().__next__()])
-    with pytest.raises(ValueError, match="same in every pass.* part 0 of X"):
-        clone(MODELS["ridge"]).fit(rows)
