@@ -367,6 +367,7 @@ def _recorded_call(
         found = persons_for(estimator, method.__name__, signature.parameters, kwargs, X, y)
         kwargs = {**kwargs, "groups": found}
     persons = kwargs.get("groups")
+    announced: AnnouncedFit | None = None
     # Theorem H4: every fit sets its cost aside.
     payment = payment_for(estimator, method)
     if payment is not None and payment.settles:
@@ -379,10 +380,9 @@ def _recorded_call(
         ledger = _ledger_around(estimator)
     is_counted = warns and payment is None
     if ledger is None:
-        is_meant = not is_counted or repeats_are_meant(estimator)
-        announced = (
-            announce_fit(estimator, X, warns=not is_meant, persons=persons) if is_counted else None
-        )
+        if is_counted:
+            warns = not repeats_are_meant(estimator)
+            announced = announce_fit(estimator, X, warns=warns, persons=persons)
         with Payment((estimator,), method, settles=False, outer=payment):
             result = method(estimator, *args, **kwargs)
         count_fit(estimator, announced)
@@ -399,9 +399,8 @@ def _recorded_call(
         charge.reserved(ledger) as reservation,
         Payment((estimator,), method, reservations=[reservation]),
     ):
-        announced = (
-            announce_fit(estimator, X, warns=False, persons=persons) if is_counted else None
-        )
+        if is_counted:
+            announced = announce_fit(estimator, X, warns=False, persons=persons)
         result = method(estimator, *args, **kwargs)
     charge.check_covers(estimator, ledger)
     count_fit(estimator, announced)

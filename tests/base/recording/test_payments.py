@@ -442,10 +442,14 @@ class TestSavedOnTheWay:
         assert names_of(on_disk) == ["Holding", "Scaled"]
 
 
-class WithOwnRestore(BaseEstimator):
+class Fitting:
+    __slots__ = ()
+
     def fit(self, X, y=None):
         return self
 
+
+class WithOwnRestore(Fitting, BaseEstimator):
     def __getstate__(self):
         return {"a": 1}
 
@@ -453,10 +457,7 @@ class WithOwnRestore(BaseEstimator):
         self.__dict__ = {"a": state["a"]}
 
 
-class WithTupleState(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithTupleState(Fitting, BaseEstimator):
     def __getstate__(self):
         return (1,)
 
@@ -464,65 +465,44 @@ class WithTupleState(BaseEstimator):
         self.a = state[0]
 
 
-class WithReduce(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithReduce(Fitting, BaseEstimator):
     def __reduce__(self):
         return WithReduce, ()
 
 
-class WithStrictRestore(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithStrictRestore(Fitting, BaseEstimator):
     def __setstate__(self, state):
         self.__dict__ = {name: state[name] for name in vars(WithStrictRestore())}
 
 
-class WithReduceOfState(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithReduceOfState(Fitting, BaseEstimator):
     def __reduce_ex__(self, protocol):
         return WithReduceOfState, (), {"a": 1}
 
 
-class WithOwnCopy(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithOwnCopy(Fitting, BaseEstimator):
     def __deepcopy__(self, memo):
         made = WithOwnCopy()
         made.__dict__.update(self.__dict__)
         return made
 
 
-class WithSlots:
+class WithSlots(Fitting):
     __slots__ = ("__dict__", "a")
 
     def __init__(self):
         self.a = 1
 
-    def fit(self, X, y=None):
-        return self
 
-
-class WithWeakSlots:
+class WithWeakSlots(Fitting):
     __slots__ = ("__weakref__", "a")
 
-    def fit(self, X, y=None):
-        return self
 
-
-class WithSlotsAlone:
+class WithSlotsAlone(Fitting):
     __slots__ = ("a",)
 
     def __init__(self):
         self.a = 1
-
-    def fit(self, X, y=None):
-        return self
 
 
 def _cost(estimator, n_samples, n_features):
