@@ -155,8 +155,8 @@ class PostgresqlServer(Storage):
         """Return a transaction as a context: committed, or rolled back after an exception."""
         with self._began(write, self._lock if write else self._version) as (execute, version):
             if write and version < VERSION:
-                # Older versions differ only in what their entries state. Before it is added to,
-                # older versions of this package must be told not to read it.
+                # Older versions differ only in what their entries state. The new number keeps
+                # older versions of this package from reading entries that they do not know.
                 execute("UPDATE skdptune.ledger SET version = :version", {"version": VERSION})
             yield Transaction(execute, _SCHEMA)
 

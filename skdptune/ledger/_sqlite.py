@@ -252,8 +252,8 @@ def _set_up(connection: sqlite3.Connection) -> None:
 def _check_version(connection: sqlite3.Connection, path: str, write: bool) -> None:
     """Raise unless a file is a ledger of a known version; a writer makes it one of this version.
 
-    Older versions differ only in what their entries state. Before they are added to, older
-    versions of this package must be told not to read them.
+    Older versions differ only in what their entries state. The new number keeps older versions
+    of this package from reading entries that they do not know.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
