@@ -48,6 +48,12 @@ class Payment:
     Theorem H4.
     """
 
+    # Without `__dict__`: `forget_seeds` must not find the estimators of a running fit from here.
+    __slots__ = (
+        *("_entered", "_functions", "_left", "_own", "_pledge", "_process", "_steps"),
+        *("estimators", "is_open", "method", "outer", "reservations", "settles"),
+    )
+
     def __init__(
         self,
         estimators: Sequence[Any],
@@ -270,7 +276,7 @@ def is_pledged(path: str) -> bool:
 _KEY = "_skdptune_recording"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Carried:
     """Settings that travel with a copy, and the payment that covers its fits.
 
