@@ -629,3 +629,10 @@ def test_many_fits_share_a_pass():
     DPRidge.fit_many(models, in_chunks([200]))
     for model in models:
         assert learned(model) == learned(fitted(model))
+
+
+def test_a_part_that_grows_between_passes_is_an_error():
+    sizes = iter([100, 101, 102])
+    rows = PrivateRows.from_chunks(lambda: [chunk(slice(next(sizes)))().__next__()])
+    with pytest.raises(ValueError, match="same in every pass.* part 0 of X"):
+        clone(MODELS["ridge"]).fit(rows)
