@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import math
@@ -27,12 +28,11 @@ CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
 
 DEFAULT_DELTA = 1e-5
 
-# Optional libraries; the models of each are registered when the first one is encountered.
-_ADAPTERS = {"diffprivlib": "skdptune.base._diffprivlib"}
-_REPLACING = frozenset({"diffprivlib"})
+# An optional library, whose models are registered when the first one is encountered. Their
+# guarantee is about replacing a record.
+_LIBRARY, _ADAPTER = "diffprivlib", "skdptune.base._diffprivlib"
 _ANY_SIZE = 1000
 _watchers: list[Callable[[type], None]] = []
-_broken: set[str] = set()
 
 
 def profile_of(estimator: object, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
@@ -98,26 +98,20 @@ def beside_refusals(error: Exception, estimators: Iterable[object]) -> Exception
 
     Users then see everything that is wrong at once, and need not fix one problem per attempt.
     """
-    refusals: list[Refusal] = []
-    for estimator in estimators:
-        try:
-            cost_of(estimator, _ANY_SIZE, None)
-        except NoProfileError as found:
-            refusals += found.refusals
-        except (TypeError, ValueError):
-            # Invalid parameters, or a cost that depends on the number of columns.
-            continue
-    if not refusals:
-        return error
-    return NoProfileError(*refusals, refusal_of(error))
+    refusals = [each for estimator in estimators for each in _refusals(estimator)]
+    return NoProfileError(*refusals, refusal_of(error)) if refusals else error
 
 
 def refusals_of(estimator: object) -> tuple[Refusal, ...]:
     """Return the reasons why an estimator has no cost, except invalid parameters."""
+    return tuple(each for each in _refusals(estimator) if not each.is_of_parameter)
+
+
+def _refusals(estimator: object) -> tuple[Refusal, ...]:
     try:
         cost_of(estimator, _ANY_SIZE, None)
     except NoProfileError as found:
-        return tuple(each for each in found.refusals if not each.is_of_parameter)
+        return found.refusals
     except Exception:
         # Other errors may occur only at the made-up size. They are raised when the size is known.
         return ()
@@ -142,33 +136,27 @@ def replaces_records(estimator: object) -> bool:
     own = own_member(estimator, "neighbouring")
     if isinstance(own, str) and own.startswith("replace"):
         return True
-    return any(kind.__module__.partition(".")[0] in _REPLACING for kind in type(estimator).__mro__)
+    return any(has_adapter(kind.__module__) for kind in type(estimator).__mro__)
 
 
 def load_adapter_of(estimator: object) -> None:
-    """Register the models of the optional library that an estimator comes from, if known."""
-    for kind in type(estimator).__mro__:
-        adapter = _ADAPTERS.get(kind.__module__.partition(".")[0])
-        if adapter is not None:
-            importlib.import_module(adapter).register()
-            return
+    """Register the models of the optional library if an estimator comes from it."""
+    if any(has_adapter(kind.__module__) for kind in type(estimator).__mro__):
+        importlib.import_module(_ADAPTER).register()
 
 
 def has_adapter(module: object) -> bool:
-    """Return whether a module belongs to an optional library whose models can be registered."""
-    return str(module).partition(".")[0] in _ADAPTERS
+    """Return whether a module belongs to the optional library whose models are registered."""
+    return str(module).partition(".")[0] == _LIBRARY
 
 
+@functools.cache
 def load_adapters() -> None:
-    """Register the models of all installed optional libraries."""
-    for library, adapter in _ADAPTERS.items():
-        if library in _broken or find_spec(library) is None:
-            continue
-        try:
-            importlib.import_module(adapter).register()
-        except ImportError:
-            # The installed version is incompatible with other packages, so it cannot be used.
-            _broken.add(library)
+    """Register the models of the optional library, if it is installed."""
+    if find_spec(_LIBRARY) is not None:
+        # The installed version may be incompatible with other packages, and cannot be used then.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(_ADAPTER).register()
 
 
 @functools.singledispatch
@@ -432,5 +420,10 @@ def report_registry(fitted: object, n_samples: int | None) -> PrivacyReport:
     # A second size shows whether the cost depends on the size.
     if n_samples is None and profile != cost_of(fitted, 1000, None):
         raise ValueError(f"n_samples must be given: the cost of {name} depends on it; got None.")
-    delta = 0.0 if math.isfinite(profile.epsilon(0.0)) else DEFAULT_DELTA
-    return PrivacyReport(profile, delta, name=name)
+    return PrivacyReport(
+        profile,
+        0.0 if math.isfinite(profile.epsilon(0.0)) else DEFAULT_DELTA,
+        name=name,
+        assumptions=assumptions_of(fitted, n_samples or 1),
+        neighbouring=neighbouring_of(fitted),
+    )

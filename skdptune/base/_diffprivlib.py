@@ -7,11 +7,10 @@ import warnings
 from typing import Any
 
 from skdptune._validation import check_real
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile
 from skdptune.accounting._shared import LARGEST_LOSS
-from skdptune.base._costs import assumption_registry, register_profile, report_registry
+from skdptune.base._costs import assumption_registry, register_profile
 from skdptune.base._refusals import NoProfileError, Refusal, distrusted, refusal_of_distrusted
-from skdptune.ledger._shared import REPLACE
 
 _RELATION = (
     "diffprivlib's epsilon is assumed to be pure, for replacing one of a public number of "
@@ -33,7 +32,6 @@ def register() -> None:
         from diffprivlib.validation import DiffprivlibMixin
 
     register_profile(DiffprivlibMixin)(_cost_of)
-    report_registry.register(DiffprivlibMixin, _report)
     assumption_registry.register(DiffprivlibMixin, _assumptions)
 
 
@@ -68,18 +66,6 @@ def _is_missing(model: Any, parameters: dict[str, Any], name: str) -> bool:
     # Centred data have a known mean, so PCA needs no bounds.
     is_needed = not (name == "bounds" and parameters.get("centered"))
     return is_needed and parameters[name] is None
-
-
-def _report(model: Any, n_samples: int | None) -> PrivacyReport:
-    # The cost of the model itself, or the one registered in its place.
-    report = report_registry.dispatch(object)(model, n_samples)
-    return PrivacyReport(
-        report.profile,
-        report.delta,
-        name=report.name,
-        assumptions=_assumptions(model, 1, None),
-        neighbouring=REPLACE,
-    )
 
 
 def _assumptions(model: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:

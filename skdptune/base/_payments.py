@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from typing import Any, Self
 
 from skdptune._compat import clone_parametrized, fcntl
@@ -47,20 +48,10 @@ class Payment:
     Theorem H4.
     """
 
+    # Without `__dict__`: `forget_seeds` must not find the estimators of a running fit from here.
     __slots__ = (
-        "_entered",
-        "_functions",
-        "_left",
-        "_own",
-        "_pledge",
-        "_process",
-        "_steps",
-        "estimators",
-        "is_open",
-        "method",
-        "outer",
-        "reservations",
-        "settles",
+        *("_entered", "_functions", "_left", "_own", "_pledge", "_process", "_steps"),
+        *("estimators", "is_open", "method", "outer", "reservations", "settles"),
     )
 
     def __init__(
@@ -162,11 +153,7 @@ class Payment:
     def _is_of_same_library(self, estimator: Any) -> bool:
         """Return whether a library with an adapter is fitting an object that it made itself."""
         library = getattr(self.method, "__module__", None)
-        return has_adapter(library) and _top(library) == _top(type(estimator).__module__)
-
-
-def _top(module: Any) -> str:
-    return str(module).partition(".")[0]
+        return has_adapter(library) and has_adapter(type(estimator).__module__)
 
 
 def _steps_of(estimators: Sequence[Any]) -> Iterator[Any]:
@@ -289,6 +276,7 @@ def is_pledged(path: str) -> bool:
 _KEY = "_skdptune_recording"
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class Carried:
     """Settings that travel with a copy, and the payment that covers its fits.
 
@@ -307,20 +295,12 @@ class Carried:
         The reservations of a payment of another process.
     """
 
-    __slots__ = ("origin", "payment", "pledge", "registration", "reservations", "settings")
-
-    def __init__(
-        self,
-        settings: LedgerSettings,
-        origin: str,
-        payment: Payment | None = None,
-        registration: tuple[type, CostFunction] | None = None,
-        pledge: str | None = None,
-        reservations: tuple[Reservation, ...] = (),
-    ) -> None:
-        self.registration, self.reservations = registration, reservations
-        self.settings, self.origin = settings, origin
-        self.payment, self.pledge = payment, pledge
+    settings: LedgerSettings
+    origin: str
+    payment: Payment | None = None
+    registration: tuple[type, CostFunction] | None = None
+    pledge: str | None = None
+    reservations: tuple[Reservation, ...] = ()
 
     @property
     def is_foreign(self) -> bool:

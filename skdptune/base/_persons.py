@@ -134,23 +134,21 @@ class Persons:
 
     def by_weight(self) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
         """Iterate over the different weights, and the places of the rows that have them."""
-        # Each pass over the rows needs them.
         return iter(self._by_weight)
 
     @cached_property
     def _by_weight(self) -> list[tuple[int, NDArray[np.intp] | slice]]:
-        return list(self._different_weights())
-
-    def _different_weights(self) -> Iterator[tuple[int, NDArray[np.intp] | slice]]:
+        # Each pass over the rows needs them.
         if self.codes.size == 0:
-            yield WHOLE, slice(None)
-            return
+            return [(WHOLE, slice(None))]
         is_sorted = (np.diff(self.weights) <= 0).all()
         order = np.arange(self.codes.size) if is_sorted else self.order_of_weights
         found = self.weights[order]
         ends = np.flatnonzero(np.diff(found, append=-1)) + 1
-        for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-            yield int(found[start]), slice(start, end) if is_sorted else order[start:end]
+        return [
+            (int(found[start]), slice(start, end) if is_sorted else order[start:end])
+            for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+        ]
 
     @property
     def order_of_weights(self) -> NDArray[np.intp]:
@@ -247,23 +245,20 @@ def persons_of(groups: Any, X: Any, *, may_be_empty: bool = False) -> Persons | 
 def _read(groups: Any) -> Persons:
     """Return the persons of an array-like of ids."""
     ids = _column_of(groups)
-    kept: Mask | None
     if ids.dtype.kind in "iuf":
         # Also of integers: another row's missing id turns a column of integers into floats.
         proper = (ids > -LARGEST_INTEGER) & (ids < LARGEST_INTEGER)
-        ids, kept = (ids, None) if proper.all() else (ids[proper], proper)
+        codes = _numbered(ids if proper.all() else ids[proper])
     else:
         keys = ids.tolist()
         if not all(type(key) is str for key in keys):
             keys = [_canonical(key) for key in keys]
         known = (key for key in dict.fromkeys(keys) if key is not None)
         numbers = {None: -1} | {key: place for place, key in enumerate(known)}
-        codes = np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
-        proper = codes >= 0
-        codes, kept = (codes, None) if proper.all() else (codes[proper], proper)
-        return Persons(codes, np.bincount(codes), kept)
-    codes = _numbered(ids)
-    return Persons(codes, np.bincount(codes), kept)
+        places = np.fromiter(map(numbers.__getitem__, keys), np.intp, len(keys))
+        proper = places >= 0
+        codes = places if proper.all() else places[proper]
+    return Persons(codes, np.bincount(codes), None if proper.all() else proper)
 
 
 def _numbered(ids: NDArray[Any]) -> NDArray[np.intp]:

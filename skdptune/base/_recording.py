@@ -29,7 +29,7 @@ from skdptune.base._charges import (
     signature_of,
     signature_with_object,
 )
-from skdptune.base._costs import load_adapters, when_registered
+from skdptune.base._costs import when_registered
 from skdptune.base._payments import (
     Payment,
     carried_settings,
@@ -49,7 +49,7 @@ from skdptune.base._persons import (
 )
 from skdptune.base._rows_in_parts import PrivateRows, with_parts
 from skdptune.ledger import LedgerError, PrivacyLedger, Reservation
-from skdptune.ledger._shared import checked_ledger, settings_in_force, settings_meant, when_used
+from skdptune.ledger._shared import checked_ledger, settings_in_force, settings_meant
 from skdptune.mechanisms._shared import check_seed
 
 # Second fits ---------------------------------------------------------------------------------
@@ -86,10 +86,6 @@ class FitsSeen:
     def __init__(self) -> None:
         self.count = 0
         self.costs: dict[int, Cost | None] | None = {}
-
-    def how_many(self) -> int:
-        """Return the number of fits so far."""
-        return self.count
 
     def like(self, size: int) -> list[Cost | None]:
         """Return the cost of an earlier fit to about this size, if no warning was given yet."""
@@ -190,7 +186,8 @@ def count_fit(estimator: Any, fit: AnnouncedFit | None) -> None:
             fit.compared.costs.setdefault(fit.size, fit.cost)
     report = getattr(estimator, "__dict__", {}).get("privacy_")
     if isinstance(report, PrivacyReport):
-        report.counted_by(fit.seen.how_many)
+        seen = fit.seen
+        report.counted_by(lambda: seen.count)
 
 
 def _cost_of(estimator: Any) -> Cost | None:
@@ -295,7 +292,14 @@ def ledger_for(estimator: Any, own: Any = None) -> PrivacyLedger | None:
     """
     own = getattr(estimator, "ledger", None) if own is None else own
     if own is not None:
-        return _own_ledger(checked_ledger(own), estimator)
+        around = settings_meant(carried_settings(estimator)).ledger
+        if around not in (None, checked_ledger(own)):
+            raise ValueError(
+                f"ledger must be the one in use, {shown(around)}; got {shown(own)} of "
+                f"{type(estimator).__name__}. They stand for different data sets: leave one of "
+                "them out."
+            )
+        return checked_ledger(own)
     settings = settings_in_force(carried_settings(estimator))
     if settings.ledger is None and settings.require_ledger:
         raise LedgerError(
@@ -303,17 +307,6 @@ def ledger_for(estimator: Any, own: Any = None) -> PrivacyLedger | None:
             f"{type(estimator).__name__}. Nothing was read."
         )
     return settings.ledger
-
-
-def _own_ledger(own: PrivacyLedger, estimator: Any) -> PrivacyLedger:
-    around = settings_meant(carried_settings(estimator)).ledger
-    if around not in (None, own):
-        raise ValueError(
-            f"ledger must be the one in use, {shown(around)}; got {shown(own)} of "
-            f"{type(estimator).__name__}. They stand for different data sets: leave one of them "
-            "out."
-        )
-    return own
 
 
 def is_paid(estimator: Any) -> bool:
@@ -374,6 +367,7 @@ def _recorded_call(
         found = persons_for(estimator, method.__name__, signature.parameters, kwargs, X, y)
         kwargs = {**kwargs, "groups": found}
     persons = kwargs.get("groups")
+    announced: AnnouncedFit | None = None
     # Theorem H4: every fit sets its cost aside.
     payment = payment_for(estimator, method)
     if payment is not None and payment.settles:
@@ -386,10 +380,9 @@ def _recorded_call(
         ledger = _ledger_around(estimator)
     is_counted = warns and payment is None
     if ledger is None:
-        is_meant = not is_counted or repeats_are_meant(estimator)
-        announced = (
-            announce_fit(estimator, X, warns=not is_meant, persons=persons) if is_counted else None
-        )
+        if is_counted:
+            warns = not repeats_are_meant(estimator)
+            announced = announce_fit(estimator, X, warns=warns, persons=persons)
         with Payment((estimator,), method, settles=False, outer=payment):
             result = method(estimator, *args, **kwargs)
         count_fit(estimator, announced)
@@ -406,9 +399,8 @@ def _recorded_call(
         charge.reserved(ledger) as reservation,
         Payment((estimator,), method, reservations=[reservation]),
     ):
-        announced = (
-            announce_fit(estimator, X, warns=False, persons=persons) if is_counted else None
-        )
+        if is_counted:
+            announced = announce_fit(estimator, X, warns=False, persons=persons)
         result = method(estimator, *args, **kwargs)
     charge.check_covers(estimator, ledger)
     count_fit(estimator, announced)
@@ -466,26 +458,11 @@ def _recorded_together(
     kwargs: dict[str, Any],
 ) -> Any:
     """Call a function that fits many estimators, and record those that no other charge covers."""
-    has_persons = names_persons(kwargs)
-    if has_persons and "groups" not in signature.parameters:
+    if names_persons(kwargs) and "groups" not in signature.parameters:
         raise TypeError(refused_groups(f"{owner.__name__}.{function.__name__}"))
     # Theorem H4: each of many fits sets its cost aside.
     bound = signature.bind(owner, *args, **kwargs)
-    name, of_records = list(signature.parameters)[1:3]
-    # An iterator of estimators would be exhausted by the first of two readings.
-    bound.arguments[name] = models = list(bound.arguments[name])
-    for model in models:
-        if hasattr(type(model), _MARK):
-            check_seed(getattr(model, "random_state", None))
-    X, y = bound.arguments.get(of_records), bound.arguments.get("y")
-    for model in models:
-        # Theorem R10, as for a single fit.
-        (X, y), _ = with_parts(model, (X, y), {"groups": bound.arguments.get("groups")})
-    bound.arguments |= {of_records: X, "y": y}
-    for model in models if has_persons else ():
-        bound.arguments["groups"] = persons_for(
-            model, function.__name__, signature.parameters, bound.arguments, X, y
-        )
+    models, X = _read_together(function, signature, bound, names_persons(kwargs))
     persons = bound.arguments.get("groups")
     around = [payment_for(model, function) for model in models]
     for model, payment in zip(models, around, strict=True):
@@ -515,6 +492,34 @@ def _recorded_together(
         if not isinstance(outcomes[place], BaseException):
             count_fit(models[place], fit)
     return outcomes
+
+
+def _read_together(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    bound: inspect.BoundArguments,
+    has_persons: bool,
+) -> tuple[list[Any], Any]:
+    """Put estimators, rows and persons in the form in which they are read; return the first two.
+
+    Rows in parts and persons are refused or read as for a single fit.
+    """
+    name, of_records = list(signature.parameters)[1:3]
+    # An iterator of estimators would be exhausted by the first of two readings.
+    bound.arguments[name] = models = list(bound.arguments[name])
+    for model in models:
+        if hasattr(type(model), _MARK):
+            check_seed(getattr(model, "random_state", None))
+    X, y = bound.arguments.get(of_records), bound.arguments.get("y")
+    for model in models:
+        # Theorem R10, as for a single fit.
+        (X, y), _ = with_parts(model, (X, y), {"groups": bound.arguments.get("groups")})
+    bound.arguments |= {of_records: X, "y": y}
+    for model in models if has_persons else ():
+        bound.arguments["groups"] = persons_for(
+            model, function.__name__, signature.parameters, bound.arguments, X, y
+        )
+    return models, X
 
 
 def _charges(
@@ -665,4 +670,3 @@ def _nothing(self: Any) -> None: ...
 
 _CODES = {recorded(_nothing, warns=False).__code__, recorded_together(_nothing).__code__}
 when_registered(watch)
-when_used(load_adapters)

@@ -507,14 +507,10 @@ def _labels_among(y: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], 
         wrong = known[places] != y
         return known[np.where(wrong, 0, places)], wrong
     # A string among numbers turns all of them into strings, but a number is not a string.
-    reads = as_float if kinds[1] in NUMBERS else _itself
+    reads = as_float if kinds[1] in NUMBERS else lambda label: label
     table = {reads(label): place for place, label in enumerate(known.tolist())}
     places = np.array([_place(label, reads, table) for label in y.tolist()], dtype=np.intp)
     return known[np.maximum(places, 0)], places < 0
-
-
-def _itself(label: Any) -> Any:
-    return label
 
 
 def _place(label: Any, reads: Callable[[Any], Any], table: dict[Any, int]) -> int:

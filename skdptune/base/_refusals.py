@@ -1,16 +1,13 @@
 """Reasons for refusing an estimator, alternatives to it, and models whose stated guarantee fails.
 
 The stated cost of those models is not trusted (Assumption R4). A fault is assumed in every
-release, except those from the one that fixes it. So a new release is distrusted until somebody has
-reviewed it.
+release. So a new release is distrusted until somebody has reviewed it and changed the list.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
@@ -351,6 +348,8 @@ def _kind_of(estimator: object) -> str:
 
 # Models of other libraries whose stated guarantee fails, or lacks a proof --------------------
 
+# The library, and its release in which the faults were found.
+_LIBRARY, _SEEN_IN = "diffprivlib", "0.6.6"
 _ISSUES = "https://github.com/IBM/differential-privacy-library/issues/"
 _READ = "its source, and tests/base/test_distrusted.py"
 _MOVED = (
@@ -367,16 +366,12 @@ class DistrustedModel:
 
     Attributes
     ----------
-    library, name : str
-        Package and class.
+    name : str
+        Its class, of diffprivlib.
     fault : str
         What is wrong, as a sentence without a full stop.
     source : str
         Reference: an address, or where the fault is shown.
-    seen_in : str
-        Release in which the fault was found.
-    mended_in : str or None
-        First release without the fault; None if there is none yet.
     settings : tuple of (str, str)
         Parameters with which the guarantee holds, as the user would write them.
     holds : callable or None
@@ -386,33 +381,18 @@ class DistrustedModel:
         An alternative, in a sentence.
     """
 
-    library: str
     name: str
     fault: str
-    source: str
-    seen_in: str
-    mended_in: str | None = None
+    source: str = _READ
     settings: tuple[tuple[str, str], ...] = ()
     holds: Callable[[Mapping[str, Any]], bool] | None = None
     instead: str = ""
 
     @property
-    def concerns_installed(self) -> bool:
-        """Whether the installed release has the fault."""
-        if self.mended_in is None:
-            return True
-        try:
-            installed = version(self.library)
-        except PackageNotFoundError:
-            # The class exists, but its release is unknown.
-            return True
-        return _numbers(installed) < _numbers(self.mended_in)
-
-    @property
     def reason(self) -> str:
         """Why its stated guarantee is not trusted."""
         return (
-            f"the epsilon of {self.library} {self.seen_in} is too small for replacing a record, "
+            f"the epsilon of {_LIBRARY} {_SEEN_IN} is too small for replacing a record, "
             f"or not proven for it: {self.fault} ({self.source})"
         )
 
@@ -420,13 +400,9 @@ class DistrustedModel:
     def assumption(self) -> str:
         """The assumption in the report of a model that is used nonetheless."""
         return (
-            f"the registered cost of {self.library}'s {self.name} covers its known fault: "
+            f"the registered cost of {_LIBRARY}'s {self.name} covers its known fault: "
             f"{self.fault} ({self.source})"
         )
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(digits) for digits in re.findall(r"\d+", release)[:3])
 
 
 # The defaults of diffprivlib's LogisticRegression.
@@ -458,13 +434,9 @@ def _charges_enough(parameters: Mapping[str, Any]) -> bool:
     )
 
 
-def _of_diffprivlib(name: str, fault: str, source: str = _READ, **more: Any) -> DistrustedModel:
-    return DistrustedModel("diffprivlib", name, fault, source, "0.6.6", **more)
-
-
 _USE_TREES = "Use skdptune.ensemble.DPExplainableBoostingClassifier(bounds=...)."
 DISTRUSTED: tuple[DistrustedModel, ...] = (
-    _of_diffprivlib(
+    DistrustedModel(
         "LinearRegression",
         "the noise on a column's sum of squares follows from its lower bound and not from its "
         "upper one; the means for the intercept spend epsilon / (n_features + 1) in addition "
@@ -472,7 +444,7 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
         f"{_ISSUES}105",
         instead="Use skdptune.linear_model.DPRidge(target_bound=...).",
     ),
-    _of_diffprivlib(
+    DistrustedModel(
         "LogisticRegression",
         "the change of curvature is charged in proportion to data_norm instead of its square; "
         "the intercept is not penalised, as the proof requires; and worker processes draw the "
@@ -487,31 +459,31 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
         holds=_charges_enough,
         instead="Use skdptune.linear_model.DPLogisticRegression.",
     ),
-    _of_diffprivlib("GaussianNB", _MOVED.format("class")),
-    _of_diffprivlib(
+    DistrustedModel("GaussianNB", _MOVED.format("class")),
+    DistrustedModel(
         "KMeans",
         "labels_ and inertia_ are computed without noise, and an empty cluster is left as it was, "
         f"which shows that it is empty; {_MOVED.format('cluster')}; and from 5 columns on the "
         "shares of all steps add up to more than epsilon",
     ),
-    _of_diffprivlib(
+    DistrustedModel(
         "DecisionTreeClassifier",
         f"its epsilon is right for adding or removing a record, but {_REPLACED}",
         instead=_USE_TREES,
     ),
-    _of_diffprivlib(
+    DistrustedModel(
         "RandomForestClassifier",
         "adding or removing a record moves other records from tree to tree, and " + _REPLACED,
         instead=_USE_TREES,
     ),
-    _of_diffprivlib(
+    DistrustedModel(
         "PCA",
         "eigenvectors are drawn from a narrower distribution than the one in the proof; with "
         "10 or more columns the loss of the first eigenvector can exceed its share of epsilon, "
         "and with 100 it is 2.5 times that share",
     ),
 )
-_BY_CLASS = {(one.library, one.name): one for one in DISTRUSTED}
+_BY_CLASS = {(_LIBRARY, one.name): one for one in DISTRUSTED}
 
 
 def distrusted_name(library: str, name: str, given: Mapping[str, Any]) -> DistrustedModel | None:
@@ -523,7 +495,7 @@ def distrusted_class(kind: type) -> DistrustedModel | None:
     """Return the list's entry for a class or one of its parents, or None."""
     for each in kind.__mro__:
         found = _BY_CLASS.get((each.__module__.partition(".")[0], each.__name__))
-        if found is not None and found.concerns_installed:
+        if found is not None:
             return found
     return None
 

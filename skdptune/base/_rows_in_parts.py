@@ -69,7 +69,7 @@ class Tally(NamedTuple):
     failure: Exception | None = None
 
 
-def merged(tallies: Iterable[Tally]) -> Tally:
+def merged(*tallies: Tally) -> Tally:
     """Add up sums over different parts; raise if a part occurs twice.
 
     Notes
@@ -269,7 +269,7 @@ class InProcess:
 
     def total(self, task_of: Callable[[int], Task]) -> Tally:
         """Return the sum of the results of each part's task over all parts."""
-        return merged(task_of(number)(number, part) for number, part in enumerate(self.parts))
+        return merged(*(task_of(number)(number, part) for number, part in enumerate(self.parts)))
 
 
 class _Once:
@@ -285,11 +285,17 @@ class _Once:
         return itertools.chain(ahead, self._chunks)
 
 
-class _OnCluster:
+# Functions that start tasks for a part, start tasks for results, and wait.
+Functions = tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]
+
+
+class OnCluster:
     """Parts that a cluster computes, and adds up where they are.
 
     Parameters
     ----------
+    functions : callable
+        Returns the functions of the cluster.
     parts : sequence
         For each part, the objects from which the cluster computes rows and targets.
     form : tuple
@@ -300,41 +306,39 @@ class _OnCluster:
 
     is_read_once = False
 
-    def __init__(self, parts: Sequence[Any], form: Chunk, sizes: Mapping[int, int]) -> None:
-        self.parts = parts
+    def __init__(
+        self,
+        functions: Callable[[], Functions],
+        parts: Sequence[Any],
+        form: Chunk,
+        sizes: Mapping[int, int],
+    ) -> None:
+        self.functions, self.parts = functions, parts
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
     def total(self, task_of: Callable[[int], Task]) -> Tally:
         """Return the sum of the results of each part's task, added up as a tree."""
-        of_part, of_results, result = self._functions()
+        of_part, of_results, result = self.functions()
         level = [of_part(task_of(number), number, *part) for number, part in enumerate(self.parts)]
         while len(level) > 1:
             starts = range(0, len(level), _BRANCHES)
             level = [of_results(*level[start : start + _BRANCHES]) for start in starts]
         return Tally(*result(level[0]))
 
-    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
-        """Return functions that start tasks for a part, start tasks for results, and wait."""
-        raise NotImplementedError
+
+def _on_dask() -> Functions:
+    """Return the functions of dask, for lazy rows and targets, or None, of each part."""
+    dask = importlib.import_module("dask")
+    of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, merged))
+    return of_block, of_results, lambda last: dask.compute(last)[0]
 
 
-class OnDask(_OnCluster):
-    """Lazy rows and targets, or None, of each part."""
-
-    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
-        dask = importlib.import_module("dask")
-        of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, _merged))
-        return of_block, of_results, lambda last: dask.compute(last)[0]
-
-
-class OnRay(_OnCluster):
-    """The name of the column of targets, and a reference to an Arrow table, of each part."""
-
-    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]:
-        ray = importlib.import_module("ray")
-        of_table, of_results = map(ray.remote, (_of_table, _merged))
-        return of_table.remote, of_results.remote, ray.get
+def _on_ray() -> Functions:
+    """Return those of ray, for the column of targets and a reference to each part's table."""
+    ray = importlib.import_module("ray")
+    of_table, of_results = map(ray.remote, (_of_table, merged))
+    return of_table.remote, of_results.remote, ray.get
 
 
 def _of_block(task: Task, number: int, rows: Any, targets: Any) -> Tally:
@@ -342,19 +346,12 @@ def _of_block(task: Task, number: int, rows: Any, targets: Any) -> Tally:
 
 
 def _of_table(task: Task, number: int, target: str | None, table: Any) -> Tally:
-    return task(number, partial(_chunks_of_table, table, target))
-
-
-def _chunks_of_table(table: Any, target: str | None) -> Iterator[Chunk]:
-    return (arrow_chunk(batch, target) for batch in table.to_batches(max_chunksize=_ROWS))
+    batches = table.to_batches(max_chunksize=_ROWS)
+    return task(number, lambda: (arrow_chunk(batch, target) for batch in batches))
 
 
 def _form_of_table(table: Any) -> tuple[Any, int]:
     return table.schema, table.num_rows
-
-
-def _merged(*tallies: Tally) -> Tally:
-    return merged(tallies)
 
 
 # The rows as estimators see them ---------------------------------------------------------------
@@ -422,7 +419,7 @@ class PrivateRows(NamedArguments):
 
     def __init__(
         self,
-        carrier: InProcess | OnDask | OnRay,
+        carrier: InProcess | OnCluster,
         steps: tuple[Step, ...] = (),
         weights: NDArray[np.int64] | None = None,
     ) -> None:
@@ -521,7 +518,8 @@ class PrivateRows(NamedArguments):
         blocks = _blocks(X)
         targets, no_target = _dask_targets(y, lengths, len(blocks))
         pairs = list(zip(blocks, targets, strict=True))
-        return cls(OnDask(pairs, (_empty(X), no_target), dict(enumerate(lengths or ()))))
+        form, sizes = (_empty(X), no_target), dict(enumerate(lengths or ()))
+        return cls(OnCluster(_on_dask, pairs, form, sizes))
 
     @classmethod
     def from_ray(cls, dataset: Any, target: str | None = None) -> PrivateRows:
@@ -556,7 +554,8 @@ class PrivateRows(NamedArguments):
         for number, (_, other, _) in enumerate(found):
             _check_schema(schema, other, f"part {number}")
         return cls(
-            OnRay(
+            OnCluster(
+                _on_ray,
                 [(target, table) for table, _, _ in found],
                 arrow_chunk(_no_batch(schema), target),
                 {number: size for number, (_, _, size) in enumerate(found)},
@@ -783,7 +782,7 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
                 if is_parquet
                 else group.count_rows()
             )
-            parts.append(ArrowPart(group, schema, target, _stamp(file.path)))
+            parts.append(partial(_chunks_of_group, group, schema, target, _stamp(file.path)))
     if not parts:
         raise ValueError("paths must name at least one file; got none.")
     return parts, arrow_chunk(_no_batch(schema), target), sizes
@@ -836,38 +835,25 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-@dataclass(frozen=True)
-class ArrowPart:
-    """A row group of a parquet file, or another fragment of an Arrow dataset.
+def _chunks_of_group(
+    group: Any, schema: Any, target: str | None, stamp: tuple[int, int] | None
+) -> Iterator[Chunk]:
+    """Iterate over chunks of a row group of a file, or of another fragment of an Arrow dataset.
 
-    Attributes
-    ----------
-    fragment : pyarrow.dataset.Fragment
-    schema : pyarrow.Schema
-    target : str or None
-        Name of the column of targets.
-    stamp : tuple or None
-        From `_stamp`, when the file was first seen.
+    Raise if the file was changed or removed since it had the stamp.
     """
+    _check_unchanged(group, stamp)
+    batches = group.to_batches(
+        schema=schema, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
+    )
+    for batch in batches:
+        yield arrow_chunk(batch, target)
+    _check_unchanged(group, stamp)
 
-    fragment: Any
-    schema: Any
-    target: str | None
-    stamp: tuple[int, int] | None
 
-    def __call__(self) -> Iterator[Chunk]:
-        """Iterate over chunks of rows; raise if the file was changed or removed."""
-        self._check_unchanged()
-        batches = self.fragment.to_batches(
-            schema=self.schema, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1
-        )
-        for batch in batches:
-            yield arrow_chunk(batch, self.target)
-        self._check_unchanged()
-
-    def _check_unchanged(self) -> None:
-        if self.stamp is not None and _stamp(self.fragment.path) != self.stamp:
-            raise ChangedError("X must be the same in every pass; got a file that was changed.")
+def _check_unchanged(group: Any, stamp: tuple[int, int] | None) -> None:
+    if stamp is not None and _stamp(group.path) != stamp:
+        raise ChangedError("X must be the same in every pass; got a file that was changed.")
 
 
 def arrow_chunk(batch: Any, target: str | None) -> Chunk:

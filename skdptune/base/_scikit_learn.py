@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,10 +99,6 @@ def _after_one_hot(encoder: OneHotEncoder, n_features: Width) -> Width:
     return sum(len(categories) - dropped for categories in encoder.categories)
 
 
-def _after_imputer(imputer: SimpleImputer, n_features: Width) -> Width:
-    return n_features if imputer.keep_empty_features and not imputer.add_indicator else None
-
-
 def _after_polynomials(polynomials: PolynomialFeatures, n_features: Width) -> Width:
     degree = polynomials.degree
     least, most = (0, degree) if isinstance(degree, int) else degree
@@ -114,10 +110,6 @@ def _after_polynomials(polynomials: PolynomialFeatures, n_features: Width) -> Wi
         math.comb(n_features + extra * (size - 1), size) for size in range(max(least, 1), most + 1)
     )
     return int(polynomials.include_bias) + sum(products)
-
-
-def _after_hashing(hasher: Any, n_features: Width) -> Width:
-    return int(hasher.n_features)
 
 
 def _after_components(step: Any, n_features: Width) -> Width:
@@ -132,16 +124,8 @@ def _after_splines(splines: SplineTransformer, n_features: Width) -> Width:
     return n_features * (each - (0 if splines.include_bias else 1))
 
 
-def _after_indicator(indicator: MissingIndicator, n_features: Width) -> Width:
-    return n_features if indicator.features == "all" else None
-
-
 def _after_words(vectorizer: Any, n_features: Width) -> Width:
     return None if vectorizer.vocabulary is None else len(vectorizer.vocabulary)
-
-
-def _after_coder(coder: SparseCoder, n_features: Width) -> Width:
-    return len(coder.dictionary) * (2 if coder.split_sign else 1)
 
 
 def _after_frozen(frozen: FrozenEstimator, n_features: Width) -> Width:
@@ -153,10 +137,6 @@ def _after_frozen(frozen: FrozenEstimator, n_features: Width) -> Width:
     except Exception:
         # The frozen estimator may have no names, or require the names of its input columns.
         return None
-
-
-def _unknown(step: Any, n_features: Width) -> Width:
-    return None
 
 
 def _after_pipeline(pipeline: Pipeline, n_features: Width) -> Width:
@@ -171,23 +151,20 @@ def _after_union(union: FeatureUnion, n_features: Width) -> Width:
 
 def _after_columns(columns: ColumnTransformer, n_features: Width) -> Width:
     chosen = [_chosen(places) for _, _, places in columns.transformers]
-    widths = [
-        None if places is None else width_after(step, len(places)) if places else 0
-        for (_, step, _), places in zip(columns.transformers, chosen, strict=True)
-    ]
+    steps = [step for _, step, _ in columns.transformers]
+    sizes: list[Width] = [None if places is None else len(places) for places in chosen]
     if not (isinstance(columns.remainder, str) and columns.remainder == "drop"):
-        widths.append(_after_remainder(columns.remainder, chosen, n_features))
-    return _added(widths)
-
-
-def _after_remainder(remainder: Any, chosen: list[list[Any] | None], n_features: Width) -> Width:
-    known = [place for places in chosen for place in places or ()]
-    # A name and a position may denote the same column.
-    is_mixed = len({isinstance(place, str) for place in known}) > 1
-    if n_features is None or None in chosen or is_mixed:
-        return None
-    left = n_features - len(set(known))
-    return width_after(remainder, left) if left > 0 else 0
+        known = [place for places in chosen for place in places or ()]
+        # A name and a position may denote the same column.
+        is_mixed = len({isinstance(place, str) for place in known}) > 1
+        is_unknown = n_features is None or None in chosen or is_mixed
+        steps.append(columns.remainder)
+        sizes.append(None if is_unknown else max((n_features or 0) - len(set(known)), 0))
+    # A transformer without columns is left out.
+    return _added(
+        None if size is None else width_after(step, size) if size else 0
+        for step, size in zip(steps, sizes, strict=True)
+    )
 
 
 def _chosen(places: Any) -> list[Any] | None:
@@ -221,21 +198,23 @@ _RULES: dict[type, Callable[[Any, Width], Width]] = {
     CountVectorizer: _after_words,
     TfidfVectorizer: _after_words,
     FrozenEstimator: _after_frozen,
-    SelectFromModel: _unknown,
+    SelectFromModel: lambda step, n_features: None,
     GaussianRandomProjection: _after_components,
     SparseRandomProjection: _after_components,
     RBFSampler: _after_components,
     PolynomialCountSketch: _after_components,
-    MissingIndicator: _after_indicator,
-    SparseCoder: _after_coder,
+    MissingIndicator: lambda step, n_features: n_features if step.features == "all" else None,
+    SparseCoder: lambda step, n_features: len(step.dictionary) * (2 if step.split_sign else 1),
     SplineTransformer: _after_splines,
-    FeatureHasher: _after_hashing,
+    FeatureHasher: lambda step, n_features: int(step.n_features),
     FeatureUnion: _after_union,
-    HashingVectorizer: _after_hashing,
+    HashingVectorizer: lambda step, n_features: int(step.n_features),
     OneHotEncoder: _after_one_hot,
     Pipeline: _after_pipeline,
     PolynomialFeatures: _after_polynomials,
-    SimpleImputer: _after_imputer,
+    SimpleImputer: lambda step, n_features: (
+        n_features if step.keep_empty_features and not step.add_indicator else None
+    ),
 }
 
 
@@ -328,19 +307,10 @@ def _wrong_projection(projection: Any) -> Settings:
     return [("n_components", "100")] if isinstance(projection.n_components, str) else []
 
 
-def _wrong_sampler(sampler: Any) -> Settings:
-    # "scale" is a variance; the weights drawn depend only on the number of columns.
-    return [("gamma", "1.0")] if isinstance(sampler.gamma, str) else []
-
-
 def _wrong_splines(splines: Any) -> Settings:
     # Named knots are quantiles or extreme values; "error" raises for values beyond them.
     wrong = [("knots", "[[...], ...]")] if isinstance(splines.knots, str) else []
     return [*wrong, ("extrapolation", "'constant'")] if splines.extrapolation == "error" else wrong
-
-
-def _wrong_indicator(indicator: Any) -> Settings:
-    return [("features", "'all'")] if indicator.features != "all" else []
 
 
 def _wrong_words(vectorizer: Any) -> Settings:
@@ -374,10 +344,11 @@ _CONDITIONS: dict[type, Callable[[Any], Settings]] = {
     OneHotEncoder: _wrong_one_hot,
     OrdinalEncoder: _wrong_ordinal,
     SimpleImputer: _wrong_imputer,
-    MissingIndicator: _wrong_indicator,
+    MissingIndicator: lambda step: [("features", "'all'")] if step.features != "all" else [],
     GaussianRandomProjection: _wrong_projection,
     SparseRandomProjection: _wrong_projection,
-    RBFSampler: _wrong_sampler,
+    # "scale" is a variance; the weights drawn depend only on the number of columns.
+    RBFSampler: lambda step: [("gamma", "1.0")] if isinstance(step.gamma, str) else [],
     SplineTransformer: _wrong_splines,
     CountVectorizer: _wrong_words,
     TfidfVectorizer: _wrong_words,
@@ -440,63 +411,41 @@ def _check_targets_of(whole: TransformedTargetRegressor) -> None:
             raise error.within("transformer") from None
 
 
-def _steps_of_pipeline(pipeline: Any, n_features: int | None) -> list[Step]:
-    steps = []
-    is_by_persons = getattr(pipeline, "_person_column", None) is not None
-    for name, step in pipeline.steps:
-        steps.append((name, by_persons(step) if is_by_persons else step, n_features))
-        n_features = width_after(step, n_features)
-    return steps
-
-
-def _steps_of_union(union: Any, n_features: int | None) -> list[Step]:
-    return [(name, step, n_features) for name, step in union.transformer_list]
-
-
-def _steps_of_columns(transformer: Any, n_features: int | None) -> list[Step]:
-    steps = [(name, step, None) for name, step, _ in transformer.transformers]
-    return [*steps, ("remainder", transformer.remainder, None)]
-
-
-@register_cost(Pipeline)
-def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    return _composed(_steps_of_pipeline(pipeline, n_features), n_samples)
-
-
-@register_cost(FeatureUnion)
-def _union(union: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    return _composed(_steps_of_union(union, n_features), n_samples)
-
-
-@register_cost(ColumnTransformer)
-def _columns(transformer: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    chosen = [
-        (name, NoProfileError(_BY_FUNCTION))
-        for name, _, columns in transformer.transformers
-        if callable(columns) and not isinstance(columns, make_column_selector)
-    ]
-    return _composed(_steps_of_columns(transformer, n_features), n_samples, chosen)
+def _steps_of(whole: Any, n_features: int | None) -> list[Step]:
+    """Return the steps of a composition with their names and numbers of columns, if known."""
+    found: list[Step]
+    if isinstance(whole, Pipeline):
+        found, is_by_persons = [], getattr(whole, "_person_column", None) is not None
+        for name, step in whole.steps:
+            found.append((name, by_persons(step) if is_by_persons else step, n_features))
+            n_features = width_after(step, n_features)
+    elif isinstance(whole, FeatureUnion):
+        found = [(name, step, n_features) for name, step in whole.transformer_list]
+    else:
+        found = [(name, step, None) for name, step, _ in whole.transformers]
+        found.append(("remainder", whole.remainder, None))
+    return [each for each in found if not _is_keyword(each[1])]
 
 
 def _is_keyword(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in KEYWORDS)
 
 
-def _composed(
-    steps: Iterable[Step], n_samples: int, found: Iterable[tuple[str, Exception]] = ()
-) -> PrivacyProfile:
-    """Compose the costs of steps that all see the same records.
-
-    Each step has its number of columns, if known. All errors of the steps are raised together,
-    including those already `found`.
-    """
+@register_cost(Pipeline)
+@register_cost(FeatureUnion)
+@register_cost(ColumnTransformer)
+def _composed(whole: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    """Compose the costs of steps that all see the same records, or raise all that is wrong."""
     # Theorem R3: a pipeline costs as much as its steps together.
-    total, relations, wrong = FREE, set(), list(found)
-    for name, step, n_features in steps:
-        if _is_keyword(step):
-            continue
+    total, relations = FREE, set()
+    wrong: list[tuple[str, Exception]] = [
+        (name, NoProfileError(_BY_FUNCTION))
+        for name, _, columns in getattr(whole, "transformers", ())
+        if callable(columns) and not isinstance(columns, make_column_selector)
+    ]
+    for name, step, width in _steps_of(whole, n_features):
         try:
-            cost = cost_of(step, n_samples, n_features)
+            cost = cost_of(step, n_samples, width)
         except (TypeError, ValueError) as error:
             wrong.append((name, error))
             continue
@@ -514,64 +463,36 @@ def _composed(
 # Assumptions before a fit ------------------------------------------------------------------
 
 
-def _assumed(steps: Iterable[Step], n_samples: int) -> tuple[str, ...]:
+@assumption_registry.register(Pipeline)
+@assumption_registry.register(FeatureUnion)
+@assumption_registry.register(ColumnTransformer)
+def _assumed_by_steps(whole: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
     return once(
         sentence
-        for _, step, n_features in steps
-        if not _is_keyword(step)
-        for sentence in assumptions_of(step, n_samples, n_features)
+        for _, step, width in _steps_of(whole, n_features)
+        for sentence in assumptions_of(step, n_samples, width)
     )
 
 
-@assumption_registry.register
-def _assumed_by_pipeline(
-    pipeline: Pipeline, n_samples: int, n_features: int | None
-) -> tuple[str, ...]:
-    return _assumed(_steps_of_pipeline(pipeline, n_features), n_samples)
+# Assumption R4: what we assume of a user's function, list, vocabulary or frozen estimator.
+_ASSUMED: dict[type, str] = {
+    FunctionTransformer: _ROW_BY_ROW,
+    OneHotEncoder: _PUBLIC_CATEGORIES,
+    OrdinalEncoder: _PUBLIC_CATEGORIES,
+    CountVectorizer: _PUBLIC_WORDS,
+    TfidfVectorizer: _PUBLIC_WORDS,
+    FrozenEstimator: _FROZEN,
+    SelectFromModel: _FROZEN,
+}
 
 
-@assumption_registry.register
-def _assumed_by_union(
-    union: FeatureUnion, n_samples: int, n_features: int | None
-) -> tuple[str, ...]:
-    return _assumed(_steps_of_union(union, n_features), n_samples)
+def _assumed_by_leaf(step: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
+    # Assumption R4.
+    return tuple(words for kind, words in _ASSUMED.items() if isinstance(step, kind))[:1]
 
 
-@assumption_registry.register
-def _assumed_by_columns(
-    columns: ColumnTransformer, n_samples: int, n_features: int | None
-) -> tuple[str, ...]:
-    return _assumed(_steps_of_columns(columns, n_features), n_samples)
-
-
-@assumption_registry.register
-def _assumed_by_function(
-    step: FunctionTransformer, n_samples: int, n_features: int | None
-) -> tuple[str, ...]:
-    # Assumption R4: we assume that the user's function treats records one by one.
-    return (_ROW_BY_ROW,)
-
-
-@assumption_registry.register(OneHotEncoder)
-@assumption_registry.register(OrdinalEncoder)
-def _assumed_by_encoder(encoder: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
-    return (_PUBLIC_CATEGORIES,)
-
-
-@assumption_registry.register(CountVectorizer)
-@assumption_registry.register(TfidfVectorizer)
-def _assumed_by_vectorizer(
-    vectorizer: Any, n_samples: int, n_features: int | None
-) -> tuple[str, ...]:
-    # Assumption R4: we assume that the vocabulary is public.
-    return (_PUBLIC_WORDS,)
-
-
-@assumption_registry.register(FrozenEstimator)
-@assumption_registry.register(SelectFromModel)
-def _assumed_by_frozen(step: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
-    # Assumption R4: we assume that the frozen estimator was fitted to public data.
-    return (_FROZEN,)
+for _kind in _ASSUMED:
+    assumption_registry.register(_kind)(_assumed_by_leaf)
 
 
 @assumption_registry.register(FixedThresholdClassifier)
@@ -588,42 +509,6 @@ def _assumed_around(whole: Any, n_samples: int, n_features: int | None) -> tuple
 
 
 # Reports after a fit -----------------------------------------------------------------------
-
-
-@report_registry.register
-def _pipeline_report(pipeline: Pipeline, n_samples: int | None) -> PrivacyReport:
-    return _report(pipeline, pipeline.steps, n_samples)
-
-
-@report_registry.register
-def _union_report(union: FeatureUnion, n_samples: int | None) -> PrivacyReport:
-    return _report(union, union.transformer_list, n_samples)
-
-
-@report_registry.register
-def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> PrivacyReport:
-    asked = {name: step for name, step, _ in columns.transformers}
-    asked["remainder"] = columns.remainder
-    # scikit-learn leaves a transformer without columns unfitted, and replaces "passthrough" by a
-    # transformer.
-    steps = [
-        (name, step)
-        for name, step, chosen in columns.transformers_
-        if len(chosen) > 0 and not _is_keyword(asked.get(name))
-    ]
-    return _report(columns, steps, n_samples)
-
-
-@report_registry.register(CountVectorizer)
-@report_registry.register(TfidfVectorizer)
-@report_registry.register(FrozenEstimator)
-@report_registry.register(SelectFromModel)
-@report_registry.register(FunctionTransformer)
-@report_registry.register(OneHotEncoder)
-@report_registry.register(OrdinalEncoder)
-def _free_report(step: Any, n_samples: int | None) -> PrivacyReport:
-    profile, assumed = cost_of(step, 1, None), assumptions_of(step, 1)
-    return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=assumed)
 
 
 @report_registry.register(FixedThresholdClassifier)
@@ -646,8 +531,34 @@ def _report_around(whole: Any, n_samples: int | None) -> PrivacyReport:
     )
 
 
-def _report(whole: Any, steps: Iterable[tuple[str, Any]], n_samples: int | None) -> PrivacyReport:
-    reports = _reports(steps, n_samples)
+def _fitted_steps(whole: Any) -> list[tuple[str, Any]]:
+    """Return the fitted steps of a composition with their names."""
+    if isinstance(whole, ColumnTransformer):
+        asked = {name for name, _, _ in _steps_of(whole, None)}
+        # scikit-learn leaves a transformer without columns unfitted, and replaces "passthrough"
+        # by a transformer.
+        return [
+            (name, step)
+            for name, step, chosen in whole.transformers_
+            if len(chosen) > 0 and name in asked
+        ]
+    found = whole.steps if isinstance(whole, Pipeline) else whole.transformer_list
+    return [(name, step) for name, step in found if not _is_keyword(step)]
+
+
+@report_registry.register(Pipeline)
+@report_registry.register(FeatureUnion)
+@report_registry.register(ColumnTransformer)
+def _report_of_steps(whole: Any, n_samples: int | None) -> PrivacyReport:
+    reports: list[PrivacyReport] = []
+    wrong: list[tuple[str, Exception]] = []
+    for name, step in _fitted_steps(whole):
+        try:
+            reports.append(report_of(step, n_samples))
+        except NoProfileError as error:
+            wrong.append((name, error))
+    if wrong:
+        raise together(wrong) from None
     parts = tuple(part for part in reports if part.profile != FREE)
     free = [part.assumptions for part in reports if part.profile == FREE]
     assumed = dict.fromkeys(sentence for sentences in free for sentence in sentences)
@@ -661,18 +572,3 @@ def _report(whole: Any, steps: Iterable[tuple[str, Any]], n_samples: int | None)
         # Theorem F11: the whole has the weakest relation of its parts.
         neighbouring=weakest(part.neighbouring for part in parts),
     )
-
-
-def _reports(steps: Iterable[tuple[str, Any]], n_samples: int | None) -> list[PrivacyReport]:
-    """Return the reports of all steps, or raise everything that is wrong with any of them."""
-    reports, wrong = [], []
-    for name, step in steps:
-        if _is_keyword(step):
-            continue
-        try:
-            reports.append(report_of(step, n_samples))
-        except NoProfileError as error:
-            wrong.append((name, error))
-    if wrong:
-        raise together(wrong) from None
-    return reports

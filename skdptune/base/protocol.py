@@ -188,11 +188,9 @@ class Parametrized(Protocol):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` adds those of nested estimators."""
-        ...
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters by name, those of nested estimators as ``name__parameter``."""
-        ...
 
 
 class Fittable(Protocol):
@@ -201,7 +199,6 @@ class Fittable(Protocol):
     @property
     def fit(self) -> Callable[..., Any]:
         """Return the method; its other arguments are up to the estimator."""
-        ...
 
 
 class HasPrivacyProfile(Protocol):
@@ -220,7 +217,6 @@ class HasPrivacyProfile(Protocol):
         n_features : int, optional
             Number of columns; some profiles need it.
         """
-        ...
 
 
 class PrivateEstimator(Parametrized, Fittable, HasPrivacyProfile, Protocol):
@@ -233,7 +229,6 @@ class FittedPrivateEstimator(PrivateEstimator, Protocol):
     @property
     def privacy_(self) -> PrivacyReport:
         """Return the report; its profile is the one announced before the fit."""
-        ...
 
 
 # Optional parameters -------------------------------------------------------------------------
@@ -283,7 +278,6 @@ class DeclaresCostParameters(Protocol):
     @property
     def cost_parameters(self) -> Collection[str]:
         """Return the names, without prefixes."""
-        ...
 
 
 class NamesNoiseParameter(Protocol):
@@ -296,7 +290,6 @@ class NamesNoiseParameter(Protocol):
     @property
     def noise_parameter(self) -> str | None:
         """Return the parameter's name; None if there is none with the current parameters."""
-        ...
 
 
 class CalibratesToCurve(Protocol):
@@ -315,7 +308,6 @@ class CalibratesToCurve(Protocol):
         UnreachableBudgetError
             If no values achieve this.
         """
-        ...
 
 
 class StatesAssumptions(Protocol):
@@ -327,7 +319,6 @@ class StatesAssumptions(Protocol):
         Each is a sentence. ValueError means that they depend on a number of columns that is not
         given.
         """
-        ...
 
 
 class NamesNeighbours(Protocol):
@@ -340,7 +331,6 @@ class NamesNeighbours(Protocol):
         "add or remove one record", "replace one of a public number of records", or "add or remove
         one record's contribution at its place, the public number of records unchanged".
         """
-        ...
 
 
 class SpendsBudgetOnSteps(Protocol):
@@ -348,7 +338,6 @@ class SpendsBudgetOnSteps(Protocol):
 
     def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> Mapping[str, float]:
         """Return the number that "max" stands for, by parameter; empty if a number is given."""
-        ...
 
 
 class ReportsNoiseLevel(Protocol):
@@ -356,7 +345,6 @@ class ReportsNoiseLevel(Protocol):
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise, a positive number; as ``noise_multiplier`` it gives the same noise."""
-        ...
 
 
 class ScalesToFewerRecords(Protocol):
@@ -368,7 +356,6 @@ class ScalesToFewerRecords(Protocol):
         The budget, ``n_public`` and ``random_state`` are not among them, since a search sets
         these.
         """
-        ...
 
 
 class SuggestsSpace(Protocol):
@@ -383,7 +370,6 @@ class SuggestsSpace(Protocol):
         stands for a rule. Without `n_features` there may be fewer values. An empty mapping means
         that nothing is worth searching.
         """
-        ...
 
 
 class FitsMany(Protocol):
@@ -399,7 +385,6 @@ class FitsMany(Protocol):
         by persons use it only if it takes ``groups``, as ``fit`` does. A subclass that overrides
         ``fit`` does not offer an inherited ``fit_many``.
         """
-        ...
 
 
 class StartsFromWeights(Protocol):
@@ -410,4 +395,3 @@ class StartsFromWeights(Protocol):
 
     def fit(self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None) -> Any:
         """Fit the model, starting from the given weights."""
-        ...

@@ -6,7 +6,7 @@ import importlib
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ from skdptune.ledger._storage import LedgerError
 if TYPE_CHECKING:
     from skdptune.ledger._ledger import PrivacyLedger
 
-# Fits of this package are recorded: it is loaded with the first context, whatever was imported.
-_RECORDING = "skdptune.base"
+# Its folder records fits: it is loaded with the first context, whatever was imported.
+_RECORDING = "skdptune.base._costs"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ _entries: list[_Entry] = []
 _general = _NONE
 # The process that set it.
 _general_process = os.getpid()
-_followers: list[Callable[[], None]] = []
 _identity: tuple[int, str] = (0, "")
 
 
@@ -86,16 +85,9 @@ def process_identity() -> str:
     return _identity[1]
 
 
-def when_used(follower: Callable[[], None]) -> None:
-    """Register a function to be called before a ledger is used and anything is fitted."""
-    _followers.append(follower)
-
-
 def prepare() -> None:
     """Load all code that records fits, including that for other libraries."""
-    importlib.import_module(_RECORDING)
-    for follower in _followers:
-        follower()
+    importlib.import_module(_RECORDING).load_adapters()
 
 
 # Active settings -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
@@ -33,7 +33,6 @@ from skdptune.ledger._books import (
     PERSON,
     REPLACE,
     Books,
-    Charges,
     Replay,
     State,
     Totals,
@@ -575,22 +574,19 @@ class PrivacyLedger(NamedArguments, LedgerReference):
         """
         table: dict[str, list[Any]] = {name: [] for name in _OF_USAGE}
         with self._books(write=False) as (_, books):
-            ways = books.state.ways
-            kept, confirmed = State(ways=ways), State(ways=ways)
-            asked: dict[str, tuple[str, Charges, str, list[str]]] = {}
-            for sequence, reservation, content in books.replay(Replay()):
+            past, confirmed = Replay(), State(ways=books.state.ways)
+            asked: dict[str, tuple[str, str]] = {}
+            for sequence, reservation, content in books.replay(past):
                 event = content["event"]
                 if event == "reserved":
-                    charges = Charges(**content["charges"])
-                    more = content.get("note", ""), content.get("parts", [])
-                    asked[reservation] = content["name"], charges, *more
-                name, charges, note, inside = asked[reservation]
-                if sign := {"reserved": 1, "cancelled": -1}.get(event, 0):
-                    kept = kept.changed(charges, inside, sign)
+                    asked[reservation] = content["name"], content.get("note", "")
                 if event == "confirmed":
-                    confirmed = confirmed.changed(charges, inside)
-                parts = self._used(kept), self._used(confirmed)
-                row = sequence, content["time"], event, name, *parts, who_of(content), note
+                    _, charges, parts = past.standing[reservation]
+                    confirmed = confirmed.changed(charges, parts)
+                name, note = asked[reservation]
+                kept = replace(past.state, ways=confirmed.ways)
+                used = self._used(kept), self._used(confirmed)
+                row = sequence, content["time"], event, name, *used, who_of(content), note
                 for column, value in zip(_OF_USAGE, row, strict=True):
                     table[column].append(value)
         return table

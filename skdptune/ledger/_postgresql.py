@@ -57,8 +57,6 @@ _TABLES = (
     'CREATE TABLE skdptune.profiles (key TEXT COLLATE "C" PRIMARY KEY, content TEXT NOT NULL)',
 )
 _N_TABLES = 4
-# Statements that migrate an older ledger from each version to the next.
-_MIGRATIONS: dict[int, tuple[str, ...]] = {1: (), 2: ()}
 _READ = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 _WRITE = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
 _VERSION = "SELECT version FROM skdptune.ledger"
@@ -103,11 +101,6 @@ _NO_TABLE = ("42P01", "3F000")
 _DAMAGE = (*_NO_TABLE, "42703", "XX", "58")
 # Passwords in this process, by location; never in a pickle, a message or a record.
 _PASSWORDS: dict[str, str] = {}
-
-
-def is_url(place: str) -> bool:
-    """Return whether a place is the URL of a database rather than a path."""
-    return "://" in place
 
 
 def check_url(url: str) -> str:
@@ -161,16 +154,11 @@ class PostgresqlServer(Storage):
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Return a transaction as a context: committed, or rolled back after an exception."""
         with self._began(write, self._lock if write else self._version) as (execute, version):
-            if write:
-                self._bring_up_to_date(execute, version)
-            is_current = write or version == VERSION
-            if is_current:
-                yield Transaction(execute, _SCHEMA)
-        if not is_current:
-            with self.transaction(write=True):
-                pass
-            with self.transaction(write=False) as transaction:
-                yield transaction
+            if write and version < VERSION:
+                # Older versions differ only in what their entries state. The new number keeps
+                # older versions of this package from reading entries that they do not know.
+                execute("UPDATE skdptune.ledger SET version = :version", {"version": VERSION})
+            yield Transaction(execute, _SCHEMA)
 
     def create(self, first: Callable[[Transaction], None]) -> None:
         """Create missing tables, and run `first` in a transaction."""
@@ -261,16 +249,9 @@ class PostgresqlServer(Storage):
             raise damaged(self.location, "its version is missing")
         if row[0] > VERSION:
             raise newer(self.location, row[0], VERSION)
+        if row[0] < 1:
+            raise damaged(self.location, f"version {row[0]} does not exist")
         return row
-
-    def _bring_up_to_date(self, execute: Execute, version: int) -> None:
-        """Migrate a locked ledger, one version after another, to the current version."""
-        for step in range(version, VERSION):
-            if step not in _MIGRATIONS:
-                raise damaged(self.location, f"version {step} does not exist")
-            for statement in _MIGRATIONS[step]:
-                execute(statement, {})
-            execute("UPDATE skdptune.ledger SET version = :version", {"version": step + 1})
 
 
 def _found(execute: Execute) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger._books import Books, Replay, Terms, Ways, unit_of
-from skdptune.ledger._postgresql import PostgresqlServer, check_url, is_url
+from skdptune.ledger._postgresql import PostgresqlServer, check_url
 from skdptune.ledger._report import LedgerRecord
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
 from skdptune.ledger._storage import MEMORY, LedgerError, Storage, Transaction
@@ -44,18 +44,6 @@ def who_records(given: str | None) -> str:
         # The user may have no name, for example in a container.
         user = f"user {os.getuid()}" if hasattr(os, "getuid") else "a user"
     return "".join(each if each.isprintable() else "?" for each in f"{user}@{platform.node()}")
-
-
-def check_path(path: Any) -> str:
-    """Return the absolute path of a file, a URL or the name for memory, or raise."""
-    domain = "a path, a URL or ':memory:'"
-    check_kind(path, name="path_or_url", kind=(str, os.PathLike), domain=domain)
-    text = os.fspath(path)
-    if isinstance(text, str) and is_url(text):
-        return check_url(text)
-    if not isinstance(text, str) or not text.strip() or "\0" in text:
-        raise ValueError(f"path_or_url must be {domain}; got {shown(text)}.")
-    return text if text == MEMORY else os.path.abspath(text)
 
 
 def check_words(value: Any, *, name: str) -> str:
@@ -133,10 +121,14 @@ def check_agreement(terms: Terms, asked: Mapping[str, Any]) -> None:
 
 def storage_at(path_or_url: Any) -> Storage:
     """Return the storage at a place, which may not exist yet, or raise for invalid places."""
-    place = check_path(path_or_url)
-    if place == MEMORY:
-        return SqliteMemory()
-    return PostgresqlServer(place) if is_url(place) else SqliteFile(place)
+    domain = "a path, a URL or ':memory:'"
+    check_kind(path_or_url, name="path_or_url", kind=(str, os.PathLike), domain=domain)
+    place = os.fspath(path_or_url)
+    if not isinstance(place, str) or not place.strip() or "\0" in place:
+        raise ValueError(f"path_or_url must be {domain}; got {shown(place)}.")
+    if "://" in place:
+        return PostgresqlServer(check_url(place))
+    return SqliteMemory() if place == MEMORY else SqliteFile(os.path.abspath(place))
 
 
 # Ledgers in memory, for unpickling within the process.

@@ -186,19 +186,19 @@ class LedgerReport:
         remaining: float,
         used: float,
         n_records: int,
-        used_by: Mapping[str, float] | None = None,
-        more: float | None = None,
-        parts: Sequence[str] = (),
+        used_by: Mapping[str, float],
+        more: float | None,
+        parts: Sequence[str],
     ) -> None:
         n_records = check_integer(n_records, name="n_records", lower=0)
         listed = records[len(records) - n_records :] if n_records < len(records) else records
-        used_by, before = used_by or {}, len(records) - len(listed)
+        before = len(records) - len(listed)
         rows = [
             _row(number, record, used_by.get(record.reservation, 0.0))
             for number, record in enumerate(listed, before + 1)
         ]
-        if len(listed) < len(records):
-            rows.insert(0, _earlier(records[: len(records) - len(listed)]))
+        if before:
+            rows.insert(0, _earlier(records[:before]))
         kind = "Gaussian" if terms.delta > 0.0 else "pure"
         again = ""
         if more is not None and more < math.inf:
@@ -216,8 +216,8 @@ class LedgerReport:
             top=Row(name, "", "", figure, tuple(rows)),
             delta=shown_delta(terms.delta),
             spent=shown_number(spent),
-            neighbouring=_unit(terms, records),
-            assumptions=tuple(dict.fromkeys(_assumptions(records))),
+            neighbouring=one_line(unit_of(terms.unit, [r.neighbouring for r in records])),
+            assumptions=_assumptions(records),
             left=left,
         )
 
@@ -339,19 +339,15 @@ def _earlier(records: Sequence[LedgerRecord]) -> Row:
     return Row(f"{len(records)} earlier records", "", "", words)
 
 
-def _assumptions(records: Sequence[LedgerRecord]) -> list[str]:
-    return [
-        one_line(sentence)
-        for record in records
-        if record.is_spent
-        for sentence in record.assumptions
-    ]
+def _assumptions(records: Sequence[LedgerRecord]) -> tuple[str, ...]:
+    """Return the assumptions of all spent releases, without repetitions."""
+    spent = [record.assumptions for record in records if record.is_spent]
+    return tuple(dict.fromkeys(one_line(each) for sentences in spent for each in sentences))
 
 
 def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport) -> ReleaseFacts:
     """Return the facts about all releases, past and future: they stay within the budget."""
     spent = [record for record in records if record.is_spent]
-    sentences = (one_line(sentence) for record in spent for sentence in record.assumptions)
     of_parts = ""
     if terms.parts:
         of_parts = (
@@ -362,9 +358,10 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
         name=one_line(terms.dataset),
         epsilon=terms.epsilon,
         delta=terms.delta,
-        neighbouring=_neighbouring(spent),
+        neighbouring="; ".join(dict.fromkeys(r.neighbouring for r in spent))
+        or "as the releases state",
         unit=one_line(terms.unit),
-        assumptions=tuple(dict.fromkeys(sentences)),
+        assumptions=_assumptions(spent),
         composition=(
             "Each release is admitted before it reads the data, and only if all releases together "
             "stay within the budget. One of three sums must be within its limit: that of their "
@@ -380,15 +377,6 @@ def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport
         tree=str(report),
         is_continual=True,
     )
-
-
-def _unit(terms: Terms, records: Sequence[LedgerRecord]) -> str:
-    return one_line(unit_of(terms.unit, [record.neighbouring for record in records]))
-
-
-def _neighbouring(records: Sequence[LedgerRecord]) -> str:
-    found = dict.fromkeys(getattr(record, "neighbouring", None) for record in records)
-    return "; ".join(filter(None, found)) or "as the releases state"
 
 
 def _tuning(records: Sequence[LedgerRecord]) -> str:

@@ -17,6 +17,5 @@ from skdptune.ledger._context import (
     process_identity,
     settings_in_force,
     settings_meant,
-    when_used,
 )
 from skdptune.ledger._report import shown_below

@@ -59,14 +59,12 @@ CREATE TABLE events (
 CREATE INDEX events_of_reservation ON events (dataset, reservation, sequence);
 CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
-# Statements that migrate an older ledger from each version to the next.
-_MIGRATIONS: dict[int, str] = {1: "", 2: ""}
 
 
 class SqliteFile(Storage):
     """An SQLite file with a rollback journal, which only its user may read.
 
-    A file of an older version, with a write-ahead log, is converted by its first transaction. A
+    A file of the first version, with a write-ahead log, is converted by its first transaction. A
     file with several names (hard links) is refused: an interrupted transaction under one name
     could not be rolled back under another. Symbolic links are followed.
 
@@ -90,10 +88,11 @@ class SqliteFile(Storage):
                 # the file.
                 with closing(_connected(file)) as connection:
                     with _began(connection, write):
-                        if _is_current(connection, self.location):
+                        _check_version(connection, self.location, write)
+                        if _journal_of(connection) == _JOURNAL:
                             yield Transaction(connection.execute)
                             return
-                    _bring_up_to_date(connection, self.location, limit)
+                    _convert(connection, limit)
                 time.sleep(_RANDOM.uniform(*_LONG_STEPS_S))
 
     def create(self, first: Callable[[Transaction], None]) -> None:
@@ -250,15 +249,22 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _is_current(connection: sqlite3.Connection, path: str) -> bool:
-    """Return whether a file is a ledger of the current version; raise if it can never be."""
+def _check_version(connection: sqlite3.Connection, path: str, write: bool) -> None:
+    """Raise unless a file is a ledger of a known version; a writer makes it one of this version.
+
+    Older versions differ only in what their entries state. The new number keeps older versions
+    of this package from reading entries that they do not know.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise damaged(path, "it is not a ledger, or its first page is lost")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise newer(path, version, VERSION)
-    return bool(version == VERSION and _journal_of(connection) == _JOURNAL)
+    if version < 1:
+        raise damaged(path, f"version {version} does not exist")
+    if write and version < VERSION:
+        connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _journal_of(connection: sqlite3.Connection) -> str:
@@ -266,27 +272,16 @@ def _journal_of(connection: sqlite3.Connection) -> str:
     return str(found)
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: str, limit: float) -> None:
-    """Convert the journal of an older ledger, or migrate it by one version.
+def _convert(connection: sqlite3.Connection, limit: float) -> None:
+    """Give the file of a first version its rollback journal.
 
     If other processes use the ledger, nothing is done; after the time limit, an error is raised.
     """
-    if _journal_of(connection) != _JOURNAL:
-        try:
-            connection.execute(f"PRAGMA journal_mode = {_JOURNAL}").fetchall()
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() > limit:
-                raise
-        return
-    with _began(connection, write=True):
-        # Another process may have done this just before.
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version < VERSION:
-            if version not in _MIGRATIONS:
-                raise damaged(path, f"version {version} does not exist")
-            for statement in filter(str.strip, _MIGRATIONS[version].split(";")):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {version + 1}")
+    try:
+        connection.execute(f"PRAGMA journal_mode = {_JOURNAL}").fetchall()
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error) or time.monotonic() > limit:
+            raise
 
 
 def _run(connection: sqlite3.Connection, statement: str) -> None:

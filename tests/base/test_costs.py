@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.cluster import KMeans
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Normalizer,
@@ -23,19 +21,6 @@ from skdptune.base import NoProfileError, privacy_of, profile_of, register_profi
 from skdptune.ledger import PrivacyLedger
 from tests.base.estimators import ROWS, Foreign, Private
 
-
-def in_a_new_process(code: str) -> str:
-    """Return what code prints where nothing was imported before."""
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).resolve().parents[2],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return result.stdout.strip()
-
-
 # Costs --------------------------------------------------------------------------------------
 
 
@@ -44,28 +29,16 @@ def test_private_estimators_are_asked_with_the_public_sizes() -> None:
     assert profile_of(Private(0.5), 20, 3) == PrivacyProfile.pure(0.5 + 1 / 20 + 3)
 
 
-def test_search_like_objects_speak_for_themselves() -> None:
-    class Search(Private):
-        def __init__(self, estimator=None):
-            self.estimator = estimator
-
-        def privacy_profile(self, n_samples, n_features=None):
-            return 3 * profile_of(self.estimator, n_samples, n_features)
-
-    search = Search(make_pipeline(Normalizer(), Private(0.25)))
-    assert profile_of(search, 4).epsilon(0) == pytest.approx(1.5)
-
-
-@pytest.mark.parametrize(("n_samples", "n_features"), [(0, None), (10, 0), (-3, 2)])
-def test_sizes_are_checked(n_samples, n_features) -> None:
-    with pytest.raises(ValueError, match="must be an integer of at least 1"):
-        profile_of(Private(), n_samples, n_features)
-
-
-@pytest.mark.parametrize("size", [1.5, None, "10", True])
-def test_sizes_must_be_integers(size) -> None:
-    with pytest.raises(TypeError, match="n_samples must be an integer"):
-        profile_of(Private(), size)
+@pytest.mark.parametrize(
+    ("sizes", "error"),
+    [
+        *(((0, None), ValueError), ((10, 0), ValueError), ((-3, 2), ValueError)),
+        *(((size, None), TypeError) for size in (1.5, None, "10", True)),
+    ],
+)
+def test_sizes_are_checked(sizes, error) -> None:
+    with pytest.raises(error, match="must be an integer"):
+        profile_of(Private(), *sizes)
 
 
 def test_cost_of_another_type_is_refused() -> None:
@@ -75,18 +48,6 @@ def test_cost_of_another_type_is_refused() -> None:
 
     with pytest.raises(TypeError, match="the cost of Wrong must be a PrivacyProfile; got float"):
         profile_of(Wrong(), 10)
-
-
-# Refusals -------------------------------------------------------------------------------------
-
-
-def test_refusal_names_the_estimator_and_what_to_use() -> None:
-    with pytest.raises(NoProfileError, match=r"got StandardScaler: it learns .*DPStandardScaler"):
-        profile_of(StandardScaler(), 10)
-    with pytest.raises(NoProfileError, match="got KMeans: .* pass it to register_profile"):
-        profile_of(KMeans(), 10)
-    with pytest.raises(NoProfileError, match="got LogisticRegression: .*DPLogisticRegression"):
-        profile_of(LogisticRegression(), 10)
 
 
 @pytest.mark.parametrize("kind", [Private, Normalizer, Pipeline, StandardScaler])
@@ -143,7 +104,15 @@ def test_registrations_and_pipelines_of_others_have_a_cost_whatever_was_loaded_b
         "print(profile_of(FunctionTransformer(), 10).epsilon(0))\n"
         "print(profile_of(Other([('n', Normalizer())]), 10).epsilon(0))"
     )
-    assert in_a_new_process(code).split() == ["2.0", "0.0"]
+    # Another process, since the class would stay registered in this one.
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).resolve().parents[2],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout.split() == ["2.0", "0.0"]
 
 
 @pytest.mark.parametrize("base", [Normalizer, Pipeline])
@@ -202,13 +171,6 @@ def test_what_learns_nothing_has_a_report_of_nothing() -> None:
     for fitted in (Normalizer(), Normalizer().fit(ROWS)):
         report = privacy_of(fitted)
         assert (report.epsilon, report.delta, report.name) == (0.0, 0.0, "Normalizer")
-
-
-def test_report_of_what_learns_at_no_stated_cost_is_refused() -> None:
-    with pytest.raises(NoProfileError, match="got StandardScaler"):
-        privacy_of(StandardScaler().fit(ROWS))
-    with pytest.raises(NoProfileError, match="got StandardScaler"):
-        privacy_of(make_pipeline(StandardScaler()).fit(ROWS))
 
 
 def test_report_of_a_registered_class_asks_for_the_size_it_depends_on(registry) -> None:

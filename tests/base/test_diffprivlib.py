@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from sklearn.preprocessing import Normalizer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, privacy_of, profile_of
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.ledger._shared import REPLACE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -26,6 +24,7 @@ with warnings.catch_warnings():
     models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
 
 ROOT = Path(__file__).resolve().parents[2]
+REPLACE = "replace one of a public number of records"
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = (ROWS[:, 0] > 0).astype(int)
 
@@ -189,12 +188,3 @@ class TestRecording:
     def test_import_after_the_context_was_entered(self):
         done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True)
         assert done.stdout.strip() == "1", done.stderr
-
-
-def test_a_release_that_mends_a_fault_is_trusted():
-    from skdptune.base._refusals import DISTRUSTED
-
-    entry = DISTRUSTED[0]
-    assert entry.concerns_installed
-    assert replace(entry, mended_in="0.6.10").concerns_installed
-    assert not replace(entry, mended_in="0.6.6").concerns_installed

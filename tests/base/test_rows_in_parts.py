@@ -220,7 +220,7 @@ def test_persons_in_maps_dask_files_and_tables(files, tmp_path):
     assert learned(found[-1]) == learned(inside[-1])
 
 
-@pytest.mark.parametrize("count", [2, 50, 5000])
+@pytest.mark.parametrize("count", [2, 300])
 def test_replayed_persons_differ_as_they_may(count):
     # Theorem R10, Theorem P14.
     model = InParts(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
@@ -388,8 +388,8 @@ def test_files_that_change_publish_nothing(files):
 def test_a_part_that_is_counted_twice_or_not_at_all_is_an_error(monkeypatch):
     # Theorem R10.
     one, other = Tally(3, {0: 10}), Tally(4, {1: 7})
-    assert merged([one, other]) == merged([other, one]) == Tally(7, {0: 10, 1: 7})
-    assert "twice" in str(merged([one, merged([other, one])]).failure)
+    assert merged(one, other) == merged(other, one) == Tally(7, {0: 10, 1: 7})
+    assert "twice" in str(merged(one, merged(other, one)).failure)
     rows = in_chunks([300])
     total = rows._carrier.total
     monkeypatch.setattr(rows._carrier, "total", lambda task: total(task)._replace(sizes={0: 300}))

@@ -1,4 +1,4 @@
-"""Uses of a ledger by other processes in the tests, which are forked from a loaded process."""
+"""Uses of a ledger by other threads and processes in the tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import runpy
+import threading
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.ledger import LedgerError, PrivacyLedger, _sqlite
@@ -29,6 +30,15 @@ def started(function, *arguments):
     child = context().Process(target=runpy.run_path, args=(__file__, given, function.__name__))
     child.start()
     return child
+
+
+def in_threads(*functions):
+    """Run functions at the same time, each in a thread."""
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
 
 
 def finish(*children):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
 import sys
 
 import pytest
@@ -53,10 +52,3 @@ def test_missing_ledger_is_said_in_one_line(place, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("path_or_url must be the place of a ledger")
-
-
-def test_module_is_a_command(on_disk, path):
-    command = [sys.executable, "-m", "skdptune.ledger", "show", path, "patients"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("PrivacyLedger patients: ")

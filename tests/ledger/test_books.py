@@ -9,12 +9,11 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import Geometric, PrivacyProfile, SharedCurve, calibrate
+from skdptune.accounting import Geometric, PrivacyProfile, calibrate
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._books import (
     BEYOND,
@@ -374,45 +373,6 @@ class TestEither:
         assert ways.admits(Totals().changed(ways.charges_of(PrivacyProfile.pure(1e-7))))
 
 
-# Pairs below are garblings of this one; one of its outcomes tells all.
-FIRST = (0.50, 0.26, 0.15, 0.088, 0.002, 0.0), (0.088, 0.15, 0.26, 0.50, 0.0, 0.002)
-
-
-def curve_of(p, q, alphas):
-    return np.maximum(np.asarray(p) - np.outer(alphas, q), 0.0).sum(axis=1)
-
-
-def profile_of_pair(pair):
-    """Return the exact profile of a pair of discrete distributions, up to its grid."""
-    p, q = map(np.asarray, pair)
-    both = (p > 0.0) & (q > 0.0)
-    # Between its losses, the curve of a discrete pair is linear in exp(epsilon).
-    points = np.unique(np.append(np.abs(np.log(p[both] / q[both])).round(9), 0.0))
-    sides = [curve_of(*each, np.exp(points)) for each in ((p, q), (q, p))]
-    return PrivacyProfile.from_curve(points, sides[0], deltas_add=sides[1])
-
-
-def garbled(rng):
-    """Return a pair that a random function makes of the first pair."""
-    noise = rng.dirichlet(np.full(3, rng.choice([0.3, 3.0])), size=6)
-    return np.asarray(FIRST[0]) @ noise, np.asarray(FIRST[1]) @ noise
-
-
-def worst_policy(pairs, left, alphas):
-    """Return the largest hockey-stick divergence of any policy: each choice sees the past."""
-    stopped = np.maximum(1.0 - alphas, 0.0)
-    if left == 0:
-        return stopped
-    found = [stopped]
-    for p, q in pairs:
-        total = np.zeros_like(alphas)
-        for a, b in zip(p, q, strict=True):
-            if a > 0.0:
-                total += a * worst_policy(pairs, left - 1, alphas * (b / a))
-        found.append(total)
-    return np.max(found, axis=0)
-
-
 class TestCopies:
     """Theorem G7."""
 
@@ -491,24 +451,6 @@ class TestCopies:
     def test_choices_that_follow_the_losses(self, choose, first):
         ways = self.settled(2.0, 0.05, LEAKY[first][1])
         check_promise(2.0, 0.05, ways, choose, LEAKY)
-
-    @pytest.mark.parametrize("seed", range(2))
-    def test_no_policy_exceeds_the_copies(self, seed):
-        """A dynamic programme over all adaptive policies; the first pair itself attains it."""
-        rng = np.random.default_rng(seed)
-        pairs = [FIRST, *(garbled(rng) for _ in range(3))]
-        first = profile_of_pair(FIRST)
-        for pair in pairs:
-            assert SharedCurve.of(first, 1e-6).covers(profile_of_pair(pair))
-        points = np.linspace(0.0, 4.0, 9)
-        alphas = np.exp(points)
-        for left in (1, 2, 3):
-            worst = worst_policy(pairs, left, alphas)
-            bound = (left * first).delta(points)
-            assert np.all(worst <= bound + 1e-7)
-            alone = worst_policy([FIRST], left, alphas)
-            assert np.all(worst <= alone + 1e-12)
-            assert np.all(bound <= alone + 1e-3)
 
 
 class TestTotals:

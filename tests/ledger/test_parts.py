@@ -15,12 +15,15 @@ from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
 )
-from skdptune.ledger import LedgerError, PrivacyLedger, _books
+from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._books import State, Ways
-from skdptune.ledger._shared import REPLACE, ZERO_OUT
 from tests.accounting.budgets.interactions import LEAKY, Interaction, chosen_by
 
 PURE = PrivacyProfile.pure(0.5)
+REPLACE = "replace one of a public number of records"
+ZERO_OUT = (
+    "add or remove one record's contribution at its place, the public number of records unchanged"
+)
 SITES = ("north", "south", "west")
 TERMS = {"epsilon": 1.0, "delta": 1e-5, "parts": SITES, "parts_by": "the column 'site'"}
 
@@ -144,51 +147,6 @@ def test_a_replaced_record_may_change_its_part(sites):
             ledger.reserve(PURE, name="a fit", neighbouring=REPLACE)
     assert sites.history() == [] and sites.used() == 0.0
     sites.part("north").reserve(PURE, name="a fit", neighbouring=ZERO_OUT)
-
-
-NEW = {"copies", "copied", "tail", "parts", "parts_by", "totals_of"}
-
-
-def as_version_2(content):
-    """Return what version 2 wrote in place of a content: it knew neither parts nor copies."""
-    old = {key: value for key, value in content.items() if key not in NEW}
-    for key in ("charges", "ways"):
-        if old.get(key):
-            old[key] = {name: value for name, value in old[key].items() if name not in NEW}
-    return old | {"totals": old["totals"][:3]} if "totals" in old else old
-
-
-@pytest.fixture
-def of_version_2(place, monkeypatch):
-    text = _books._text
-    with monkeypatch.context() as patch:
-        patch.setattr(_books, "_text", lambda content: text(as_version_2(content)))
-        ledger = PrivacyLedger.create(place, "patients", epsilon=1.0, delta=1e-5)
-        spend(ledger)
-        ledger.reserve(PURE, name="left open")
-    statement = "PRAGMA user_version = 2"
-    if "://" in place:
-        statement = "UPDATE skdptune.ledger SET version = 2"
-    with ledger._storage.transaction(write=True) as transaction:
-        transaction._execute(statement, {})
-    return place
-
-
-def test_a_ledger_of_version_2_opens_and_goes_on(of_version_2):
-    ledger = PrivacyLedger(of_version_2, "patients")
-    assert ledger.used() == pytest.approx(1.0, abs=1e-4)
-    assert ledger.parts == () and [record.parts for record in ledger.history()] == [(), ()]
-    with pytest.raises(BudgetExceededError):
-        ledger.reserve(PURE, name="one more")
-    ledger.reservation(ledger.history()[1].reservation).cancel("forgotten")
-    spend(ledger)
-    assert ledger.plan(PURE).n_more == 0
-    again = PrivacyLedger(of_version_2, "patients")
-    assert [record.status for record in again.history()] == ["confirmed", "cancelled", "confirmed"]
-    # Another data set of the same file may have parts.
-    sites = PrivacyLedger.create(of_version_2, "sites", **TERMS)
-    spend(sites.part("north"), 2)
-    spend(sites.part("south"), 2)
 
 
 @pytest.mark.parametrize("parts", [["north", "south"], ["north", "south", "west", "east"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -20,11 +21,18 @@ pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
-from skdptune.ledger import LedgerError, PrivacyLedger, _books, _postgresql
+from skdptune.ledger import LedgerError, PrivacyLedger, _postgresql
 from skdptune.ledger._books import Ways
 from skdptune.ledger._reference import storage_at
 from skdptune.ledger._storage import Account, StoredEvent
-from tests.ledger.children import PATIENCE_S, check_notes, finish, spend_until_lost, started
+from tests.ledger.children import (
+    PATIENCE_S,
+    check_notes,
+    finish,
+    in_threads,
+    spend_until_lost,
+    started,
+)
 from tests.ledger.server import USER
 
 PURE = PrivacyProfile.pure(0.001)
@@ -183,11 +191,7 @@ class TestLock:
                 outcomes.append(str(error))
 
         monkeypatch.setattr(Ways, "admits", meet)
-        threads = [threading.Thread(target=spend) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE_S)
+        in_threads(spend, spend)
         monkeypatch.undo()
         refused, spent = sorted(outcomes)
         assert spent == "spent"
@@ -213,11 +217,7 @@ class TestLock:
             except LedgerError as error:
                 errors.append(error)
 
-        threads = [threading.Thread(target=make, args=(name,)) for name in names]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE_S)
+        in_threads(*[functools.partial(make, name) for name in names])
         assert errors == []
         with storage_at(server.url()).transaction(write=False) as transaction:
             assert transaction.data_sets() == names
@@ -485,55 +485,6 @@ def disconnect(server):
     server.execute(f"SELECT pg_terminate_backend(pid, 5000) {OTHERS}")
 
 
-class TestVersions:
-    def test_newer_version_is_refused(self, server, spent):
-        server.execute("UPDATE skdptune.ledger SET version = 4")
-        for use in (lambda: PrivacyLedger(server.url(), "patients"), spent.history):
-            with pytest.raises(LedgerError, match="of version 3 or less; got version 4"):
-                use()
-
-    def test_older_version_is_brought_up_to_date_once(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 5)
-        steps = {
-            3: ("CREATE TABLE skdptune.new (a INTEGER)",),
-            4: ("INSERT INTO skdptune.new VALUES (1)", "DELETE FROM skdptune.new"),
-        }
-        monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
-        for _ in range(2):
-            assert len(PrivacyLedger(server.url(), "patients").history()) == 1
-        assert server.execute("SELECT version FROM skdptune.ledger") == [(5,)]
-
-    def test_first_version_is_read_and_spent_from(self, server, monkeypatch):
-        text = _books._text
-
-        def without_who(content):
-            old = {name: value for name, value in content.items() if name not in ("who", "note")}
-            return text(old | {"host": "b52"} if content.get("event") == "reserved" else old)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(_books, "_text", without_who)
-            ledger = PrivacyLedger.create(server.url(), "patients", epsilon=3.0, delta=1e-5)
-            with ledger.reserve(PURE, name="an old fit"):
-                pass
-        server.execute("UPDATE skdptune.ledger SET version = 1")
-        ledger = PrivacyLedger(server.url(), "patients", who="Ana")
-        with ledger.reserve(PURE, name="a new fit", note="the second study"):
-            pass
-        found = [(record.name, record.who, record.note) for record in ledger.history()]
-        assert found == [("an old fit", "b52", ""), ("a new fit", "Ana", "the second study")]
-        assert server.execute("SELECT version FROM skdptune.ledger") == [(3,)]
-
-    def test_failing_migration_changes_nothing(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 4)
-        steps = {3: ("CREATE TABLE skdptune.new (a INTEGER)", "no sql")}
-        monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
-        with pytest.raises(LedgerError, match="syntax error .*Nothing was recorded"):
-            PrivacyLedger(server.url(), "patients")
-        monkeypatch.undo()
-        assert len(PrivacyLedger(server.url(), "patients").history()) == 1
-        assert server.execute("SELECT to_regclass('skdptune.new')") == [(None,)]
-
-
 class TestProcesses:
     """Theorem H3."""
 
@@ -560,9 +511,5 @@ class TestProcesses:
                 with spent.reserve(PURE, name="a fit"):
                     pass
 
-        threads = [threading.Thread(target=spend) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE_S)
+        in_threads(*[spend] * 4)
         assert len(spent.history()) == 21

@@ -15,10 +15,10 @@ import yaml
 from skdptune.accounting import PrivacyProfile
 from skdptune.inspection import LedgerDisplay
 from skdptune.ledger import LedgerError, PrivacyLedger
-from skdptune.ledger._shared import PERSON
 from tests.accounting.statement.registry import SCHEMA
 
 PURE = PrivacyProfile.pure(0.5)
+PERSON = "add or remove one person with all of their rows"
 
 
 def test_fresh_ledger_has_all_left(ledger):

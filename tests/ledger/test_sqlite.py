@@ -9,14 +9,12 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.ledger import LedgerError, PrivacyLedger, _books, _sqlite
-from skdptune.ledger._reference import who_records
+from skdptune.ledger import LedgerError, PrivacyLedger, _sqlite
 from skdptune.ledger._sqlite import SqliteFile, create_file
 from skdptune.ledger._storage import Account
 from tests.ledger.children import (
@@ -24,6 +22,7 @@ from tests.ledger.children import (
     context,
     create_as_nobody,
     finish,
+    in_threads,
     spend_as_nobody,
     spend_at,
     spend_in_processes,
@@ -224,52 +223,26 @@ def check_damage(ledger, path, count, seed):
     print(f"{count} damaged places: {n_refused} refused, others read as before")
 
 
-class TestVersions:
-    def test_newer_version_is_refused(self, on_disk, path):
-        set_version(path, _sqlite.VERSION + 1)
-        for use in (lambda: PrivacyLedger(path, "patients"), on_disk.history):
-            with pytest.raises(LedgerError, match="of version 3 or less; got version 4"):
-                use()
-
-    def test_older_version_is_brought_up_to_date_once(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 5)
-        steps = {3: "CREATE TABLE new (a)", 4: "INSERT INTO new VALUES (1); DELETE FROM new"}
-        monkeypatch.setattr(_sqlite, "_MIGRATIONS", steps)
-        for _ in range(2):
-            assert len(PrivacyLedger(path, "patients").history()) == 30
-        with sqlite3.connect(path) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (5,)
-        connection.close()
-
-    def test_failing_migration_changes_nothing(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 4)
-        monkeypatch.setattr(_sqlite, "_MIGRATIONS", {3: "CREATE TABLE new (a); no sql"})
-        with pytest.raises(LedgerError, match="syntax error"):
-            PrivacyLedger(path, "patients")
-        monkeypatch.undo()
-        assert len(PrivacyLedger(path, "patients").history()) == 30
-
-
 class TestFirstVersion:
-    """Files of version 1 had a write-ahead log, and entries that said nobody's name."""
+    """Files of version 1 had a write-ahead log."""
 
     @pytest.fixture
-    def first(self, path, monkeypatch):
-        write_first_version(path, monkeypatch)
+    def first(self, path):
+        with PrivacyLedger.create(path, "patients", epsilon=3.0, delta=1e-5).reserve(
+            PURE, name="an old fit"
+        ):
+            pass
+        make_first_version(path)
         return path
 
-    def test_it_is_read_and_spent_from(self, first, tmp_path):
+    def test_it_is_converted(self, first, tmp_path):
         assert journal_of(first) == "wal"
         ledger = PrivacyLedger(first, "patients")
-        with ledger.reserve(PURE, name="a new fit", note="the second study"):
+        with ledger.reserve(PURE, name="a new fit"):
             pass
-        old, new = ledger.history()
-        assert (old.name, old.status, old.who, old.note) == ("an old fit", "confirmed", "", "")
-        assert (new.who, new.note) == (who_records(None), "the second study")
+        assert [record.name for record in ledger.history()] == ["an old fit", "a new fit"]
         assert journal_of(first) == "delete"
         assert [file.name for file in tmp_path.iterdir()] == [os.path.basename(first)]
-        assert PrivacyLedger(first, "patients").history() == [old, new]
-        assert ledger.usage()["who"][:3] == ["", "", ""]
 
     def test_what_its_log_alone_holds_is_kept(self, first, tmp_path):
         elsewhere = tmp_path / "elsewhere"
@@ -298,28 +271,14 @@ class TestFirstVersion:
 
     def test_processes_that_open_it_at_once_all_spend(self, first):
         ledger = PrivacyLedger(first, "patients")
-        set_version(first, 1)
-        with contextlib.closing(sqlite3.connect(first)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
+        make_first_version(first)
         assert spend_in_processes(ledger, 4, 5, PURE) == [5] * 4
         assert len(ledger.history()) == 21
 
 
-def write_first_version(path, monkeypatch):
-    """Write a ledger as version 1 did: its journal, its number, and the content of its events."""
-    text = _books._text
-
-    def without_who(content):
-        old = {name: value for name, value in content.items() if name not in ("who", "note")}
-        return text(old | {"host": None} if content.get("event") == "reserved" else old)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_books, "_text", without_who)
-        ledger = PrivacyLedger.create(path, "patients", epsilon=3.0, delta=1e-5)
-        with ledger.reserve(PURE, name="an old fit"):
-            pass
-    set_version(path, 1)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
+def make_first_version(path):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version = 1")
         connection.execute("PRAGMA journal_mode = WAL")
 
 
@@ -428,12 +387,6 @@ class TestPlaces:
             assert os.listdir(folder) == []
 
 
-def set_version(path, version):
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {version}")
-    connection.close()
-
-
 class TestMemory:
     def test_threads_share_it(self, ledger):
         def spend():
@@ -441,11 +394,7 @@ class TestMemory:
                 with ledger.reserve(PURE, name="a fit"):
                     pass
 
-        threads = [threading.Thread(target=spend) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[spend] * 4)
         assert len(ledger.history()) == 80
 
     def test_forked_process_has_none(self, ledger, monkeypatch):

@@ -8,7 +8,6 @@ import copy
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -32,8 +31,6 @@ from skdptune.base._shared import paid_for
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.preprocessing import DPStandardScaler
 from tests.base.counted import LABELS, ROWS, Counted, cloudpickle, count_of
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def names_of(ledger):
@@ -135,6 +132,13 @@ class Scaled(DPStandardScaler):
         )
 
 
+def forks(test):
+    """Mark a test that forks this process; Python and jax warn of that."""
+    for warning in ("RuntimeWarning", "DeprecationWarning"):
+        test = pytest.mark.filterwarnings(f"ignore::{warning}")(test)
+    return pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")(test)
+
+
 class TestHowLongItPays:
     """Theorem H4: while its fit goes on, in its process."""
 
@@ -152,9 +156,7 @@ class TestHowLongItPays:
             raise ZeroDivisionError
         assert current_payment() is None
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
-    # A warning of Python and jax: here the child does nothing but look.
-    @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
+    @forks
     def test_not_in_a_forked_process(self):
         with paid_for(Counted()):
             child = os.fork()
@@ -169,38 +171,43 @@ class TestHowLongItPays:
         assert kept.run(current_payment) is None
 
 
-PAYER = """
-import sys
-from skdptune.base._payments import paid_for
-from sklearn.base import BaseEstimator
-with paid_for(BaseEstimator()) as payment:
-    print(payment.pledge, flush=True)
-    sys.stdin.readline()
-    raise SystemExit(0)
-"""
+def in_a_fork(function, *arguments):
+    """Return the number of a forked process that runs a function and then ends."""
+    child = os.fork()
+    if child == 0:
+        try:
+            function(*arguments)
+        finally:
+            os._exit(0)
+    return child
 
 
+def pay(end, number):
+    """Pledge a payment, tell where, and leave or wait to be killed."""
+    with paid_for(BaseEstimator()) as payment:
+        os.write(number, f"{payment.pledge}\n".encode())
+        if end == "kill":
+            signal.pause()
+        signal.sigwait([signal.SIGTERM])
+
+
+@forks
 class TestPledges:
     """Theorem H4: other processes know whether a payment is open."""
 
     @pytest.mark.parametrize("end", ["exit", "kill"])
     def test_it_is_void_with_its_payer(self, end):
-        with subprocess.Popen(
-            [sys.executable, "-c", PAYER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        ) as payer:
-            path = payer.stdout.readline().strip()
-            assert is_pledged(path) and is_pledged(path)
-            if end == "kill":
-                payer.send_signal(signal.SIGKILL)
-            else:
-                payer.stdin.write("\n")
-                payer.stdin.close()
-            payer.wait()
-            assert not is_pledged(path)
+        read, write = os.pipe()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        payer = in_a_fork(pay, end, write)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(write)
+        with open(read) as told:
+            path = told.readline().strip()
+        assert is_pledged(path) and is_pledged(path)
+        os.kill(payer, signal.SIGKILL if end == "kill" else signal.SIGTERM)
+        os.waitpid(payer, 0)
+        assert not is_pledged(path)
         assert not os.path.exists(path)
 
     def test_nothing_is_pledged_unasked(self, tmp_path, monkeypatch):
@@ -416,36 +423,33 @@ class TestSavedOnTheWay:
             pickle.loads(saved[0]).fit(ROWS, LABELS)
         assert names_of(used) == ["Holding", "Counted", "Counted"]
 
+    @forks
     def test_it_is_recorded_if_its_fit_was_killed(self, on_disk, tmp_path):
         saved = tmp_path / "saved"
-        code = (
-            "import os, pickle, sys\n"
-            "from sklearn.base import BaseEstimator, clone\n"
-            "from skdptune.accounting import PrivacyProfile\n"
-            "from skdptune.base import PrivateEstimatorMixin\n"
-            "from skdptune.ledger import PrivacyLedger\n"
-            "from skdptune.preprocessing import DPStandardScaler\n"
-            "class Dying(PrivateEstimatorMixin, BaseEstimator):\n"
-            "    def __init__(self, base=None): self.base = base\n"
-            "    def privacy_profile(self, *sizes): return PrivacyProfile.pure(0.5)\n"
-            "    def fit(self, X, y=None):\n"
-            "        with open(sys.argv[2], 'wb') as file:\n"
-            "            pickle.dump(clone(self.base), file)\n"
-            "        os.kill(os.getpid(), 9)\n"
-            "with PrivacyLedger(sys.argv[1], 'patients'):\n"
-            "    Dying(DPStandardScaler(bounds=(-3, 3))).fit([[0.0]] * 9)\n"
-        )
-        command = [sys.executable, "-c", code, str(tmp_path / "budget.ledger"), str(saved)]
-        assert subprocess.run(command, cwd=ROOT).returncode == -9
-        assert names_of(on_disk) == ["Dying"]
+
+        def die(model):
+            saved.write_bytes(pickle.dumps(clone(model.base)))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        def fit():
+            with PrivacyLedger(on_disk.path, "patients"):
+                Holding(Scaled(), die).fit(ROWS, LABELS)
+
+        _, status = os.waitpid(in_a_fork(fit), 0)
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        assert names_of(on_disk) == ["Holding"]
         pickle.loads(saved.read_bytes()).fit(ROWS, LABELS)
-        assert names_of(on_disk) == ["Dying", "DPStandardScaler"]
+        assert names_of(on_disk) == ["Holding", "Scaled"]
 
 
-class WithOwnRestore(BaseEstimator):
+class Fitting:
+    __slots__ = ()
+
     def fit(self, X, y=None):
         return self
 
+
+class WithOwnRestore(Fitting, BaseEstimator):
     def __getstate__(self):
         return {"a": 1}
 
@@ -453,10 +457,7 @@ class WithOwnRestore(BaseEstimator):
         self.__dict__ = {"a": state["a"]}
 
 
-class WithTupleState(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithTupleState(Fitting, BaseEstimator):
     def __getstate__(self):
         return (1,)
 
@@ -464,65 +465,44 @@ class WithTupleState(BaseEstimator):
         self.a = state[0]
 
 
-class WithReduce(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithReduce(Fitting, BaseEstimator):
     def __reduce__(self):
         return WithReduce, ()
 
 
-class WithStrictRestore(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithStrictRestore(Fitting, BaseEstimator):
     def __setstate__(self, state):
         self.__dict__ = {name: state[name] for name in vars(WithStrictRestore())}
 
 
-class WithReduceOfState(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithReduceOfState(Fitting, BaseEstimator):
     def __reduce_ex__(self, protocol):
         return WithReduceOfState, (), {"a": 1}
 
 
-class WithOwnCopy(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
+class WithOwnCopy(Fitting, BaseEstimator):
     def __deepcopy__(self, memo):
         made = WithOwnCopy()
         made.__dict__.update(self.__dict__)
         return made
 
 
-class WithSlots:
+class WithSlots(Fitting):
     __slots__ = ("__dict__", "a")
 
     def __init__(self):
         self.a = 1
 
-    def fit(self, X, y=None):
-        return self
 
-
-class WithWeakSlots:
+class WithWeakSlots(Fitting):
     __slots__ = ("__weakref__", "a")
 
-    def fit(self, X, y=None):
-        return self
 
-
-class WithSlotsAlone:
+class WithSlotsAlone(Fitting):
     __slots__ = ("a",)
 
     def __init__(self):
         self.a = 1
-
-    def fit(self, X, y=None):
-        return self
 
 
 def _cost(estimator, n_samples, n_features):

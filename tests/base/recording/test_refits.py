@@ -208,7 +208,7 @@ def test_package_itself_fits_many_times():
         random_state=0,
     )
     assert of_privacy(lambda: grid.fit(X, y)) == []
-    assert of_privacy(lambda: audit_epsilon(MODEL, X, y, n_trials=200, random_state=0)) == []
+    assert of_privacy(lambda: audit_epsilon(MODEL, X, y, n_trials=40, random_state=0)) == []
     assert of_privacy(lambda: check_private_estimator(clone(MODEL))) == []
     models = [DPRidge(epsilon=epsilon, data_norm=1.0, target_bound=1.0) for epsilon in (0.5, 1.0)]
     assert of_privacy(lambda: DPRidge.fit_many(models, X, y)) == []
