@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,12 @@ from skdptune.linear_model._regression._ridge import (
     solve_noisy,
     whole_weights,
 )
-from skdptune.linear_model._regression._sufficient_statistics import BLOCK, UNIT, squared_radius
+from skdptune.linear_model._regression._sufficient_statistics import (
+    BLOCK,
+    UNIT,
+    Blocks,
+    squared_radius,
+)
 from skdptune.mechanisms import gaussian_release
 from skdptune.testing import replay_neighbours
 from tests.auditing import watched_releases
@@ -244,11 +250,11 @@ def test_one_record_moves_a_moment_by_its_own_product_alone(size, place):
 def test_residuals_are_cut_at_a_limit_that_rises_as_noise_falls():
     rows = np.array([[1.5, 0.0]])
     for target, wanted in [(2.0, 1 / 3), (-9.0, -1 / 3), (0.2, 0.1), (np.nan, 0.0)]:
-        blocks = blocks_of(rows, np.array([target]), intercept=False)
+        blocks = Blocks((rows, np.array([target])), (1.5, 2.0, False))
         moment = residual_moment(blocks, np.zeros(2), LIMITS[0])
         np.testing.assert_allclose(moment, [wanted, 0.0], atol=1e-5)
     half = whole_weights(np.array([0.9, 0.0]))
-    blocks = blocks_of(rows, np.array([2.0]), intercept=False)
+    blocks = Blocks((rows, np.array([2.0])), (1.5, 2.0, False))
     np.testing.assert_allclose(residual_moment(blocks, half, LIMITS[0]), [0.1, 0.0], atol=1e-5)
     limits = [largest_residual(shift, 10_000, 10) for shift in np.geomspace(1e-3, 1e3, 50)]
     assert limits == sorted(limits) and limits[0] == LIMITS[0] and limits[-1] == LIMITS[1]
@@ -264,7 +270,7 @@ def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
     read = []
 
     def seen(problem, blocks, shift, limit, rng):
-        read.append(exact_moment(blocks(), weights, limit))
+        read.append(blocks.total(partial(exact_moment, weights=weights, limit=limit)))
         return np.zeros(7)
 
     monkeypatch.setattr(_ridge, "refined_weights", seen)
@@ -308,6 +314,7 @@ def test_each_step_adds_the_planned_noise_to_what_its_weights_leave():
     with watched_releases() as seen:
         ridge.fit(ROWS, TARGETS)
     sums = SufficientStatistics(2.0, 2.0).update(ROWS, TARGETS)
+    blocks = Blocks((ROWS, TARGETS), (2.0, 2.0, True))
     upper = np.triu_indices(7)
     np.testing.assert_array_equal(seen[0].value, sums.gram_and_moment[0][upper])
     gram = np.zeros((7, 7))
@@ -317,9 +324,7 @@ def test_each_step_adds_the_planned_noise_to_what_its_weights_leave():
     weights = np.zeros(7)
     limit = largest_residual(math.hypot(*(release.shift for release in seen)), 200, 7)
     for release in seen[1:]:
-        np.testing.assert_array_equal(
-            release.value, residual_moment(sums.blocks(ROWS, TARGETS), weights, limit)
-        )
+        np.testing.assert_array_equal(release.value, residual_moment(blocks, weights, limit))
         wanted = math.sqrt(1.25) * limit / UNIT
         assert release.shift * release.scale == pytest.approx(wanted, rel=1e-5)
         weights = whole_weights(weights / UNIT + vectors @ (vectors.T @ release.noisy / values))

@@ -29,7 +29,7 @@ from skdptune.linear_model._regression._ridge import (
     residual_moment,
     whole_weights,
 )
-from skdptune.linear_model._regression._sufficient_statistics import UNIT, squared_radius
+from skdptune.linear_model._regression._sufficient_statistics import UNIT, Blocks, squared_radius
 from skdptune.testing import replay_neighbours
 from tests.auditing import watched_releases
 
@@ -149,8 +149,7 @@ def test_each_step_is_that_of_its_statement():
         wanted = math.sqrt(squared_radius(True) * 3.0) * limit / UNIT
         assert release.value.size == 15
         assert release.shift * release.scale == pytest.approx(wanted, rel=1e-9)
-    sums = SufficientStatistics(2.0, RANGES).update(X[:200], Y[:200])
-    blocks = sums.blocks(X[:200], Y[:200])
+    blocks = Blocks((X[:200], Y[:200]), (2.0, RANGES, True))
     wanted = residual_moment(blocks, np.zeros((5, 3)), limit)
     np.testing.assert_array_equal(np.reshape(seen[1].value, (5, 3)), wanted)
 
