@@ -34,9 +34,9 @@ from skdptune.preprocessing._table import (
     MISSING,
     UNMATCHED,
     CategoryColumn,
-    Column,
     NumberColumn,
     Outcomes,
+    UsedColumn,
     cells_of,
     check_form,
     check_types,
@@ -386,7 +386,7 @@ def check_target_names(schema: Any, y: Any) -> None:
         raise ValueError(f"y must have the columns {shown_names(wanted)}, in this order.")
 
 
-def outcomes_of_targets(column: Column, y: Any) -> Outcomes:
+def outcomes_of_targets(column: UsedColumn, y: Any) -> Outcomes:
     """Return for each target whether it fits, as read by estimators with the schema's labels.
 
     Notes
@@ -408,12 +408,12 @@ def outcomes_of_targets(column: Column, y: Any) -> Outcomes:
     return found
 
 
-def _kinds_of(column: Column) -> list[int]:
+def _kinds_of(column: UsedColumn) -> list[int]:
     """Return the possible outcomes of cells of a column that do not fit."""
     return [kind for kind in KINDS if kind != CLIPPED or isinstance(column, NumberColumn)]
 
 
-def _hint(column: Column, kind: int, *, is_target: bool) -> str:
+def _hint(column: UsedColumn, kind: int, *, is_target: bool) -> str:
     """Return advice about the cells of a column that do not fit."""
     if kind == CLIPPED:
         return "is the range too narrow, or the unit wrong?"

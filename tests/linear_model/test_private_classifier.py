@@ -418,7 +418,7 @@ def test_weights_above_one_would_be_found(solver, monkeypatch):
     monkeypatch.setattr(
         Design, "weighted", lambda design, weights: replace(design, weights=10.0 * weights)
     )
-    replay = replay_of_weighted_neighbours(DPLogisticRegression, solver, 1, 40)
+    replay = replay_of_weighted_neighbours(DPLogisticRegression, solver, 1, 20)
     assert {finding.attribute for finding in replay.findings} >= {"coef_"}
 
 

@@ -82,7 +82,7 @@ def test_whatever_a_cell_holds_its_record_alone_changes(n_knots, share) -> None:
 
 
 def columns_of_features(n_knots: int | None) -> np.ndarray:
-    widths = {one.name: len(one.feature_names(n_knots)) for one in SCHEMA.columns}
+    widths = {one.name: len(one.feature_names(n_knots)) for one in SCHEMA.used}
     return np.repeat(list(widths), list(widths.values()))
 
 

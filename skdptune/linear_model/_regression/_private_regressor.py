@@ -422,7 +422,8 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         with np.errstate(all="ignore"):
             weights = self._weights(plan, problem, noise_generator(self.random_state))
         self._set_weights(weights, statistics)
-        self.privacy_ = self._make_report(plan.profile, self._assumptions(features), persons)
+        assumptions = self.privacy_assumptions(size, features)
+        self.privacy_ = self._make_report(plan.profile, assumptions, persons)
         return self
 
     def _weights(self, plan: Any, problem: RidgeProblem, rng: np.random.Generator) -> np.ndarray:
@@ -514,9 +515,6 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         tuple of str
         """
         # Theorem F11: the report carries the assumptions of its parts.
-        return self._assumptions(n_features)
-
-    def _assumptions(self, n_features: int | None) -> tuple[str, ...]:
         data_norm, ranges, _ = self._bounds(n_features)
         domains = [
             f"absolute value {high:.4g}" if low == -high else f"[{low:.4g}, {high:.4g}]"

@@ -46,11 +46,6 @@ class NoisySumsPlan:
     profile: PrivacyProfile
 
     @property
-    def total_shift(self) -> float:
-        """Shift of the single release to which all of them compose."""
-        return self.shift * math.sqrt(self.n_releases)
-
-    @property
     def noise_multiplier(self) -> float:
         """Noise of each release divided by its sensitivity."""
         return 1.0 / self.shift
@@ -330,7 +325,8 @@ class DPRidge(PrivateLinearRegressor):
         ridge = problem.alpha
         self.n_iter_ = 0
         if self.alpha is None:
-            total, blocks = plan.total_shift, problem.blocks
+            # Shift of the single release to which all of them compose.
+            total, blocks = plan.shift * math.sqrt(plan.n_releases), problem.blocks
             if blocks and math.isfinite(total):
                 self.n_iter_ = N_STEPS
                 n_samples = self._public_size(problem.n_public)

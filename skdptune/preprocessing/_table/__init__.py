@@ -6,10 +6,10 @@ from skdptune.preprocessing._table._columns import (
     MISSING,
     UNMATCHED,
     CategoryColumn,
-    Column,
     DroppedColumn,
     NumberColumn,
     Outcomes,
+    UsedColumn,
     is_missing,
 )
 from skdptune.preprocessing._table._frames import (
