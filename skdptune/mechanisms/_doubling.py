@@ -174,7 +174,10 @@ class DoublingThreshold(RunningBudget):
         )
         self._noise = noise
         self._generator = as_generator(random_state)
-        self._filter = self._plan.new_filter()
+        # To be queried before each round, if its noise is paid for separately.
+        plan, self._filter = self._plan, None
+        if plan.round_epsilon is not None:
+            self._filter = BudgetFilter(plan.round_epsilon, plan.budget, plan.max_rounds)
         self._lasting_noise: float | None = None
         # The state, which depends only on hits and misses.
         self._level, self._step, self._hits = 0, 1, 0
@@ -432,12 +435,6 @@ class ThresholdPlan:
     budget: Fraction | None
     profile: PrivacyProfile
 
-    def new_filter(self) -> BudgetFilter | None:
-        """Return the filter that a search must query before each round, or None if not needed."""
-        if self.round_epsilon is None:
-            return None
-        return BudgetFilter(self.round_epsilon, self.budget, self.max_rounds)
-
 
 def plan_threshold_search(
     noise: str | None,
@@ -472,7 +469,11 @@ def plan_threshold_search(
     budget = check_real(epsilon, name="epsilon", lower=_LEAST_EPSILON, upper=LARGEST_LOSS)
     if noise == "sparse":
         return _sparse(influence, budget, rounds, hits or most_hits(levels))
-    return _per_round(influence, budget, failure, _cap(levels, rounds, hits), hits)
+    cap = rounds or 2 * most_hits(levels) + 1
+    if hits is not None:
+        # If a search continues, misses do not outnumber hits before its last hit.
+        cap = min(cap, 2 * hits - 1)
+    return _per_round(influence, budget, failure, cap, hits)
 
 
 def most_hits(levels: int) -> int:
@@ -505,13 +506,6 @@ def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> T
         budget=None,
         profile=sparse_vector(threshold, queries, hits),
     )
-
-
-def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
-    """Return the largest number of rounds of a search with noise drawn per round."""
-    cap = rounds or 2 * most_hits(levels) + 1
-    # If a search continues, misses do not outnumber hits before its last hit.
-    return cap if hits is None else min(cap, 2 * hits - 1)
 
 
 @functools.lru_cache(maxsize=64)

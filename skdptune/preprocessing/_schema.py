@@ -26,6 +26,7 @@ from skdptune.preprocessing._table import (
     Problems,
     UsedColumn,
     cells_of,
+    cells_of_column,
     check_form,
     check_types,
     compare,
@@ -33,7 +34,6 @@ from skdptune.preprocessing._table import (
     has_names,
     parse_columns,
     parse_target,
-    sample_cells,
 )
 
 _HEAD = "schema must describe every column"
@@ -280,7 +280,7 @@ into numbers first, with a step that treats each record separately, such as Hash
         problems = Problems()
         given = {**dict(columns or {}), **dict.fromkeys(drop, "drop")}
         found: dict[str, Any] = {}
-        cells = sample_cells(public_sample)
+        cells = {name: cells_of_column(public_sample[name]) for name in public_sample.columns}
         for name in (*given, *filter(None, [target])):
             if name not in cells:
                 problems.say(name, "is not a column of the sample")

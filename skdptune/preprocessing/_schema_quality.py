@@ -284,7 +284,12 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
             targets = split_targets(self.schema, y)
             for column, each in zip(self.schema.targets, targets, strict=True):
                 found.append((column, outcomes_of_targets(column, each)))
-        kinds = [(column, kind, of) for column, of in found for kind in _kinds_of(column)]
+        kinds = [
+            (column, kind, outcomes)
+            for column, outcomes in found
+            for kind in KINDS
+            if kind != CLIPPED or isinstance(column, NumberColumn)
+        ]
         exact = np.array([_count(of == kind, shares) for _, kind, of in kinds])
         # Theorem R8: a record adds to at most one count of each column.
         is_gaussian = noise == "gaussian"
@@ -406,11 +411,6 @@ def outcomes_of_targets(column: UsedColumn, y: Any) -> Outcomes:
         MISSING if is_missing(each) else UNMATCHED for each in list(targets[improper])
     ]
     return found
-
-
-def _kinds_of(column: UsedColumn) -> list[int]:
-    """Return the possible outcomes of cells of a column that do not fit."""
-    return [kind for kind in KINDS if kind != CLIPPED or isinstance(column, NumberColumn)]
 
 
 def _hint(column: UsedColumn, kind: int, *, is_target: bool) -> str:

@@ -94,7 +94,7 @@ def test_searches_follow_the_exact_distribution(noise, state) -> None:
     )
     assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-9)
     generator = None if state is None else np.random.default_rng(state)
-    runs = 2000
+    runs = 1500
     counts = Counter(
         transcript(utilities, DoublingThreshold(**settings, random_state=generator))
         for _ in range(runs)

@@ -387,7 +387,7 @@ def test_an_exponential_draw_of_zero_does_not_repeat_a_record():
 def test_fixed_batches_are_uniform_sets_where_draws_collide():
     # 3 of 5 is drawn by rejection, 4 of 5 is not.
     for size, sets in ((3, 10), (4, 5)):
-        batches = list(fixed_batches(5, size, 20_000, np.random.default_rng(7)))
+        batches = list(fixed_batches(5, size, 8000, np.random.default_rng(7)))
         assert all((np.diff(batch) > 0).all() for batch in batches)
         counts = np.array(list(Counter(tuple(batch) for batch in batches).values()))
         assert counts.size == sets
@@ -416,7 +416,7 @@ def test_every_record_is_in_one_batch_of_a_round():
 @pytest.mark.parametrize("n_batches", [2, 3])
 def test_places_are_independent_and_uniform(n_batches):
     # Theorem M6.
-    batches = list(allocation_batches(3, n_batches, 9000 * n_batches, np.random.default_rng(2)))
+    batches = list(allocation_batches(3, n_batches, 4000 * n_batches, np.random.default_rng(2)))
     places = places_of(batches, 3, n_batches)
     # All records of a round together with the first one of the next.
     joint = np.column_stack([places[:-1:2], places[1::2, 0]])
@@ -443,7 +443,7 @@ def test_others_places_have_one_distribution_with_and_without_a_record():
     rng = np.random.default_rng(3)
     sizes = {3: Counter(), 4: Counter()}
     for size, counter in sizes.items():
-        for _ in range(12_000):
+        for _ in range(5000):
             places = places_of(list(allocation_batches(size, 2, 2, rng)), size, 2)[0]
             counter[tuple(places[-3:].tolist())] += 1
     assert (

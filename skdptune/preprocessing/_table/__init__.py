@@ -24,5 +24,4 @@ from skdptune.preprocessing._table._frames import (
     misfit,
     parse_columns,
     parse_target,
-    sample_cells,
 )

@@ -105,7 +105,10 @@ def parse_target(given: Any, problems: Problems) -> UsedColumn | tuple[UsedColum
     """Return the target, or several, from a description; None if it is missing or invalid."""
     if given is None:
         return None
-    if isinstance(given, list | tuple) and any(map(_describes, given)):
+    if isinstance(given, list | tuple) and any(
+        isinstance(entry, Mapping | list | tuple) for entry in given
+    ):
+        # Its entries are descriptions of columns, and no categories.
         names = (f"target_{number}" for number in range(len(given)))
         found = [_target(*pair, problems) for pair in zip(names, given, strict=True)]
         if len(given) == 1:
@@ -115,11 +118,6 @@ def parse_target(given: Any, problems: Problems) -> UsedColumn | tuple[UsedColum
                 problems.say(column.name, "each of several targets must be a range of numbers")
         return tuple(column for column in found if column is not None)
     return _target("target", given, problems)
-
-
-def _describes(entry: Any) -> bool:
-    """Return whether an entry of a list is a description of a column, and no category."""
-    return isinstance(entry, Mapping | list | tuple)
 
 
 def _target(default: str, given: Any, problems: Problems) -> UsedColumn | None:
@@ -213,14 +211,11 @@ def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | 
         )
         return None
     if isinstance(given, list | tuple) and len(given):
-        return {"range" if _is_pair(given) else "categories": list(given)}
+        # Two numbers or dates are the ends of a range, and not categories.
+        is_range = len(given) == 2 and (all(map(_is_number, given)) or all(map(_is_date, given)))
+        return {"range" if is_range else "categories": list(given)}
     problems.say(name, f"must be {_FORMS}; got {shown(given)}")
     return None
-
-
-def _is_pair(given: Sequence[Any]) -> bool:
-    """Return whether two values are the ends of a range, and not categories."""
-    return len(given) == 2 and (all(map(_is_number, given)) or all(map(_is_date, given)))
 
 
 def _is_pair_of_words(given: Any) -> bool:
@@ -552,11 +547,6 @@ def cells_of(X: Any, columns: Sequence[Column]) -> list[Cells]:
         return [cells_of_column(X.iloc[:, place]) for place in places]
     table = np.asarray(X) if hasattr(X, "shape") else table_of(X, (len(columns),))
     return [_cells_of_array(table[:, place]) for place in places]
-
-
-def sample_cells(X: Any) -> Mapping[str, Cells]:
-    """Return the cells of all columns of a table with column names."""
-    return {name: cells_of_column(X[name]) for name in X.columns}
 
 
 def _check_names(names: list[str], columns: Sequence[Column], targets: Collection[str]) -> None:

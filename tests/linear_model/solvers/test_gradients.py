@@ -437,7 +437,7 @@ def test_one_step_has_the_distribution_that_the_profile_is_of():
     larger = stats.norm(-(0.5 - 0.2 + 1.0) / 3, noise / 3)
     smaller = stats.norm(-(0.5 - 0.2) / 3, noise / 3)
     for rows, distribution in (([0.5, -0.2, 9.0], larger), ([0.5, -0.2], smaller)):
-        drawn = [step_of(rows, noise, seed) for seed in range(1500)]
+        drawn = [step_of(rows, noise, seed) for seed in range(800)]
         assert stats.kstest(drawn, distribution.cdf).pvalue > 1e-3
     profile = make_plan(3, 3, 1, noise).profile
     grid = np.linspace(-6, 6, 200_001)
@@ -511,7 +511,6 @@ def test_audit_cannot_refute_the_profile():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AUDITED)
 def test_thorough_audit(name):
-    # Theorem M5, Theorem M6.
     # Theorem M5, Theorem M6.
     plan = make_plan(*AUDITED[name])
     errors = audit(plan, 1.0, 6000)
