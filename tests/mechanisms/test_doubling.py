@@ -326,14 +326,8 @@ def test_secret_noise_is_not_shown() -> None:
     assert search._lasting_noise is None
 
 
-# The state -------------------------------------------------------------------------------
-
-
 def search_of(noise, **changes) -> DoublingThreshold:
     return DoublingThreshold(noise=noise, **({"sensitivity": 0.1, "epsilon": 1.0} | changes))
-
-
-# The plan --------------------------------------------------------------------------------
 
 
 def hits_without_noise(goal: int) -> tuple[int, int]:

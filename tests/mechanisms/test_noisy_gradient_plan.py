@@ -29,6 +29,9 @@ from skdptune.mechanisms._shared import SAMPLINGS, plan_noisy_gradient
         (1000, 1000, 3, 0.1, "poisson"),
         (200, 20, 2, 30.0, "poisson"),
         (2000, 20, 1, 0.5, "fixed"),
+        (1000, 1000, 3, 0.1, "allocation"),
+        (200, 20, 2.25, 30.0, "allocation"),
+        (2000, 20, 1, 0.5, "allocation"),
     ],
 )
 def test_plan_spends_the_budget_and_no_more(n_samples, batch_size, epochs, epsilon, sampling):
@@ -41,6 +44,12 @@ def test_plan_spends_the_budget_and_no_more(n_samples, batch_size, epochs, epsil
         sampling=sampling,
     )
     assert 0.99 * epsilon <= plan.profile.epsilon(1e-5) <= epsilon
+    if sampling == "allocation":
+        # Theorem M6.
+        n_batches = n_samples // batch_size
+        assert (plan.rate, plan.steps) == (1 / n_batches, math.ceil(epochs * n_batches))
+        assert plan.profile == random_allocation(plan.noise_multiplier, n_batches, plan.steps)
+        return
     noise = plan.noise_multiplier / (2.0 if sampling == "fixed" else 1.0)
     step = dp_event.PoissonSampledDpEvent(plan.rate, dp_event.GaussianDpEvent(noise))
     event = dp_event.SelfComposedDpEvent(step, plan.steps)
@@ -71,28 +80,6 @@ def test_infinite_budget_means_no_noise_and_no_privacy():
 def test_absurd_budget_is_spent_in_part():
     plan = plan_noisy_gradient(10, epochs=1, batch_size=10, epsilon=1e5, delta=1e-5)
     assert 490 < plan.profile.epsilon(1e-5) <= 500
-
-
-@pytest.mark.parametrize(
-    ("n_samples", "batch_size", "epochs", "epsilon"),
-    [(1000, 1000, 3, 0.1), (200, 20, 2.25, 30.0), (2000, 20, 1, 0.5)],
-)
-def test_plan_of_an_allocation_spends_the_budget_and_no_more(
-    n_samples, batch_size, epochs, epsilon
-):
-    # Theorem M6.
-    plan = plan_noisy_gradient(
-        n_samples,
-        epochs=epochs,
-        batch_size=batch_size,
-        epsilon=epsilon,
-        delta=1e-5,
-        sampling="allocation",
-    )
-    assert 0.99 * epsilon <= plan.profile.epsilon(1e-5) <= epsilon
-    n_batches = n_samples // batch_size
-    assert (plan.rate, plan.steps) == (1 / n_batches, math.ceil(epochs * n_batches))
-    assert plan.profile == random_allocation(plan.noise_multiplier, n_batches, plan.steps)
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,27 @@ def test_moment_is_that_of_whole_numbers(seed, scale, intercept):
         assert exact_moment([block], weights, limit).tolist() == by_hand(block, weights, limit)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_one_record_moves_a_step_by_its_own_products_within_the_joint_bound(seed):
+    # Theorem L11: several targets, against whole numbers, on neighbouring data.
+    generator = np.random.default_rng(seed)
+    rows, targets = generator.normal(size=(40, 4)), 50.0 * generator.normal(size=(40, 3))
+    weights = whole_weights(generator.normal(size=(5, 3)))
+    limit, ranges = LIMITS[seed % 2], {"norm": 2.0, "bound": [(-1.0, 1.0), (90.0, 110.0), 3.0]}
+    (block,) = blocks_of(rows, targets, **ranges)
+    before = exact_moment([block], weights, limit)
+    for place in range(3):
+        own = np.column_stack([block[:, :5], block[:, 5 + place]])
+        assert before[:, place].tolist() == by_hand(own, weights[:, place], limit)
+    for scale in (0.1, 1.0, 1e6):
+        more = [scale * generator.normal(size=(1, 4)), 1e3 * generator.normal(size=(1, 3))]
+        longer = [np.concatenate(pair) for pair in zip((rows, targets), more, strict=True)]
+        alone = moment_of(*more, weights, limit, **ranges)
+        assert (moment_of(*longer, weights, limit, **ranges) - before).tolist() == alone.tolist()
+        squares = sum(int(number) ** 2 for number in alone.ravel())
+        assert squares <= 1.25 * 3.0 * 2**40 * int(limit) ** 2
+
+
 @pytest.mark.parametrize("width", [1, 2, 3, 100, 1000])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_sums_are_exact_at_their_bounds(width, sign):
@@ -330,6 +351,22 @@ def test_each_step_adds_the_planned_noise_to_what_its_weights_leave():
         weights = whole_weights(weights / UNIT + vectors @ (vectors.T @ release.noisy / values))
     np.testing.assert_allclose(ridge.coef_, weights[:6] / UNIT, rtol=1e-12)
     assert ridge.intercept_ == pytest.approx(0.5 * weights[6] / UNIT * 2.0)
+
+
+def test_each_step_for_several_targets_is_that_of_its_statement():
+    # Theorem L11, Theorem L10.
+    targets = np.column_stack([TARGETS, 100.0 + TARGETS, -TARGETS])
+    bounds = [1.0, (90.0, 110.0), 3.0]
+    with watched_releases() as seen:
+        model(data_norm=2.0, target_bound=bounds).fit(ROWS, targets)
+    shift = math.hypot(*(release.shift for release in seen))
+    limit = largest_residual(shift / math.sqrt(3.0), 200, 7)
+    for release in seen[1:]:
+        wanted = math.sqrt(squared_radius(True) * 3.0) * limit / UNIT
+        assert release.value.size == 21
+        assert release.shift * release.scale == pytest.approx(wanted, rel=1e-9)
+    wanted = residual_moment(Blocks((ROWS, targets), (2.0, bounds, True)), np.zeros((7, 3)), limit)
+    np.testing.assert_array_equal(np.reshape(seen[1].value, (7, 3)), wanted)
 
 
 # Where they are taken ----------------------------------------------------------------------
