@@ -12,6 +12,8 @@ import pytest
 from skdptune.accounting import PrivacyProfile
 from skdptune.preprocessing import DPMinMaxScaler
 from skdptune.preprocessing import _private_scalers as module
+from tests.accounting.cases import few
+from tests.base.nasty_records import FORMS
 from tests.preprocessing import conventions
 
 BOUNDS = (-3.0, 3.0)
@@ -149,8 +151,10 @@ def test_nothing_public_hangs_on_the_size_of_the_part() -> None:
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("bounds", [BOUNDS, (0.0, 1e308), (1e300, 1.1e300)])
-def test_any_record(bounds, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("form", "bounds"), few(4, FORMS, [BOUNDS, (0.0, 1e308), (1e300, 1.1e300)])
+)
+def test_any_record(form, bounds, monkeypatch) -> None:
     # Theorem R5.
     def rows_at(scaler, X):
         found = []
@@ -164,7 +168,7 @@ def test_any_record(bounds, monkeypatch) -> None:
             scaler.fit(X)
         return np.column_stack(found[::2])
 
-    conventions.check_any_record(DPMinMaxScaler(bounds=bounds, random_state=0), rows_at)
+    conventions.check_any_record(DPMinMaxScaler(bounds=bounds, random_state=0), form, rows_at)
 
 
 EXTREMES = [0.0, 1.0, 1e-310, 1e-20, 1e20, 1e300, -1e300, 8e307, -1e308]
