@@ -230,7 +230,7 @@ def audited(noise: str, shrink: float, monkeypatch) -> float:
     drawn = module.standard_laplace
     monkeypatch.setattr(module, "standard_laplace", lambda n, g: shrink * drawn(n, g))
     settings = {"sensitivity": 0.5, "granularity": 0.25, "epsilon": 1.0, "noise": noise}
-    generator, runs = np.random.default_rng(0), 1000
+    generator, runs = np.random.default_rng(0), 600
     reached = []
     for utilities in ([0.25] * 3, [0.75] * 3):
         ends = [

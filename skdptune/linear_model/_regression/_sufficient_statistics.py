@@ -402,8 +402,9 @@ class Blocks:
     @property
     def whole(self) -> int:
         """Weight of a record in the sums."""
-        in_parts = isinstance(self.records, PrivateRows)
-        has_weights = self.records.has_weights if in_parts else self.persons is not None
+        has_weights = self.persons is not None
+        if isinstance(self.records, PrivateRows):
+            has_weights = self.records.has_weights
         return WHOLE if has_weights else 1
 
 
