@@ -435,7 +435,7 @@ def test_regularization_per_record_is_that_of_the_final_fit(solver, monkeypatch)
         solver=solver,
         C=0.05,
         batch_size=1.0,
-        epochs=600,
+        epochs=3000,
         max_grad_norm=100.0,
         random_state=0,
         learning_rate=0.05 if solver == "adam" else 0.15,
