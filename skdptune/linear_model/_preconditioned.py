@@ -292,7 +292,9 @@ def _sums_of_moments(
     data_norm: float, data_radius: float, design: Design, codes: np.ndarray | None
 ) -> SufficientStatistics:
     sums = SufficientStatistics(data_radius, 1.0, fit_intercept=False)
-    for weight, places in _places_by_weight(design):
+    # Integer weights of rows, of which a record has `WHOLE`, and their places.
+    whole = [(WHOLE, slice(None))]
+    for weight, places in whole if design.persons is None else design.persons.by_weight():
         for rows in _bounded_rows(design.take(places), data_norm):
             sums.add_weighted(rows, np.zeros(rows.shape[0]), weight)
     return sums
@@ -452,11 +454,6 @@ def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) 
     noise = plan.descent(basis.steps).noise_multiplier * math.sqrt(basis.steps) / plan.n_samples
     rate = basis.noise_distance / max(noise * limit * basis.usual_norm, 1e-300)
     return min(rate, _LONGEST_STEP * basis.usual_norm / (limit * basis.moment))
-
-
-def _places_by_weight(design: Design) -> Iterator[tuple[int, np.ndarray | slice]]:
-    """Iterate over integer weights of rows, of which a record has `WHOLE`, and their places."""
-    return iter([(WHOLE, slice(None))]) if design.persons is None else design.persons.by_weight()
 
 
 def _bounded_rows(design: Design, data_norm: float) -> Iterator[np.ndarray]:

@@ -526,7 +526,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self._set_weights(weights.T)
         self.plan_ = plan
         self.solver_ = solver_of(self)
-        self.privacy_ = self._make_report(plan.profile, self._assumptions(n_features), persons)
+        assumptions = self.privacy_assumptions(n_samples, n_features)
+        self.privacy_ = self._make_report(plan.profile, assumptions, persons)
         return self
 
     def _input_refusal(self, form: str) -> str | None:
@@ -642,9 +643,6 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         tuple of str
         """
         # Theorem F11: the report carries the assumptions of its parts.
-        return self._assumptions(n_features)
-
-    def _assumptions(self, n_features: int | None) -> tuple[str, ...]:
         is_known = n_features is not None or self.data_norm is not None
         bound = self._row_bound(n_features) if is_known else math.inf
         sentences = [PUBLIC_SIZE]

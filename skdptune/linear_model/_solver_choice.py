@@ -61,13 +61,10 @@ def solver_of(model: Any) -> str:
         return model.solver
     if model.delta == 0.0:
         return "objective"
-    return "sgd" if _asks_for_batches(model) else PRECONDITIONED
-
-
-def _asks_for_batches(model: Any) -> bool:
-    return (
+    asks_for_batches = (
         model.batch_size is not None or model.sampling != "poisson" or model.epochs == MAX_EPOCHS
     )
+    return "sgd" if asks_for_batches else PRECONDITIONED
 
 
 def strength_of(model: Any) -> float:
@@ -116,11 +113,6 @@ def epochs_of(model: Any) -> float:
     if model.epochs is None:
         return _STEPS if solver_of(model) == PRECONDITIONED else _EPOCHS
     return float(model.epochs)
-
-
-def steps_of(model: Any) -> int:
-    """Return the number of steps of a solver that uses all records in each step."""
-    return max(1, math.ceil(epochs_of(model)))
 
 
 def batch_size_of(model: Any) -> int | float:
@@ -262,7 +254,9 @@ class Preconditioned:
         n_classes: int,
     ) -> PreconditionedPlan:
         """Return the noise of a fit, its constants and its cost, from public sizes only."""
-        return plan_preconditioned(n_samples, steps=steps_of(model), **_budget(model))
+        # All records are used in each step.
+        steps = max(1, math.ceil(epochs_of(model)))
+        return plan_preconditioned(n_samples, steps=steps, **_budget(model))
 
     def weights(
         self,

@@ -26,6 +26,10 @@ from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import RandomState, as_generator, standard_laplace
 
+_FINEST = 1e-9
+# A level that is complete up to rounding counts as complete: (1 - 0.7) / 0.1 is 3 levels.
+_ROUNDING = 1.0 - 1e-12
+
 
 class DoublingThreshold(RunningBudget):
     r"""Search for a good candidate by a noisy threshold on the utility, raised in doubling steps.
@@ -153,20 +157,31 @@ class DoublingThreshold(RunningBudget):
         random_state: RandomState = None,
     ) -> None:
         super().__init__()
-        self._state = ThresholdState(granularity, initial_utility)
+        self._height = check_real(granularity, name="granularity", lower=_FINEST, upper=1.0)
+        self._start = check_real(
+            initial_utility, name="initial_utility", lower=0.0, upper=1.0, upper_open=True
+        )
+        # Number of levels from the start to utility 1.
+        self._levels = max(1, math.ceil((1.0 - self._start) / self._height * _ROUNDING))
         self._plan = plan_threshold_search(
             noise,
             sensitivity=sensitivity,
             epsilon=epsilon,
             delta=delta,
-            levels=self._state.levels,
+            levels=self._levels,
             max_rounds=max_rounds,
             max_hits=max_hits,
         )
         self._noise = noise
         self._generator = as_generator(random_state)
-        self._filter = self._plan.new_filter()
+        # To be queried before each round, if its noise is paid for separately.
+        plan, self._filter = self._plan, None
+        if plan.round_epsilon is not None:
+            self._filter = BudgetFilter(plan.round_epsilon, plan.budget, plan.max_rounds)
         self._lasting_noise: float | None = None
+        # The state, which depends only on hits and misses.
+        self._level, self._step, self._hits = 0, 1, 0
+        self._trace: tuple[ThresholdRound, ...] = ()
         self._winner: tuple[int, int] | None = None
 
     @one_at_a_time
@@ -216,42 +231,50 @@ class DoublingThreshold(RunningBudget):
         hit = found is not None
         if self._filter is not None:
             self._filter.record(hit)
+        rounds = len(self._trace)
+        self._trace = (*self._trace, ThresholdRound(self.utility, self._step, hit))
         if found is not None:
-            self._winner = (len(self.trace), found)
-        self._state.record(hit)
+            self._winner = (rounds, found)
+            self._hits += 1
+            self._level += self._step
+            self._step *= 2
+        else:
+            self._step //= 2
         if self.finished:
             self._lasting_noise = None
 
     @property
     def finished(self) -> bool:
         """Whether the search is over."""
-        if self._state.is_at_end:
+        # Nothing more can be gained.
+        if self._step == 0 or self._level >= self._levels:
             return True
         if self.max_rounds is not None and len(self.trace) >= self.max_rounds:
             return True
-        if self.max_hits is not None and self._state.hits >= self.max_hits:
+        if self.max_hits is not None and self._hits >= self.max_hits:
             return True
         return self._filter is not None and not self._filter.may_continue
 
     @property
     def utility(self) -> float:
         """The utility reached so far; at most 1."""
-        return self._state.utility
+        # A product with an integer, so that rounding errors of levels do not accumulate.
+        return min(self._start + self._level * self._height, 1.0)
 
     @property
     def step(self) -> int:
         """Number of levels that the next round tries to gain at once; 0 at the end."""
-        return self._state.step
+        return self._step
 
     @property
     def threshold(self) -> float:
         """Threshold of the next round, without its noise."""
-        return self._state.threshold
+        return self._start + (self._level + self._step) * self._height
 
     @property
     def trace(self) -> tuple[ThresholdRound, ...]:
         """The rounds so far."""
-        return self._state.trace
+        return self._trace
 
     @property
     def winner(self) -> tuple[int, int] | None:
@@ -351,13 +374,6 @@ def _checked_order(order: ArrayLike | None, count: int) -> NDArray[np.intp]:
     return ranking.astype(np.intp)
 
 
-# The state, which depends only on hits and misses ----------------------------------------
-
-_FINEST = 1e-9
-# A level that is complete up to rounding counts as complete: (1 - 0.7) / 0.1 is 3 levels.
-_ROUNDING = 1.0 - 1e-12
-
-
 class ThresholdRound(NamedTuple):
     """One round of a doubling threshold search, in the form in which it may be published.
 
@@ -381,70 +397,6 @@ class ThresholdRound(NamedTuple):
     utility: float
     step: int
     hit: bool
-
-
-class ThresholdState:
-    """The current utility and step, which change with hits and misses.
-
-    Parameters
-    ----------
-    granularity, initial_utility : float
-        See `DoublingThreshold`.
-
-    Attributes
-    ----------
-    levels : int
-        Number of levels from the start to utility 1.
-    hits : int
-        Number of hits so far.
-    trace : tuple of ThresholdRound
-        The rounds so far.
-
-    Examples
-    --------
-    >>> state = ThresholdState(granularity=0.125, initial_utility=0.0)
-    >>> for hit in (True, True, False):
-    ...     state.record(hit)
-    >>> state.utility, state.step, state.threshold
-    (0.375, 2, 0.625)
-    """
-
-    def __init__(self, granularity: float, initial_utility: float) -> None:
-        self._height = check_real(granularity, name="granularity", lower=_FINEST, upper=1.0)
-        self._start = check_real(
-            initial_utility, name="initial_utility", lower=0.0, upper=1.0, upper_open=True
-        )
-        self.levels = max(1, math.ceil((1.0 - self._start) / self._height * _ROUNDING))
-        self._level = 0
-        self.step = 1
-        self.hits = 0
-        self.trace: tuple[ThresholdRound, ...] = ()
-
-    def record(self, hit: bool) -> None:
-        """Update the state by the outcome of one round."""
-        self.trace = (*self.trace, ThresholdRound(self.utility, self.step, hit))
-        if hit:
-            self.hits += 1
-            self._level += self.step
-            self.step *= 2
-        else:
-            self.step //= 2
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether nothing more can be gained: the step is 0, or the utility has reached 1."""
-        return self.step == 0 or self._level >= self.levels
-
-    @property
-    def utility(self) -> float:
-        """The current utility; at most 1."""
-        # A product with an integer, so that rounding errors of levels do not accumulate.
-        return min(self._start + self._level * self._height, 1.0)
-
-    @property
-    def threshold(self) -> float:
-        """Threshold of the next round, without its noise."""
-        return self._start + (self._level + self.step) * self._height
 
 
 # The noise for a budget, and when the search must stop -----------------------------------
@@ -483,12 +435,6 @@ class ThresholdPlan:
     budget: Fraction | None
     profile: PrivacyProfile
 
-    def new_filter(self) -> BudgetFilter | None:
-        """Return the filter that a search must query before each round, or None if not needed."""
-        if self.round_epsilon is None:
-            return None
-        return BudgetFilter(self.round_epsilon, self.budget, self.max_rounds)
-
 
 def plan_threshold_search(
     noise: str | None,
@@ -523,7 +469,11 @@ def plan_threshold_search(
     budget = check_real(epsilon, name="epsilon", lower=_LEAST_EPSILON, upper=LARGEST_LOSS)
     if noise == "sparse":
         return _sparse(influence, budget, rounds, hits or most_hits(levels))
-    return _per_round(influence, budget, failure, _cap(levels, rounds, hits), hits)
+    cap = rounds or 2 * most_hits(levels) + 1
+    if hits is not None:
+        # If a search continues, misses do not outnumber hits before its last hit.
+        cap = min(cap, 2 * hits - 1)
+    return _per_round(influence, budget, failure, cap, hits)
 
 
 def most_hits(levels: int) -> int:
@@ -556,13 +506,6 @@ def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> T
         budget=None,
         profile=sparse_vector(threshold, queries, hits),
     )
-
-
-def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
-    """Return the largest number of rounds of a search with noise drawn per round."""
-    cap = rounds or 2 * most_hits(levels) + 1
-    # If a search continues, misses do not outnumber hits before its last hit.
-    return cap if hits is None else min(cap, 2 * hits - 1)
 
 
 @functools.lru_cache(maxsize=64)

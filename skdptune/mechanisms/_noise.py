@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def gaussian_release(
     >>> round(gaussian_release(10.0, sensitivity=1.0, scale=2.0, random_state=0), 3)
     10.106
     """
-    return _released(value, sensitivity, scale, random_state, "gaussian")
+    return _released(value, sensitivity, scale, random_state, add_gaussian)
 
 
 def laplace_release(
@@ -93,7 +94,7 @@ def laplace_release(
     >>> laplace_release([1.0, 2.0], sensitivity=1.0, scale=0.5, random_state=0).round(3)
     array([2.597, 4.051])
     """
-    return _released(value, sensitivity, scale, random_state, "laplace")
+    return _released(value, sensitivity, scale, random_state, add_laplace)
 
 
 def gaussian_profile(sensitivity: float, scale: float) -> PrivacyProfile:
@@ -226,7 +227,11 @@ def _checked(sensitivity: float, scale: float) -> tuple[float, float]:
 
 
 def _released(
-    value: ArrayLike, sensitivity: float, scale: float, random: RandomState, noise: str
+    value: ArrayLike,
+    sensitivity: float,
+    scale: float,
+    random: RandomState,
+    add: Callable[[NDArray[Any], float, np.random.Generator], NDArray[Any]],
 ) -> Any:
     _, spread = _checked(sensitivity, scale)
     array = check_private_numbers(value, name="value")
@@ -236,7 +241,6 @@ def _released(
     if spread == 0.0:
         noisy = array.copy()
     else:
-        add = add_gaussian if noise == "gaussian" else add_laplace
         noisy = add(array, spread, as_generator(random) or secure_generator())
     return float(noisy) if array.ndim == 0 else noisy
 

@@ -327,7 +327,7 @@ def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
         raise ValueError(f"class_frequencies must sum to 1; got {sum(shares.values()):.6g}.")
     worth = {label: 1.0 / (len(shares) * share) for label, share in shares.items()}
     return make_bounded_scorer(
-        _WeightedRight(tuple(worth.items())),
+        _Weighted(_is_right, tuple(worth.items()), rest=0.0),
         0.0,
         max(worth.values()),
         name="balanced_accuracy",
@@ -482,10 +482,20 @@ def _is_wrong(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Weighted:
-    """A loss multiplied by the weight of a record's class; unlike a closure it can be pickled."""
+    """A loss multiplied by the weight of a record's class; unlike a closure it can be pickled.
+
+    Attributes
+    ----------
+    loss : callable
+    weights : tuple of pairs
+        Classes and their weights.
+    rest : float
+        Weight of the classes that are not named.
+    """
 
     loss: Callable[..., np.ndarray]
     weights: tuple[tuple[Any, float], ...]
+    rest: float = 1.0
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -493,8 +503,7 @@ class _Weighted:
         return tuple(label for label, _ in self.weights)
 
     def __call__(self, y: np.ndarray, *response: Any) -> np.ndarray:
-        # Nothing is known about classes that are not named.
-        weight = np.ones(y.shape[0])
+        weight = np.full(y.shape[0], self.rest)
         for label, relative in self.weights:
             weight[np.asarray(y == label)] = relative
         return weight * self.loss(y, *response)
@@ -525,25 +534,6 @@ class _Complement:
 
     def __call__(self, *arguments: Any) -> np.ndarray:
         return 1.0 - self.loss(*arguments)
-
-
-@dataclass(frozen=True)
-class _WeightedRight:
-    """Value of a correct prediction by class; unlike a closure it can be pickled."""
-
-    worth: tuple[tuple[Any, float], ...]
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """The classes whose predictions have a value."""
-        return tuple(label for label, _ in self.worth)
-
-    def __call__(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-        right = np.asarray(y == prediction)
-        weight = np.zeros(y.shape[0])
-        for label, worth in self.worth:
-            weight[np.asarray(y == label)] = worth
-        return np.where(right, weight, 0.0)
 
 
 # Scorers by name -----------------------------------------------------------------------------

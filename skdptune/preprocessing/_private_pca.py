@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
@@ -13,19 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_integer
-from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import PUBLIC_SIZE, Persons, arguments_of, rows_with_gaps
+from skdptune.base._shared import Persons, arguments_of, rows_with_gaps
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import as_generator, gaussian_release, noise_for_budget
+from skdptune.mechanisms import as_generator, gaussian_release
 from skdptune.mechanisms._shared import check_seed
 from skdptune.preprocessing._private_scalers import (
     TEXT,
+    LowHigh,
     PrivateTransformer,
     in_units,
     unit_map,
     unit_sums,
 )
-from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
 
 # Weight of a row relative to that of its products. The mean then has four times their noise. This
 # matters little, since the mean enters the covariance squared.
@@ -102,7 +101,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     """
 
     n_components: int | None
-    bounds: Any
     whiten: bool
 
     def __init__(
@@ -118,67 +116,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
-
-    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return the privacy cost of a fit, which depends only on the parameters.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        n_features : int, optional
-            Number of columns.
-        """
-        check_integer(n_samples, name="n_samples", lower=1)
-        self._check_parameters()
-        return noise_for_budget(*self._checked_budget())[1]
-
-    def _input_refusal(self, form: str) -> str | None:
-        return None
-
-    @property
-    def cost_parameters(self) -> frozenset[str]:
-        """Names of the parameters on which `privacy_profile` depends."""
-        return frozenset({"epsilon", "delta"})
-
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
-        """Release a private mean and private second moments, and compute the components.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or PrivateRows
-            A record with any entry that is not a finite number is treated as a row of zeros.
-        y : None
-            Ignored.
-        groups : array-like of shape (n_samples,), optional
-            The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem P14), and all numbers of
-            records are numbers of persons. Each person counts by the mean of their rows' moments.
-            A row without a proper id is left out.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        self.__dict__.pop("privacy_", None)
-        ratio, profile = noise_for_budget(*self._checked_budget())
-        rows, persons = self._validated(X, groups)
-        width = self.n_features_in_
-        self._low_high = bounds_per_feature(self.bounds, width)
-        self.n_components_ = width if self.n_components is None else self.n_components
-        if self.n_components_ > width:
-            raise ValueError(
-                f"n_components must be at most the number of features, {width}; got "
-                f"{self.n_components_}."
-            )
-        n_samples = self._n_records(rows, persons)
-        self._warn_of_large_delta(n_samples)
-        self.n_samples_seen_ = n_samples
-        mean, second = self._noisy_moments(rows, persons, ratio)
-        self._keep_components(mean, second)
-        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
-        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the components of records, whose features are clipped to the bounds.
@@ -227,11 +164,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         return self.n_components_
 
     def _check_parameters(self) -> None:
-        _, delta = self._checked_budget()
-        if delta == 0.0:
+        if self._checked_budget()[1] == 0.0:
             raise ValueError("delta must be greater than 0, since the noise is Gaussian; got 0.")
-        self._public_size(1)
-        check_bounds(self.bounds)
+        super()._check_parameters()
         check_flag(self.whiten, name="whiten")
         if self.n_components is not None:
             check_integer(
@@ -241,28 +176,37 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
                 hint="Shares of the variance are not supported, since they follow from the data.",
             )
 
+    def _check_width(self, n_features: int) -> None:
+        self.n_components_ = n_features if self.n_components is None else self.n_components
+        if self.n_components_ > n_features:
+            raise ValueError(
+                f"n_components must be at most the number of features, {n_features}; got "
+                f"{self.n_components_}."
+            )
+
     def _deviations(self) -> np.ndarray:
         # Variances below the noise level are unknown.
         return np.sqrt(np.maximum(self.explained_variance_, max(self.noise_scale_, 1e-12)))
 
-    def _noisy_moments(
-        self, rows: Any, persons: Persons | None, ratio: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean and the second moments of mapped features, both with noise."""
+    def _release(
+        self, rows: Any, low_high: LowHigh, persons: Persons | None, ratio: float
+    ) -> None:
+        """Release the mean and the second moments of mapped features, and keep components."""
+        self._low_high = low_high
         width = self.n_features_in_
         # All noise comes from one release, to which a record contributes at most this length.
         sensitivity = math.sqrt(1.0 + _MEAN_WEIGHT**2) * _SLACK
-        sums = unit_sums(rows, functools.partial(_contributions, self._low_high), persons)
+        sums = unit_sums(rows, functools.partial(_contributions, low_high), persons)
         generator = as_generator(check_seed(self.random_state))
         noisy = gaussian_release(sums, sensitivity, sensitivity * ratio, generator) / (
             self.n_samples_seen_ / width
         )
         self.noise_scale_ = sensitivity * ratio / self.n_samples_seen_ * width
-        mean = noisy[:width] / (_MEAN_WEIGHT * math.sqrt(width))
+        mean = np.clip(noisy[:width] / (_MEAN_WEIGHT * math.sqrt(width)), -1.0, 1.0)
         second = np.zeros((width, width))
         upper = np.triu_indices(width)
         second[upper] = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5)) * noisy[width:]
-        return np.clip(mean, -1.0, 1.0), second + np.triu(second, 1).T
+        self._keep_components(mean, second + np.triu(second, 1).T)
 
     def _keep_components(self, mean: np.ndarray, second: np.ndarray) -> None:
         variances, vectors = np.linalg.eigh(second - np.outer(mean, mean))
@@ -278,9 +222,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         self.explained_variance_ratio_ = self.explained_variance_ / max(total, 1e-300)
 
 
-def _contributions(
-    low_high: tuple[np.ndarray, np.ndarray], rows: np.ndarray
-) -> Iterator[np.ndarray]:
+def _contributions(low_high: LowHigh, rows: np.ndarray) -> Iterator[np.ndarray]:
     """Iterate over the numbers of each row in the release: the row, then products.
 
     Rows of length at most 1 have products of length at most 1, if those of two different

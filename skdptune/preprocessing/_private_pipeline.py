@@ -142,7 +142,10 @@ def make_private_pipeline(
     told: dict[str, Any] = {}
     try:
         told = _told(estimator, known)
-        _check_steps(estimator)
+        # A step of a composition may learn from private rows.
+        refusals = refusals_of(estimator) if isinstance(estimator, _COMPOSITIONS) else ()
+        if refusals:
+            raise NoProfileError(*refusals)
         if person is not None:
             _check_persons(estimator)
     except (TypeError, ValueError) as error:
@@ -277,14 +280,6 @@ def _check_labels(estimator: Any, schema: Schema) -> None:
         n_absent = sum(label not in declared for label in labels)
         if n_absent:
             raise ValueError(_OTHER_LABELS.format(n_absent=n_absent, n_labels=len(labels)))
-
-
-def _check_steps(estimator: Any) -> None:
-    """Raise if a step of a composition learns from private rows."""
-    if isinstance(estimator, _COMPOSITIONS):
-        refusals = refusals_of(estimator)
-        if refusals:
-            raise NoProfileError(*refusals)
 
 
 def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -87,6 +87,7 @@ def in_units(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 TEXT = __doc__
+LowHigh = tuple[np.ndarray, np.ndarray]
 Contributions = Callable[[np.ndarray], Iterable[np.ndarray]]
 
 
@@ -122,8 +123,81 @@ def _unit_totals(contributions: Contributions, X: Any, y: Any) -> np.ndarray:
 class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base class of transformers that learn from the records, with noise."""
 
+    # Whether rows may lie in parts (Theorem R10).
+    _takes_parts: ClassVar[bool] = True
+    # Names of the parameters on which `privacy_profile` depends.
+    cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
+    bounds: Any
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return the privacy cost of a fit, which depends only on the parameters.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        self._check_parameters()
+        return self._costed()[1]
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+        """Release noisy statistics of the features, from which the transformation follows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or PrivateRows
+            A record with any entry that is not a finite number is treated as a row of zeros.
+            `DPMinMaxScaler` takes only rows in memory.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row: text or whole numbers. The guarantee is then about
+            adding or removing one person with all of their rows (Theorem P14), and all numbers of
+            records are numbers of persons. A person counts by the mean of what their rows
+            contribute; for quantiles, each row counts by its share. A row without a proper id is
+            left out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self.__dict__.pop("privacy_", None)
+        ratio, profile = self._costed()
+        rows, persons = self._validated(X, groups)
+        low_high = bounds_per_feature(self.bounds, self.n_features_in_)
+        self._check_width(self.n_features_in_)
+        self.n_samples_seen_ = self._n_records(rows, persons)
+        self._warn_of_large_delta(self.n_samples_seen_)
+        self._release(rows, low_high, persons, ratio)
+        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
+        return self
+
+    def _check_parameters(self) -> None:
+        self._checked_budget()
+        self._public_size(1)
+        check_bounds(self.bounds)
+
+    def _costed(self) -> tuple[float, PrivacyProfile]:
+        """Return the noise in units of the sensitivity, and its privacy cost."""
+        return noise_for_budget(*self._checked_budget())
+
+    def _check_width(self, n_features: int) -> None:
+        """Raise if the parameters do not match the number of features."""
+
+    def _release(
+        self, rows: Any, low_high: LowHigh, persons: Persons | None, ratio: float
+    ) -> None:
+        """Release statistics of the rows, and set the attributes that follow from them."""
+        raise NotImplementedError
+
     def _input_refusal(self, form: str) -> str | None:
-        return None if form == GROUPS else super()._input_refusal(form)
+        if form == GROUPS or self._takes_parts:
+            return None
+        return super()._input_refusal(form)
 
     def _validated(self, X: Any, groups: Any) -> tuple[Any, Persons | None]:
         """Return the rows that a fit reads, and the persons of these if there are any."""
@@ -234,7 +308,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     1.0
     """
 
-    bounds: Any
+    cost_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"epsilon", "delta", "with_mean", "with_std"}
+    )
     with_mean: bool
     with_std: bool
 
@@ -251,61 +327,6 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
-
-    def _input_refusal(self, form: str) -> str | None:
-        return None
-
-    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return the privacy cost of a fit, which depends only on the parameters.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        n_features : int, optional
-            Number of columns.
-        """
-        check_integer(n_samples, name="n_samples", lower=1)
-        self._check_parameters()
-        return self._costed()[1]
-
-    @property
-    def cost_parameters(self) -> frozenset[str]:
-        """Names of the parameters on which `privacy_profile` depends."""
-        return frozenset({"epsilon", "delta", "with_mean", "with_std"})
-
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
-        """Release private means and variances of the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or PrivateRows
-            A record with any entry that is not a finite number is treated as a row of zeros.
-        y : None
-            Ignored.
-        groups : array-like of shape (n_samples,), optional
-            The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem P14), and all numbers of
-            records are numbers of persons. The value of a person is the mean of theirs.
-            A row without a proper id is left out.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        self.__dict__.pop("privacy_", None)
-        ratio, profile = self._costed()
-        rows, persons = self._validated(X, groups)
-        n_features = self.n_features_in_
-        low, high = bounds_per_feature(self.bounds, n_features)
-        n_samples = self._n_records(rows, persons)
-        self._warn_of_large_delta(n_samples)
-        self.n_samples_seen_ = n_samples
-        self.noise_scale_ = self._sensitivity(n_features) * ratio
-        self._release(rows, low, high, persons)
-        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
-        return self
 
     def transform(self, X: Any) -> Any:
         """Return the features minus their means, divided by their standard deviations.
@@ -356,19 +377,14 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return "gaussian" if self.delta > 0.0 else "laplace"
 
     def _check_parameters(self) -> None:
-        self._checked_budget()
-        self._public_size(1)
-        check_bounds(self.bounds)
+        super()._check_parameters()
         for name in ("with_mean", "with_std"):
-            value = getattr(self, name)
-            check_flag(value, name=name)
+            check_flag(getattr(self, name), name=name)
 
     def _costed(self) -> tuple[float, PrivacyProfile]:
-        """Return the noise in units of the sensitivity, and its privacy cost."""
-        epsilon, delta = self._checked_budget()
         if not (self.with_mean or self.with_std):
             return 0.0, PrivacyProfile.pure(0.0)
-        return noise_for_budget(epsilon, delta)
+        return super()._costed()
 
     def _sensitivity(self, n_features: int) -> float:
         """Return the sensitivity of all sums, in the norm that fits the noise; see the Notes."""
@@ -377,15 +393,16 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return n_features * (1.125 if self.with_std else 1.0)
 
     def _release(
-        self, rows: Any, low: np.ndarray, high: np.ndarray, persons: Persons | None
+        self, rows: Any, low_high: LowHigh, persons: Persons | None, ratio: float
     ) -> None:
+        self.noise_scale_ = self._sensitivity(self.n_features_in_) * ratio
         self.mean_ = self.var_ = self.scale_ = None
         if not (self.with_mean or self.with_std):
             return
-        middle, half = unit_map(low, high)
+        middle, half = unit_map(*low_high)
         centre = _CENTRE[self._noise]
         contributions = functools.partial(
-            _moments, low=low, high=high, centre=centre if self.with_std else None
+            _moments, low_high=low_high, centre=centre if self.with_std else None
         )
         # Theorem P14: the mean of bounded pairs is within the same bounds.
         first, second = self._noisy_moments(unit_sums(rows, contributions, persons), centre)
@@ -410,11 +427,9 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         return first, second
 
 
-def _moments(
-    rows: np.ndarray, low: np.ndarray, high: np.ndarray, centre: float | None
-) -> Iterator[np.ndarray]:
+def _moments(rows: np.ndarray, low_high: LowHigh, centre: float | None) -> Iterator[np.ndarray]:
     """Return each row's features in [-1, 1] and, with a constant, their squares minus it."""
-    units = in_units(rows, low, high)
+    units = in_units(rows, *low_high)
     yield units if centre is None else np.hstack([units, units**2 - centre])
 
 
@@ -480,7 +495,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     (array([20.]), array([30.]))
     """
 
-    bounds: Any
+    _takes_parts: ClassVar[bool] = False
+    cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon"})
     quantile_range: tuple[float, float]
     feature_range: tuple[float, float]
     clip: bool
@@ -500,61 +516,6 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
         ledger: PrivacyLedger | None = None,
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
-
-    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return the privacy cost of a fit, which depends only on the parameters.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        n_features : int, optional
-            Number of columns.
-        """
-        check_integer(n_samples, name="n_samples", lower=1)
-        self._check_parameters()
-        return pure_profile(self._checked_budget()[0])
-
-    @property
-    def cost_parameters(self) -> frozenset[str]:
-        """Names of the parameters on which `privacy_profile` depends."""
-        return frozenset({"epsilon"})
-
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
-        """Release two private quantiles of each feature.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            A record with any entry that is not a finite number is treated as a row of zeros.
-        y : None
-            Ignored.
-        groups : array-like of shape (n_samples,), optional
-            The id of the person of each row: text or whole numbers. The guarantee is then about
-            adding or removing one person with all of their rows (Theorem P14), and all numbers of
-            records are numbers of persons. Ranks count persons: each row by its share.
-            A row without a proper id is left out.
-
-        Returns
-        -------
-        self
-        """
-        profile = self.privacy_profile(1)
-        self.__dict__.pop("privacy_", None)
-        rows, persons = self._validated(X, groups)
-        low, high = bounds_per_feature(self.bounds, rows.shape[1])
-        size = rows.shape[0] if persons is None else persons.size
-        self.n_samples_seen_ = self._public_size(size)
-        of_persons = {} if persons is None else {"weights": persons.weights}
-        found = self._quantiles(rows, low, high, **of_persons)
-        narrow = found[1] - found[0] < _LEAST_SHARE * (high - low)
-        self.data_min_, self.data_max_ = np.where(narrow, [low, high], found)
-        self.data_range_ = self.data_max_ - self.data_min_
-        start, end = check_feature_range(self.feature_range)
-        self.scale_ = (end - start) / self.data_range_
-        self.min_ = start - self.data_min_ * self.scale_
-        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,), persons)
-        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the scaled features.
@@ -591,26 +552,37 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
         rows = rows_with_gaps(self, X)
         return ((rows - self.min_) / self.scale_).astype(rows.dtype, copy=False)
 
-    def _quantiles(
-        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, **of_persons: Any
-    ) -> np.ndarray:
-        """Return private lower and upper quantiles of all features, in order."""
+    def _costed(self) -> tuple[float, PrivacyProfile]:
+        # Quantiles are drawn, and not shifted by noise.
+        return 0.0, pure_profile(self._checked_budget()[0])
+
+    def _release(
+        self, rows: np.ndarray, low_high: LowHigh, persons: Persons | None, ratio: float
+    ) -> None:
+        """Release private lower and upper quantiles of all features."""
+        low, high = low_high
         share = self._checked_budget()[0] / (2 * rows.shape[1])
         # One generator for all features, so that a seed gives each feature different noise.
         generator = as_generator(check_seed(self.random_state))
         levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
-        found = [
+        weights = None if persons is None else persons.weights
+        quantiles = [
             [
-                private_quantile(column, level, start, end, share, generator, **of_persons)
+                private_quantile(column, level, start, end, share, generator, weights=weights)
                 for level in levels
             ]
             for column, start, end in zip(rows.T, low.tolist(), high.tolist(), strict=True)
         ]
-        return np.sort(np.array(found), axis=1).T
+        found = np.sort(np.array(quantiles), axis=1).T
+        narrow = found[1] - found[0] < _LEAST_SHARE * (high - low)
+        self.data_min_, self.data_max_ = np.where(narrow, [low, high], found)
+        self.data_range_ = self.data_max_ - self.data_min_
+        start, end = check_feature_range(self.feature_range)
+        self.scale_ = (end - start) / self.data_range_
+        self.min_ = start - self.data_min_ * self.scale_
 
     def _check_parameters(self) -> None:
-        self._checked_budget()
-        self._public_size(1)
+        super()._check_parameters()
         low, high = check_bounds(self.bounds)
         if np.any(high / 4.0 - low / 4.0 >= _WIDEST):
             raise ValueError(f"bounds must be a finite distance apart; got {shown(self.bounds)}.")

@@ -21,11 +21,12 @@ from skdptune.preprocessing._schema_quality import (
 )
 from skdptune.preprocessing._table import (
     CategoryColumn,
-    Column,
     DroppedColumn,
     NumberColumn,
     Problems,
+    UsedColumn,
     cells_of,
+    cells_of_column,
     check_form,
     check_types,
     compare,
@@ -33,7 +34,6 @@ from skdptune.preprocessing._table import (
     has_names,
     parse_columns,
     parse_target,
-    sample_cells,
 )
 
 _HEAD = "schema must describe every column"
@@ -169,7 +169,7 @@ into numbers first, with a step that treats each record separately, such as Hash
         return tuple(column.name for column in self.columns)
 
     @property
-    def targets(self) -> tuple[Column, ...]:
+    def targets(self) -> tuple[UsedColumn, ...]:
         """Descriptions of all targets: none, one or several."""
         target = self.target
         return target if isinstance(target, tuple) else () if target is None else (target,)
@@ -280,7 +280,7 @@ into numbers first, with a step that treats each record separately, such as Hash
         problems = Problems()
         given = {**dict(columns or {}), **dict.fromkeys(drop, "drop")}
         found: dict[str, Any] = {}
-        cells = sample_cells(public_sample)
+        cells = {name: cells_of_column(public_sample[name]) for name in public_sample.columns}
         for name in (*given, *filter(None, [target])):
             if name not in cells:
                 problems.say(name, "is not a column of the sample")
@@ -433,11 +433,11 @@ into numbers first, with a step that treats each record separately, such as Hash
         return text
 
     def _described_target(self) -> Any:
-        found = [{"name": one.name, **one.to_dict()} for one in self.targets]  # type: ignore[dict-item]
+        found = [{"name": one.name, **one.to_dict()} for one in self.targets]
         return found if isinstance(self.target, tuple) else found[0] if found else None
 
     @property
-    def used(self) -> tuple[Column, ...]:
+    def used(self) -> tuple[UsedColumn, ...]:
         """The columns that are encoded as features."""
         return tuple(one for one in self.columns if not isinstance(one, DroppedColumn))
 

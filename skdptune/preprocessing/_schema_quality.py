@@ -34,9 +34,9 @@ from skdptune.preprocessing._table import (
     MISSING,
     UNMATCHED,
     CategoryColumn,
-    Column,
     NumberColumn,
     Outcomes,
+    UsedColumn,
     cells_of,
     check_form,
     check_types,
@@ -284,7 +284,12 @@ class SchemaQualityRelease(PrivateEstimatorMixin):
             targets = split_targets(self.schema, y)
             for column, each in zip(self.schema.targets, targets, strict=True):
                 found.append((column, outcomes_of_targets(column, each)))
-        kinds = [(column, kind, of) for column, of in found for kind in _kinds_of(column)]
+        kinds = [
+            (column, kind, outcomes)
+            for column, outcomes in found
+            for kind in KINDS
+            if kind != CLIPPED or isinstance(column, NumberColumn)
+        ]
         exact = np.array([_count(of == kind, shares) for _, kind, of in kinds])
         # Theorem R8: a record adds to at most one count of each column.
         is_gaussian = noise == "gaussian"
@@ -386,7 +391,7 @@ def check_target_names(schema: Any, y: Any) -> None:
         raise ValueError(f"y must have the columns {shown_names(wanted)}, in this order.")
 
 
-def outcomes_of_targets(column: Column, y: Any) -> Outcomes:
+def outcomes_of_targets(column: UsedColumn, y: Any) -> Outcomes:
     """Return for each target whether it fits, as read by estimators with the schema's labels.
 
     Notes
@@ -408,12 +413,7 @@ def outcomes_of_targets(column: Column, y: Any) -> Outcomes:
     return found
 
 
-def _kinds_of(column: Column) -> list[int]:
-    """Return the possible outcomes of cells of a column that do not fit."""
-    return [kind for kind in KINDS if kind != CLIPPED or isinstance(column, NumberColumn)]
-
-
-def _hint(column: Column, kind: int, *, is_target: bool) -> str:
+def _hint(column: UsedColumn, kind: int, *, is_target: bool) -> str:
     """Return advice about the cells of a column that do not fit."""
     if kind == CLIPPED:
         return "is the range too narrow, or the unit wrong?"

@@ -21,7 +21,6 @@ from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.testing import replay_neighbours
 from tests.base.nasty_records import FIT_TAKES_ANY_RECORD
 
-CLASSES = [DPLogisticRegression, DPLinearSVC]
 SOLVERS = ["auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"]
 EXPECTED_FAILURES = {
     "check_non_transformer_estimators_n_iter": (
@@ -256,11 +255,16 @@ def replay_of_weighted_neighbours(kind, solver, label, n_repeats):
     return replay_neighbours(model, X, y, ([1e9, -3.0, 0.0], label), n_repeats=n_repeats)
 
 
-@pytest.mark.parametrize("solver", SOLVERS[1:])
-@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize(
+    ("kind", "solver"),
+    [
+        *((DPLogisticRegression, solver) for solver in SOLVERS[1:]),
+        (DPLinearSVC, "objective"),
+    ],
+)
 def test_weighted_neighbours_are_not_told_apart(kind, solver):
     # Theorem M0.
-    for label, n_repeats in ((1, 40), ("none of these", 6)):
+    for label, n_repeats in ((1, 20), ("none of these", 6)):
         replay = replay_of_weighted_neighbours(kind, solver, label, n_repeats)
         assert replay.findings == [], str(replay)
 

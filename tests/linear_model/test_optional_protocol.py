@@ -80,12 +80,12 @@ def test_noise_of_most_steps_does_not_set_the_cost():
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"noise_multiplier": 1.2, "batch_size": 0.01}, {"sampling": "fixed"}]
+    "changes", [{"noise_multiplier": 1.2, "batch_size": 0.01}, {"sampling": "fixed"}]
 )
 def test_cost_of_most_steps_grows_with_epsilon_and_stays_below(changes):
     """Theorem C1: what a search that solves for epsilon relies on."""
     model = most_steps_of(DPLogisticRegression, **changes)
-    budgets = np.geomspace(1.5, 30.0, 12)
+    budgets = np.geomspace(1.5, 30.0, 7)
     profiles = [model.set_params(epsilon=epsilon).privacy_profile(400) for epsilon in budgets]
     costs = [profile.epsilon(DELTA) for profile in profiles]
     assert np.all(np.diff(costs) > 0.0) and np.all(costs <= budgets)

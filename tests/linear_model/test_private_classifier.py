@@ -20,6 +20,7 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
 from skdptune.linear_model._solvers import Design, _objective, _output
+from tests.accounting.cases import few
 from tests.base.nasty_records import (
     FORMS,
     IMPROPER,
@@ -62,8 +63,7 @@ def subset_model(kind, solver, **parameters):
 # A secret size --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", SECRET)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "solver"), few(5, KINDS, SECRET))
 def test_nothing_public_depends_on_the_size_of_the_subset(kind, solver):
     model = subset_model(kind, solver)
     cost = model.privacy_profile(10**6, 3)
@@ -209,8 +209,7 @@ def check_one_row_more(before, after, bound, is_proper=None):
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("kind", "bound"), [(DPLogisticRegression, 2.0), (DPLinearSVC, 1e-90)])
+@pytest.mark.parametrize(("form", "kind", "bound"), few(4, FORMS, KINDS, [2.0, 1e-90]))
 def test_a_record_changes_its_own_row_alone(kind, form, bound, monkeypatch):
     # Theorem R5. Both kinds have one path from records to rows.
     model = subset_model(kind, "objective", data_norm=bound)
@@ -233,12 +232,9 @@ def test_a_label_changes_its_own_row_alone(kind, monkeypatch):
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("solver", [*SECRET, "psgd"])
-def test_no_record_makes_a_fit_fail(solver, form):
+@pytest.mark.parametrize(("solver", "form", "kind"), few(8, [*SECRET, "psgd"], FORMS, KINDS))
+def test_no_record_makes_a_fit_fail(solver, form, kind):
     # Theorem R5.
-    # Both kinds have one path from records to rows.
-    kind = KINDS[(len(solver) + len(form)) % 2]
     rows = [*as_list(ROWS), *nasty_rows(form, 3)]
     labels = np.resize(np.array([0, 1, 2, *STRANGE_LABELS], dtype=object), len(rows))
     for data_norm in (None, 1.0):
@@ -418,7 +414,7 @@ def test_weights_above_one_would_be_found(solver, monkeypatch):
     monkeypatch.setattr(
         Design, "weighted", lambda design, weights: replace(design, weights=10.0 * weights)
     )
-    replay = replay_of_weighted_neighbours(DPLogisticRegression, solver, 1, 40)
+    replay = replay_of_weighted_neighbours(DPLogisticRegression, solver, 1, 20)
     assert {finding.attribute for finding in replay.findings} >= {"coef_"}
 
 

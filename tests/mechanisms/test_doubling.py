@@ -94,7 +94,7 @@ def test_searches_follow_the_exact_distribution(noise, state) -> None:
     )
     assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-9)
     generator = None if state is None else np.random.default_rng(state)
-    runs = 2000
+    runs = 1500
     counts = Counter(
         transcript(utilities, DoublingThreshold(**settings, random_state=generator))
         for _ in range(runs)
@@ -230,7 +230,7 @@ def audited(noise: str, shrink: float, monkeypatch) -> float:
     drawn = module.standard_laplace
     monkeypatch.setattr(module, "standard_laplace", lambda n, g: shrink * drawn(n, g))
     settings = {"sensitivity": 0.5, "granularity": 0.25, "epsilon": 1.0, "noise": noise}
-    generator, runs = np.random.default_rng(0), 1000
+    generator, runs = np.random.default_rng(0), 600
     reached = []
     for utilities in ([0.25] * 3, [0.75] * 3):
         ends = [
@@ -326,14 +326,8 @@ def test_secret_noise_is_not_shown() -> None:
     assert search._lasting_noise is None
 
 
-# The state -------------------------------------------------------------------------------
-
-
 def search_of(noise, **changes) -> DoublingThreshold:
     return DoublingThreshold(noise=noise, **({"sensitivity": 0.1, "epsilon": 1.0} | changes))
-
-
-# The plan --------------------------------------------------------------------------------
 
 
 def hits_without_noise(goal: int) -> tuple[int, int]:

@@ -12,6 +12,8 @@ import pytest
 from skdptune.accounting import PrivacyProfile
 from skdptune.preprocessing import DPMinMaxScaler
 from skdptune.preprocessing import _private_scalers as module
+from tests.accounting.cases import few
+from tests.base.nasty_records import FORMS
 from tests.preprocessing import conventions
 
 BOUNDS = (-3.0, 3.0)
@@ -23,7 +25,7 @@ def asked(monkeypatch):
     calls: list[tuple] = []
     answers: list[float] = []
 
-    def quantile(values, level, low, high, epsilon, random_state=None):
+    def quantile(values, level, low, high, epsilon, random_state=None, weights=None):
         calls.append((level, low, high, epsilon))
         return answers.pop(0) if answers else float(np.quantile(values, level))
 
@@ -149,22 +151,24 @@ def test_nothing_public_hangs_on_the_size_of_the_part() -> None:
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("bounds", [BOUNDS, (0.0, 1e308), (1e300, 1.1e300)])
-def test_any_record(bounds, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("form", "bounds"), few(4, FORMS, [BOUNDS, (0.0, 1e308), (1e300, 1.1e300)])
+)
+def test_any_record(form, bounds, monkeypatch) -> None:
     # Theorem R5.
     def rows_at(scaler, X):
         found = []
 
-        def quantiles(self, rows, low, high):
-            found.append(rows)
-            return np.array([low, high])
+        def quantile(values, level, low, high, *rest, **weights):
+            found.append(values)
+            return low if level < 0.5 else high
 
         with monkeypatch.context() as patched:
-            patched.setattr(DPMinMaxScaler, "_quantiles", quantiles)
+            patched.setattr(module, "private_quantile", quantile)
             scaler.fit(X)
-        return found[0]
+        return np.column_stack(found[::2])
 
-    conventions.check_any_record(DPMinMaxScaler(bounds=bounds, random_state=0), rows_at)
+    conventions.check_any_record(DPMinMaxScaler(bounds=bounds, random_state=0), form, rows_at)
 
 
 EXTREMES = [0.0, 1.0, 1e-310, 1e-20, 1e20, 1e300, -1e300, 8e307, -1e308]

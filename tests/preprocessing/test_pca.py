@@ -48,7 +48,7 @@ def test_sensitivity_is_attained_and_never_exceeded(n_features) -> None:
     rng = np.random.default_rng(0)
     rows = rng.uniform(-4, 4, size=(6, n_features))
     corners = np.array(list(itertools.product([-9.0, 3.0], repeat=n_features)))
-    records = [*corners, *rng.uniform(-4, 4, size=(200, n_features))]
+    records = [*corners, *rng.uniform(-4, 4, size=(60, n_features))]
     pca = DPPCA(epsilon=1.0, delta=1e-6, bounds=BOUNDS, random_state=0)
     with watched_releases() as releases:
         for record in records:
@@ -106,7 +106,7 @@ def test_noise_of_an_entry_is_as_stated() -> None:
     # The covariance of zeros is only noise, with the stated scale on the diagonal and less
     # elsewhere.
     X, found = np.zeros((400, 3)), []
-    for seed in range(300):
+    for seed in range(150):
         pca = DPPCA(epsilon=2.0, delta=1e-5, bounds=BOUNDS, random_state=seed).fit(X)
         found.append(pca.explained_variance_[0])
     ratio = noise_for_budget(2.0, 1e-5)[0]

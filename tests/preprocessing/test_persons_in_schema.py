@@ -19,7 +19,6 @@ from skdptune.base import PrivateEstimatorMixin, privacy_of, profile_of
 from skdptune.calibration import PrivateThreshold
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.ledger import PrivacyLedger
-from skdptune.ledger._shared import PERSON
 from skdptune.linear_model import (
     DPLogisticRegression,
     DPRidge,
@@ -28,6 +27,7 @@ from skdptune.linear_model import (
 )
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 
+PERSON = "add or remove one person with all of their rows"
 rng = np.random.default_rng(0)
 SIZE = 400
 VISITS = pd.DataFrame(

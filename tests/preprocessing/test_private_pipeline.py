@@ -231,16 +231,7 @@ def random_search(model: Any, space: dict[str, Any], **settings: Any) -> Any:
     return flat(DPRandomSearchCV, model, space, n_iter=3, **settings)
 
 
-def composing_search(model: Any, space: dict[str, Any], **settings: Any) -> Any:
-    return flat(DPGridSearchCV, model, space, strategy="compose", **settings)
-
-
-SEARCHES = {
-    "random": random_search,
-    "grid": DPGridSearchCV,
-    "compose": composing_search,
-    "threshold": DoublingThresholdSearchCV,
-}
+SEARCHES = {"random": random_search, "threshold": DoublingThresholdSearchCV}
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -264,7 +255,7 @@ def test_record_of_any_cells_changes_its_own_row_on_the_way_to_the_model(as_word
         table = table.astype(str)
     pipeline = make_private_pipeline(Recorder(solver="sgd"), LABELS)
     rows = clone(pipeline).fit(table, LABEL[:6])[-1].rows_
-    for cell in CELLS:
+    for cell in CELLS[as_words::2]:
         more = pd.DataFrame(
             {name: as_column([*table[name].tolist(), cell]) for name in table}, dtype=object
         )

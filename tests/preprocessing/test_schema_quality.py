@@ -88,7 +88,7 @@ def test_a_record_is_in_one_count_of_each_column_at_most(schema: Schema) -> None
     columns = [column for column in dict.fromkeys(name for name, _ in base)]
     assert len(columns) == 7
     largest = 0.0
-    for cell in CELLS:
+    for cell in CELLS[schema is LABELS :: 2]:
         rows = {name: [*values, cell] for name, values in ROWS.items()}
         found = exact(schema, frame(rows), as_column([*TARGETS[schema], cell]))
         moved = {key: found[key] - base[key] for key in base}
@@ -249,7 +249,7 @@ def test_noise_has_the_stated_distribution(n_more: int, delta: float, noise: str
         cost = PrivacyProfile.gaussian(math.sqrt(k) / stated)
         assert cost.epsilon(delta) == pytest.approx(1.0, rel=1e-3)
         assert stated < math.sqrt(2.0) * k
-    errors = (many(schema, table, 1.0, delta, 150) - 500)[:, [0, 3]].ravel()
+    errors = (many(schema, table, 1.0, delta, 80) - 500)[:, [0, 3]].ravel()
     scale = stated / math.sqrt(2.0) if noise == "laplace" else stated
     assert stats.kstest(errors, getattr(stats, noise)(scale=scale).cdf).pvalue > 0.01
 
@@ -290,10 +290,10 @@ def test_a_right_schema_is_seldom_suspected() -> None:
             max(each.count for each in quality.counts) > quality.noise_limit
             for quality in (
                 schema.quality(table, epsilon=2.0, delta=delta, random_state=seed)
-                for seed in range(200)
+                for seed in range(100)
             )
         ]
-        assert stats.binomtest(sum(limits), 200, 0.05, alternative="greater").pvalue > 0.01
+        assert stats.binomtest(sum(limits), 100, 0.05, alternative="greater").pvalue > 0.01
         assert sum(limits) > 0
 
 

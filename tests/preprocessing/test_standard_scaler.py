@@ -12,7 +12,9 @@ from scipy import stats
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import unit_sum
 from skdptune.preprocessing import DPStandardScaler, _private_scalers
+from tests.accounting.cases import few
 from tests.auditing import watched_releases
+from tests.base.nasty_records import FORMS
 from tests.preprocessing import conventions
 
 BOUNDS = (-3.0, 3.0)
@@ -253,8 +255,11 @@ def test_sums_are_divided_by_the_public_size(delta, noise) -> None:
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("bounds", [BOUNDS, (-1e308, 1e308), (0.0, 5e-324), (1e300, 1.1e300)])
-def test_any_record(bounds, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("form", "bounds"),
+    few(4, FORMS, [BOUNDS, (-1e308, 1e308), (0.0, 5e-324), (1e300, 1.1e300)]),
+)
+def test_any_record(form, bounds, monkeypatch) -> None:
     # Theorem R5.
     def rows_at(scaler, X):
         found = []
@@ -269,6 +274,5 @@ def test_any_record(bounds, monkeypatch) -> None:
         assert np.abs(found[0]).max() <= 1.0
         return found[0]
 
-    conventions.check_any_record(
-        DPStandardScaler(1.0, 1e-6, bounds=bounds, random_state=0), rows_at
-    )
+    scaler = DPStandardScaler(1.0, 1e-6, bounds=bounds, random_state=0)
+    conventions.check_any_record(scaler, form, rows_at)

@@ -36,6 +36,7 @@ from skdptune.accounting import (
     with_failure,
 )
 from skdptune.accounting._shared import covered_squared_residual
+from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
 from skdptune.linear_model._regression._sufficient_statistics import (
@@ -95,11 +96,6 @@ class PosteriorPlan:
     leverage: float
     squared_residual: float
     profile: PrivacyProfile
-
-    @property
-    def margin(self) -> float:
-        """Standard deviations by which the released bounds err on the safe side."""
-        return margin(self.failure)
 
     @property
     def noise_multiplier(self) -> float:
@@ -163,8 +159,8 @@ def adaptive_plan(
     if math.isinf(epsilon):
         return noiseless_plan()
     epsilon = min(epsilon, LARGEST_EPSILON)
-    failure = _failure(failure, delta)
-    single_shift = _single_release_shift(epsilon, delta)
+    failure = _FAILURE_SHARE * delta if failure is None else failure
+    single_shift = single_release_shift(epsilon, delta)
     largest = leverage if leverage is not None else _LEVERAGE_SHARE * min(single_shift, 3.0)
     eigenvalue, norm = _shifts(single_shift, largest, failure)
     bounds = PrivacyProfile.gaussian(math.hypot(eigenvalue, norm))
@@ -242,8 +238,8 @@ def proposal_plan(epsilon: float, delta: float, failure: float | None) -> Poster
     if math.isinf(epsilon):
         return noiseless_plan()
     epsilon = min(epsilon, LARGEST_EPSILON)
-    failure = _failure(failure, delta)
-    single_shift = _single_release_shift(epsilon, delta)
+    failure = _FAILURE_SHARE * delta if failure is None else failure
+    single_shift = single_release_shift(epsilon, delta)
     eigenvalue, norm = _shifts(single_shift, _LEVERAGE_SHARE * min(single_shift, 3.0), failure)
     bounds = PrivacyProfile.gaussian(math.hypot(eigenvalue, norm))
     own_delta = 0.5 * delta
@@ -267,12 +263,8 @@ def proposal_plan(epsilon: float, delta: float, failure: float | None) -> Poster
     )
 
 
-def _failure(failure: float | None, delta: float) -> float:
-    return _FAILURE_SHARE * delta if failure is None else failure
-
-
-def _single_release_shift(epsilon: float, delta: float) -> float:
-    """Return the shift that one Gaussian release could have for the single_shift budget."""
+def single_release_shift(epsilon: float, delta: float) -> float:
+    """Return the shift that one Gaussian release could have for a budget."""
     return 1.0 / noise_for_budget(epsilon, delta)[0]
 
 
@@ -316,6 +308,8 @@ _covered_squared_residual = functools.lru_cache(maxsize=4096)(covered_squared_re
 class PosteriorSampleRegressor(PrivateLinearRegressor):
     """Base class of regressions by one posterior sample: two released bounds, then the draw."""
 
+    failure_probability: float | None
+
     def __init__(
         self,
         epsilon: float | None = 1.0,
@@ -330,18 +324,7 @@ class PosteriorSampleRegressor(PrivateLinearRegressor):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            alpha=alpha,
-            data_norm=data_norm,
-            target_bound=target_bound,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.failure_probability = failure_probability
+        self.__dict__.update(arguments_of(locals()))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

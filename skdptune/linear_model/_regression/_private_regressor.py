@@ -76,12 +76,12 @@ from skdptune.base._shared import (
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,
-    BlocksInParts,
+    Blocks,
     RidgeProblem,
     SufficientStatistics,
     check_bound,
     squared_radius,
-    weights_of_blocks,
+    sums_of_chunk,
 )
 from skdptune.linear_model._solvers import largest_subset_size, noise_generator, row_norm
 
@@ -316,17 +316,6 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         return self._fit_checked(*self._statistics_of(X, y, persons))
 
-    def _statistics_of_persons(
-        self, X: Any, y: Any, persons: Persons
-    ) -> tuple[SufficientStatistics, int, Records, Persons]:
-        records = self._validated(X, y)
-        # Rows of one weight are next to each other, since every step reads them again.
-        order = persons.order_of_weights
-        records = Records(*(np.take(persons.select(each), order, axis=0) for each in records))
-        persons = persons.take(order)
-        statistics = SufficientStatistics(*self._bounds(records.X.shape[1]))
-        return statistics.add_persons(*records, persons), persons.size, records, persons
-
     def _input_refusal(self, form: str) -> str | None:
         if form == PARTS or self._holds_for_persons:
             return None
@@ -411,7 +400,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         self,
         statistics: SufficientStatistics,
         n_samples: int,
-        records: Records | PrivateRows | None = None,
+        blocks: Blocks | None = None,
         persons: Persons | None = None,
     ) -> Any:
         """Fit to sums and, if these can be read again, to the records."""
@@ -428,22 +417,13 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         values, vectors = statistics.spectrum
         alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
-        blocks: Any = None
-        weights_of = weights_of_blocks(None if isinstance(records, PrivateRows) else persons)
-        if isinstance(records, PrivateRows):
-            blocks = BlocksInParts(records, self._bounds(features))
-        elif persons is not None and records is not None:
-            blocks = functools.partial(statistics.blocks_of_persons, *records, persons)
-        elif records is not None:
-            blocks = functools.partial(statistics.blocks, *records)
-        problem = RidgeProblem(
-            values, vectors, moment, gram, radius2, alpha, size, blocks, weights_of
-        )
+        problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size, blocks)
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
             weights = self._weights(plan, problem, noise_generator(self.random_state))
         self._set_weights(weights, statistics)
-        self.privacy_ = self._make_report(plan.profile, self._assumptions(features), persons)
+        assumptions = self.privacy_assumptions(size, features)
+        self.privacy_ = self._make_report(plan.profile, assumptions, persons)
         return self
 
     def _weights(self, plan: Any, problem: RidgeProblem, rng: np.random.Generator) -> np.ndarray:
@@ -467,16 +447,21 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
     def _statistics_of(
         self, X: Any, y: Any, persons: Persons | None
-    ) -> tuple[SufficientStatistics, int, Any, Persons | None]:
+    ) -> tuple[SufficientStatistics, int, Blocks | None, Persons | None]:
         """Return the sums, the number of records, what can be read again, and its persons."""
         if isinstance(X, PrivateRows):
             return self._statistics_of_parts(X, persons)
-        if persons is not None:
-            return self._statistics_of_persons(X, y, persons)
         records = self._validated(X, y)
-        size, n_features = records.X.shape
-        sums = SufficientStatistics(*self._bounds(n_features)).update(*records)
-        return sums, size, records, None
+        bounds = self._bounds(records.X.shape[1])
+        sums = SufficientStatistics(*bounds)
+        if persons is None:
+            return sums.update(*records), records.X.shape[0], Blocks(records, bounds), None
+        # Rows of one weight are next to each other, since every step reads them again.
+        order = persons.order_of_weights
+        records = Records(*(np.take(persons.select(each), order, axis=0) for each in records))
+        persons = persons.take(order)
+        sums._add_by_weight(*records, persons.by_weight())
+        return sums, persons.size, Blocks(records, bounds, persons), persons
 
     def _validated(self, X: Any, y: Any) -> Records:
         return validate_records(
@@ -490,18 +475,17 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
 
     def _statistics_of_parts(
         self, rows: PrivateRows, persons: Persons | None
-    ) -> tuple[SufficientStatistics, int, Any, Persons | None]:
+    ) -> tuple[SufficientStatistics, int, Blocks | None, Persons | None]:
         # Theorem R10: the sums of parts are merged, so that they are those of one pass.
         rows.check_columns(self)
         bounds = self._bounds(self.n_features_in_)
         if persons is not None:
             rows = rows.by_persons(persons)
-            statistics = rows.total(functools.partial(_sums_of_persons, bounds))
-            return statistics, persons.size, rows, persons
-        statistics = rows.total(functools.partial(_sums_of, bounds))
-        if statistics.n_samples == 0 and self.n_public is None:
+        statistics = rows.total(functools.partial(sums_of_chunk, bounds))
+        size = statistics.n_samples if persons is None else persons.size
+        if size == 0 and self.n_public is None:
             raise ValueError("X must have records; got 0 sample(s) in all parts.")
-        return statistics, statistics.n_samples, None if rows.is_read_once else rows, None
+        return statistics, size, None if rows.is_read_once else Blocks(rows, bounds), persons
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
         # Noise that overflowed gives a bad model, not an error: errors would leak the data.
@@ -531,9 +515,6 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         tuple of str
         """
         # Theorem F11: the report carries the assumptions of its parts.
-        return self._assumptions(n_features)
-
-    def _assumptions(self, n_features: int | None) -> tuple[str, ...]:
         data_norm, ranges, _ = self._bounds(n_features)
         domains = [
             f"absolute value {high:.4g}" if low == -high else f"[{low:.4g}, {high:.4g}]"
@@ -576,16 +557,6 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         return tags
 
 
-def _sums_of(bounds: tuple[float, Any, bool], X: Any, y: Any) -> SufficientStatistics:
-    return SufficientStatistics(*bounds).update(X, y)
-
-
-def _sums_of_persons(
-    bounds: tuple[float, Any, bool], X: Any, y: Any, weights: np.ndarray
-) -> SufficientStatistics:
-    return SufficientStatistics(*bounds).add_by_weight(X, y, weights)
-
-
 def _fit_in_one_pass(
     models: list[PrivateLinearRegressor], given: tuple[Any, Any, Any], return_exceptions: bool
 ) -> list[Any]:
@@ -622,9 +593,10 @@ def _fit_in_one_pass(
                 # the bounds.
                 first, data = known.get(is_strict, (model, (X, y, persons)))
                 shared[key] = (first, *model._statistics_of(*data))
-                *_, read, of_read = shared[key]
-                keeps = has_columns or not isinstance(read, Records)
-                known[is_strict] = (first, data if keeps else (*read, of_read))
+                *_, blocks, of_read = shared[key]
+                if not has_columns and blocks and isinstance(blocks.records, Records):
+                    data = (*blocks.records, of_read)
+                known[is_strict] = (first, data)
             first, *found = shared[key]
             _copy_features(first, model)
             outcomes.append(model._fit_checked(*found))

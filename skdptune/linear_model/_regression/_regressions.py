@@ -12,14 +12,17 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_option, check_real
 from skdptune.accounting import PrivacyProfile, calibrate, posterior_sample
+from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._posterior_sampling import (
     LARGEST_LEVERAGE,
     PosteriorPlan,
     PosteriorSampleRegressor,
     adaptive_plan,
+    margin,
     posterior_draw,
     proposal_plan,
+    single_release_shift,
 )
 from skdptune.linear_model._regression._private_regressor import (
     REGRESSOR_TEXT,
@@ -32,7 +35,6 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     squared_radius,
 )
 from skdptune.linear_model._solvers import add_noise, additive_noise
-from skdptune.mechanisms import noise_for_budget
 from skdptune.mechanisms._shared import nonprivate_profile
 
 MODES = ("adaptive", "propose-test-release")
@@ -112,6 +114,9 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     cost_parameters: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "mode", "calibration", "max_leverage", "failure_probability"}
     )
+    mode: str
+    calibration: str
+    max_leverage: float | None
 
     def __init__(
         self,
@@ -130,21 +135,7 @@ class PTRLinearRegression(PosteriorSampleRegressor):
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            alpha=alpha,
-            data_norm=data_norm,
-            target_bound=target_bound,
-            fit_intercept=fit_intercept,
-            failure_probability=failure_probability,
-            random_state=random_state,
-            n_public=n_public,
-            ledger=ledger,
-        )
-        self.mode = mode
-        self.calibration = calibration
-        self.max_leverage = max_leverage
+        self.__dict__.update(arguments_of(locals()))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -241,12 +232,12 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
         """Return the ridge of least noise plus bias, given the released eigenvalue."""
         if math.isinf(plan.norm_shift):
             return problem.alpha
-        shift = 1.0 / noise_for_budget(plan.epsilon, plan.delta)[0]
+        shift = single_release_shift(plan.epsilon, plan.delta)
         needed = problem.radius2 / (_LEVERAGE_SHARE * min(shift, 3.0))
         ridges = np.maximum(np.maximum(RIDGES, needed) - least, problem.alpha)
         leverage = problem.radius2 / (ridges + least)
         # Margin of the residuals' bound, which is released with this noise.
-        exponent = 2.0 * plan.margin * np.log1p(leverage) / plan.norm_shift
+        exponent = 2.0 * margin(plan.failure) * np.log1p(leverage) / plan.norm_shift
         squared = (1.0 + leverage) ** 2 * np.exp(np.minimum(exponent, 600.0))
         loss = problem.moment.size * squared * leverage / shift**2 + ridges
         return float(ridges[np.argmin(loss)])
@@ -294,7 +285,7 @@ def balanced_plan(
         least = 1e-2 if ridge is None else ridge
         return BalancedPlan(least, math.inf, nonprivate_profile(), 0.0)
     epsilon = min(epsilon, LARGEST_EPSILON)
-    shift = 1.0 / noise_for_budget(epsilon, delta)[0]
+    shift = single_release_shift(epsilon, delta)
     least = radius2 / (_LEVERAGE_SHARE * min(shift, 3.0))
     if ridge is None:
         chosen = _balanced(shift, least, radius2, n_public, width)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,11 +21,11 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     LARGEST_EPSILON,
     LEAST_RIDGE,
     UNIT,
-    BlocksInParts,
+    Blocks,
     RidgeProblem,
 )
 from skdptune.mechanisms import gaussian_release, noise_for_budget
-from skdptune.mechanisms._shared import WHOLE, nonprivate_profile
+from skdptune.mechanisms._shared import nonprivate_profile
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,6 @@ class NoisySumsPlan:
     shift: float
     n_releases: int
     profile: PrivacyProfile
-
-    @property
-    def total_shift(self) -> float:
-        """Shift of the single release to which all of them compose."""
-        return self.shift * math.sqrt(self.n_releases)
 
     @property
     def noise_multiplier(self) -> float:
@@ -157,11 +151,7 @@ def largest_residual(shift: float, n_samples: int, width: int) -> float:
 
 
 def refined_weights(
-    problem: RidgeProblem,
-    blocks: Callable[[], Iterator[np.ndarray]] | BlocksInParts,
-    shift: float,
-    limit: float,
-    rng: np.random.Generator,
+    problem: RidgeProblem, blocks: Blocks, shift: float, limit: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Return weights after steps towards smaller residuals.
 
@@ -171,8 +161,8 @@ def refined_weights(
     Parameters
     ----------
     problem : RidgeProblem
-    blocks : callable or BlocksInParts
-        Reads the records, as `SufficientStatistics.blocks` does.
+    blocks : Blocks
+        The records.
     shift : float
         Shift of the one Gaussian release that all releases cost together.
     limit : float
@@ -193,12 +183,7 @@ def refined_weights(
     raised = np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)
     weights = np.zeros(problem.moment.shape)
     for _ in range(N_STEPS):
-        if isinstance(blocks, BlocksInParts):
-            # Theorem R10: whole numbers, whose sum over parts is that over all rows.
-            of_part = functools.partial(exact_moment, weights=weights, limit=limit)
-            moment = blocks.total(of_part).astype(np.float64) / (UNIT**2 * blocks.whole)
-        else:
-            moment = residual_moment(blocks(), weights, limit, problem.block_weights)
+        moment = residual_moment(blocks, weights, limit)
         noisy = gaussian_release(moment, sensitivity, scale, rng)
         step = vectors @ ((vectors.T @ noisy).T / raised).T
         weights = whole_weights(weights / UNIT + step)
@@ -221,53 +206,46 @@ def whole_weights(weights: np.ndarray) -> np.ndarray:
     return np.trunc(finite * shrinkage * UNIT)
 
 
-def residual_moment(
-    blocks: Iterable[np.ndarray],
-    weights: np.ndarray,
-    limit: float,
-    block_weights: Sequence[int] | None = None,
-) -> np.ndarray:
+def residual_moment(blocks: Blocks, weights: np.ndarray, limit: float) -> np.ndarray:
     """Return the rows' products with cut residuals, in units of the bounds.
 
     Parameters
     ----------
-    blocks : iterable of ndarray
-        Rows and, in the last columns, targets: integers, in units of 2^-20 of the bounds.
+    blocks : Blocks
+        The records.
     weights : ndarray
         From `whole_weights`.
     limit : float
         From `largest_residual`.
-    block_weights : sequence of int, optional
-        Weight of the rows of each block, of which a record has `WHOLE`; None means the whole.
 
     Notes
     -----
-    Theorem L10. Theorem P14: weights multiply residuals that are cut already.
+    Theorem L10. Theorem P14: weights of rows multiply residuals that are cut already. Theorem R10:
+    the sum of whole numbers over parts is that over all rows.
     """
-    whole = 1 if block_weights is None else WHOLE
-    total = exact_moment(blocks, weights, limit, block_weights)
-    return total.astype(np.float64) / (UNIT**2 * whole)
+    total = blocks.total(functools.partial(exact_moment, weights=weights, limit=limit))
+    return total.astype(np.float64) / (UNIT**2 * blocks.whole)
 
 
-def exact_moment(
-    blocks: Iterable[np.ndarray],
-    weights: np.ndarray,
-    limit: float,
-    block_weights: Sequence[int] | None = None,
-) -> np.ndarray:
-    """Return `residual_moment` as Python's integers, in units of 2^-40 of the bounds.
+def exact_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: float) -> np.ndarray:
+    """Return the rows' products with cut residuals as Python's integers.
 
-    With weights of blocks, the units are smaller by `WHOLE`.
+    Parameters
+    ----------
+    blocks : iterable of ndarray
+        Rows and, in the last columns, targets: integers, in units of 2^-20 of the bounds. The
+        result is in units of 2^-40 of the bounds.
+    weights, limit
+        See `residual_moment`.
     """
     total, width = np.zeros(weights.shape, dtype=object), len(weights)
-    counts = itertools.repeat(1) if block_weights is None else iter(block_weights)
-    for block, count in zip(blocks, counts, strict=False):
+    for block in blocks:
         rows, targets = block[:, :width], block[:, width:]
         # In units of 2^-40, and then of 2^-20.
         residuals = targets.reshape(len(block), *weights.shape[1:]) * UNIT - rows @ weights
         residuals = np.trunc(residuals / UNIT)
         np.clip(residuals, -limit, limit, out=residuals)
-        total += (rows.T @ residuals).astype(np.int64).astype(object) * count
+        total += (rows.T @ residuals).astype(np.int64).astype(object)
     return total
 
 
@@ -347,7 +325,8 @@ class DPRidge(PrivateLinearRegressor):
         ridge = problem.alpha
         self.n_iter_ = 0
         if self.alpha is None:
-            total, blocks = plan.total_shift, problem.blocks
+            # Shift of the single release to which all of them compose.
+            total, blocks = plan.shift * math.sqrt(plan.n_releases), problem.blocks
             if blocks and math.isfinite(total):
                 self.n_iter_ = N_STEPS
                 n_samples = self._public_size(problem.n_public)

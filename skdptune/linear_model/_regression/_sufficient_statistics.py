@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -15,6 +15,7 @@ from skdptune._validation import check_flag, check_kind, check_real
 from skdptune.base._shared import (
     Persons,
     PrivateRows,
+    Records,
     check_ranges,
     check_target_type,
     finite_rows,
@@ -40,6 +41,9 @@ _MOST_BLOCKS = 2**10
 _ROUNDING = 1.0 + 1e-6
 # Slightly less than 1, so that rounding does not make a row longer than its bound.
 _SHRINKAGE = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
+
+
+BlockFunction = Callable[[Iterator[np.ndarray]], np.ndarray]
 
 
 class SufficientStatistics:
@@ -104,7 +108,6 @@ class SufficientStatistics:
         self.fit_intercept = bool(fit_intercept)
         self.n_samples = 0
         self._blocks = 0
-        self._has_persons = False
         # Weight of a record in the sums.
         self._whole = 1
 
@@ -127,18 +130,17 @@ class SufficientStatistics:
         self.n_samples += X.shape[0]
         return self
 
-    def add_persons(self, X: Any, y: Any, persons: Persons) -> SufficientStatistics:
-        """Add the rows of persons; each person counts by the mean of their rows.
+    def _add_by_weight(
+        self, X: Any, y: Any, weights: Iterable[tuple[int, Any]]
+    ) -> SufficientStatistics:
+        """Add rows with integer weights, of which a record has `WHOLE` in all.
 
         Parameters
         ----------
         X, y
-            See `update`; all rows in one chunk.
-        persons : Persons
-
-        Returns
-        -------
-        self
+            See `update`.
+        weights : iterable of (int, index)
+            The different weights, and the places of the rows that have them.
 
         Notes
         -----
@@ -146,18 +148,9 @@ class SufficientStatistics:
         it as integers.
         """
         X, y = self._checked_chunk(X, y)
-        self._has_persons = True
-        for weight, places in persons.by_weight():
-            self.add_weighted(X[places], y[places], weight)
-        self.n_samples += persons.size
-        return self
-
-    def add_by_weight(self, X: Any, y: Any, weights: np.ndarray) -> SufficientStatistics:
-        """Add a chunk of rows that have integer weights, of which a person has `WHOLE` in all."""
-        X, y = self._checked_chunk(X, y)
         self._start(X.shape[1], y.shape[1:])
         self._whole = WHOLE
-        for weight, places in rows_by_weight(weights):
+        for weight, places in weights:
             self.add_weighted(X[places], y[places], weight)
         return self
 
@@ -192,11 +185,6 @@ class SufficientStatistics:
                     "other must have the same data_norm, target_bound, fit_intercept and columns "
                     f"as these sums; got another {name.strip('_')}."
                 )
-        if self._has_persons or other._has_persons:
-            raise ValueError(
-                "other must hold sums of records; got persons. PrivateRows sum the rows of "
-                "persons in parts: DPRidge(...).fit(rows, groups=ids)."
-            )
         if hasattr(other, "n_features_in_"):
             self._start(other.n_features_in_, other._form)
             self._forget()
@@ -248,20 +236,19 @@ class SufficientStatistics:
         self._start(X.shape[1], y.shape[1:])
         return self._blocks_of(X, y)
 
-    def blocks_by_weight(
-        self, X: Any, y: Any, weights: np.ndarray
-    ) -> Iterator[tuple[int, Iterator[np.ndarray]]]:
-        """Iterate over the weights of rows above 0, and the blocks of the rows that have them."""
+    def _sum_over_blocks(
+        self, function: BlockFunction, X: Any, y: Any, weights: Iterable[tuple[int, Any]] | None
+    ) -> np.ndarray:
+        """Return the sum of a function of `blocks`; weights are as in `_add_by_weight`."""
+        if weights is None:
+            return function(self.blocks(X, y))
         X, y = self._checked_chunk(X, y)
         self._start(X.shape[1], y.shape[1:])
-        for weight, places in rows_by_weight(weights):
-            yield weight, self._blocks_of(X[places], y[places])
-
-    def blocks_of_persons(self, X: Any, y: Any, persons: Persons) -> Iterator[np.ndarray]:
-        """Iterate over records like `blocks`; all rows of a block have the same weight."""
-        X, y = self._checked_chunk(X, y)
-        for _, places in persons.by_weight():
-            yield from self._blocks_of(X[places], y[places])
+        # Theorem P14: integers are multiplied after the last cut of a row.
+        total = function(iter(()))
+        for weight, places in weights:
+            total = total + function(self._blocks_of(X[places], y[places])) * weight
+        return total
 
     def _checked_chunk(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return arrays in which an improper record does not have a number as its target."""
@@ -373,66 +360,63 @@ class SufficientStatistics:
         return {name: value for name, value in vars(self).items() if name != "_buffer"}
 
 
+def sums_of_chunk(
+    bounds: tuple[float, Any, bool], X: Any, y: Any, weights: np.ndarray | None = None
+) -> SufficientStatistics:
+    """Return the sums of a chunk of `PrivateRows`, whose rows have weights in fits by persons."""
+    sums = SufficientStatistics(*bounds)
+    if weights is None:
+        return sums.update(X, y)
+    return sums._add_by_weight(X, y, rows_by_weight(weights))
+
+
 @dataclass(frozen=True)
-class BlocksInParts:
-    """Records that lie in parts, for sums of a function over their blocks.
+class Blocks:
+    """Records that can be read again, for exact sums of a function over their blocks.
 
     Attributes
     ----------
-    rows : PrivateRows
+    records : Records or PrivateRows
     bounds : tuple
         Arguments of `SufficientStatistics`.
+    persons : Persons or None
+        The persons to whom rows in memory belong; parts have weights of rows instead.
     """
 
-    rows: PrivateRows
+    records: Records | PrivateRows
     bounds: tuple[float, Any, bool]
+    persons: Persons | None = None
 
-    def total(self, function: Callable[[Iterator[np.ndarray]], np.ndarray]) -> np.ndarray:
-        """Return the sum of a function of `SufficientStatistics.blocks` over all parts.
+    def total(self, function: BlockFunction) -> np.ndarray:
+        """Return the sum of a function of `SufficientStatistics.blocks` over all rows.
 
         With weights of rows, the function is summed with these weights.
         """
-        of_chunk = _of_weighted_blocks if self.rows.has_weights else _of_blocks
-        total: np.ndarray = self.rows.total(partial(of_chunk, self.bounds, function))
-        return total
+        if isinstance(self.records, PrivateRows):
+            total: np.ndarray = self.records.total(partial(_total_of_chunk, self.bounds, function))
+            return total
+        weights = None if self.persons is None else self.persons.by_weight()
+        sums = SufficientStatistics(*self.bounds)
+        return sums._sum_over_blocks(function, *self.records, weights)
 
     @property
     def whole(self) -> int:
         """Weight of a record in the sums."""
-        return WHOLE if self.rows.has_weights else 1
+        has_weights = self.persons is not None
+        if isinstance(self.records, PrivateRows):
+            has_weights = self.records.has_weights
+        return WHOLE if has_weights else 1
 
 
-def _of_blocks(
+def _total_of_chunk(
     bounds: tuple[float, Any, bool],
-    function: Callable[[Iterator[np.ndarray]], np.ndarray],
+    function: BlockFunction,
     X: Any,
     y: Any,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    return function(SufficientStatistics(*bounds).blocks(X, y))
-
-
-def _of_weighted_blocks(
-    bounds: tuple[float, Any, bool],
-    function: Callable[[Iterator[np.ndarray]], np.ndarray],
-    X: Any,
-    y: Any,
-    weights: np.ndarray,
-) -> np.ndarray:
-    # Theorem P14: integers are multiplied after the last cut of a row.
-    total = function(iter(()))
-    for weight, blocks in SufficientStatistics(*bounds).blocks_by_weight(X, y, weights):
-        total = total + function(blocks) * weight
-    return total
-
-
-def weights_of_blocks(persons: Persons | None) -> tuple[int, ...] | None:
-    """Return the weight of each block of `SufficientStatistics.blocks_of_persons`."""
-    if persons is None:
-        return None
-    weights: list[int] = []
-    for weight, places in persons.by_weight():
-        weights += [weight] * -(-persons.codes[places].size // BLOCK)
-    return tuple(weights)
+    by_weight = None if weights is None else rows_by_weight(weights)
+    return SufficientStatistics(*bounds)._sum_over_blocks(function, X, y, by_weight)
 
 
 def _read(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -505,11 +489,8 @@ class RidgeProblem:
         Ridge in these units.
     n_public : int
         A public number that bounds the number of records.
-    blocks : callable or BlocksInParts, optional
-        Reads the records again, as `SufficientStatistics.blocks` does; None where they cannot be
-        read again.
-    block_weights : tuple of int, optional
-        Weight of the rows of each block, of which a record has `WHOLE`; None means the whole.
+    blocks : Blocks, optional
+        The records; None where they cannot be read again.
     """
 
     values: np.ndarray
@@ -519,8 +500,7 @@ class RidgeProblem:
     radius2: float
     alpha: float
     n_public: int
-    blocks: Callable[[], Iterator[np.ndarray]] | BlocksInParts | None = None
-    block_weights: tuple[int, ...] | None = None
+    blocks: Blocks | None = None
 
     @property
     def joint_norm(self) -> float:

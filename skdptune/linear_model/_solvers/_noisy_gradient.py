@@ -248,8 +248,14 @@ class Coordinates:
     """
 
     def __init__(self, basis: np.ndarray | None, width: int) -> None:
-        self.basis = None if basis is None else _checked_basis(basis, width)
-        self.width = width
+        if basis is not None:
+            basis = np.asarray(basis, dtype=np.float64)
+            if basis.shape not in ((width,), (width, width)):
+                raise ValueError(
+                    f"basis must be of shape ({width},) or ({width}, {width}); got shape "
+                    f"{basis.shape}."
+                )
+        self.basis, self.width = basis, width
 
     def squared_norms(self, design: Design) -> np.ndarray:
         """Return squared norms of the rows ``A' z``, slightly more rather than less."""
@@ -324,15 +330,6 @@ def _pieces(design: Design, dense: bool) -> Iterator[tuple[Any, np.ndarray, floa
         if dense and sparse.issparse(rows):
             rows = rows.toarray()
         yield rows.astype(np.float64, copy=False), design.scale[part], float(design.intercept)
-
-
-def _checked_basis(basis: np.ndarray, width: int) -> np.ndarray:
-    basis = np.asarray(basis, dtype=np.float64)
-    if basis.shape not in ((width,), (width, width)):
-        raise ValueError(
-            f"basis must be of shape ({width},) or ({width}, {width}); got shape {basis.shape}."
-        )
-    return basis
 
 
 OPTIMIZERS = ("sgd", "adam")

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -163,7 +163,7 @@ def plan_objective(
     epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)
     if noise_multiplier is None:
         floor = regularization_floor(problem.loss, problem.radius, epsilon / count, persons)
-        problem = problem.regularised_at_least(floor)
+        problem = replace(problem, regularization=max(asked, floor))
     loss, ratio = problem.loss, problem.radius**2 / problem.regularization
     if delta == 0.0:
         noise = pure_noise(loss, ratio, count, epsilon, noise_multiplier, persons)

@@ -74,10 +74,6 @@ class PublicProblem:
         """Largest second derivative of one record's loss in any direction."""
         return self.loss.curvature_bound * self.radius**2
 
-    def regularised_at_least(self, floor: float) -> PublicProblem:
-        """Return the problem with the regularization raised to a floor."""
-        return replace(self, regularization=max(self.regularization, floor))
-
     def gradient_gap(self, noise_norm: float = 0.0, tol: float = 0.0) -> float:
         """Return the norm of the gradient at which a minimisation stops.
 

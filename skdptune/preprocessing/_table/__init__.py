@@ -6,10 +6,10 @@ from skdptune.preprocessing._table._columns import (
     MISSING,
     UNMATCHED,
     CategoryColumn,
-    Column,
     DroppedColumn,
     NumberColumn,
     Outcomes,
+    UsedColumn,
     is_missing,
 )
 from skdptune.preprocessing._table._frames import (
@@ -24,5 +24,4 @@ from skdptune.preprocessing._table._frames import (
     misfit,
     parse_columns,
     parse_target,
-    sample_cells,
 )

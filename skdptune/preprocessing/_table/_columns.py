@@ -456,22 +456,6 @@ class DroppedColumn:
 
     name: str
 
-    def feature_names(self, n_knots: int | None) -> list[str]:
-        """Return an empty list, since the column has no features."""
-        return []
-
-    def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
-        """Return an array without columns."""
-        return np.empty((cells.size, 0))
-
-    def outcomes(self, cells: Cells) -> Outcomes:
-        """Return that every cell fits."""
-        return np.full(cells.size, FITS)
-
-    def announces(self, outcome: int) -> bool:
-        """Return False: every cell fits."""
-        return False
-
     def to_dict(self) -> str:
         """Return the description of an unused column."""
         return "drop"
@@ -498,4 +482,5 @@ def _short(number: float) -> float | int:
 
 
 # The features of one column have a Euclidean norm of at most 1 for every cell (Theorem R7).
-Column = NumberColumn | CategoryColumn | DroppedColumn
+UsedColumn = NumberColumn | CategoryColumn
+Column = UsedColumn | DroppedColumn

@@ -33,6 +33,7 @@ from skdptune.preprocessing._table._columns import (
     DroppedColumn,
     NumberColumn,
     Outcomes,
+    UsedColumn,
     as_cells,
     day_of,
     days_of,
@@ -83,11 +84,14 @@ def parse_columns(columns: Any, problems: Problems) -> list[Column]:
     if not isinstance(columns, Mapping) or not columns:
         problems.append(f"columns must be a dict from names to {_FORMS}; got {shown(columns)}")
         return []
-    found = []
+    found: list[Column] = []
     for name, given in columns.items():
         if not isinstance(name, str):
             advice = "names of columns must be strings; use df.columns.astype(str)"
             problems.say(shown(name), advice)
+            continue
+        if _is_word(given, "drop"):
+            found.append(DroppedColumn(name))
             continue
         column = parse_column(name, given, problems)
         if column is not None:
@@ -97,11 +101,14 @@ def parse_columns(columns: Any, problems: Problems) -> list[Column]:
     return found
 
 
-def parse_target(given: Any, problems: Problems) -> Column | tuple[Column, ...] | None:
+def parse_target(given: Any, problems: Problems) -> UsedColumn | tuple[UsedColumn, ...] | None:
     """Return the target, or several, from a description; None if it is missing or invalid."""
     if given is None:
         return None
-    if isinstance(given, list | tuple) and any(map(_describes, given)):
+    if isinstance(given, list | tuple) and any(
+        isinstance(entry, Mapping | list | tuple) for entry in given
+    ):
+        # Its entries are descriptions of columns, and no categories.
         names = (f"target_{number}" for number in range(len(given)))
         found = [_target(*pair, problems) for pair in zip(names, given, strict=True)]
         if len(given) == 1:
@@ -113,12 +120,7 @@ def parse_target(given: Any, problems: Problems) -> Column | tuple[Column, ...] 
     return _target("target", given, problems)
 
 
-def _describes(entry: Any) -> bool:
-    """Return whether an entry of a list is a description of a column, and no category."""
-    return isinstance(entry, Mapping | list | tuple)
-
-
-def _target(default: str, given: Any, problems: Problems) -> Column | None:
+def _target(default: str, given: Any, problems: Problems) -> UsedColumn | None:
     named = dict(given) if isinstance(given, Mapping) else None
     name = default if named is None else named.pop("name", default)
     if not isinstance(name, str):
@@ -142,11 +144,9 @@ def _target(default: str, given: Any, problems: Problems) -> Column | None:
     return column
 
 
-def parse_column(name: str, given: Any, problems: Problems) -> Column | None:
+def parse_column(name: str, given: Any, problems: Problems) -> UsedColumn | None:
     """Return a column from its description, or None if it is invalid."""
     n_before = len(problems)
-    if _is_word(given, "drop"):
-        return DroppedColumn(name)
     settings = _as_settings(name, given, problems)
     if settings is None:
         return None
@@ -159,7 +159,7 @@ def parse_column(name: str, given: Any, problems: Problems) -> Column | None:
     return column if len(problems) == n_before else None
 
 
-def _column_of(name: str, settings: dict[str, Any], problems: Problems) -> Column | None:
+def _column_of(name: str, settings: dict[str, Any], problems: Problems) -> UsedColumn | None:
     kind = settings.get("type")
     if _is_word(kind, *_BOOLEAN):
         _refuse_keys(name, settings, ("range", "categories", "scale"), "a boolean", problems)
@@ -211,14 +211,11 @@ def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | 
         )
         return None
     if isinstance(given, list | tuple) and len(given):
-        return {"range" if _is_pair(given) else "categories": list(given)}
+        # Two numbers or dates are the ends of a range, and not categories.
+        is_range = len(given) == 2 and (all(map(_is_number, given)) or all(map(_is_date, given)))
+        return {"range" if is_range else "categories": list(given)}
     problems.say(name, f"must be {_FORMS}; got {shown(given)}")
     return None
-
-
-def _is_pair(given: Sequence[Any]) -> bool:
-    """Return whether two values are the ends of a range, and not categories."""
-    return len(given) == 2 and (all(map(_is_number, given)) or all(map(_is_date, given)))
 
 
 def _is_pair_of_words(given: Any) -> bool:
@@ -237,7 +234,7 @@ def _is_date(value: Any) -> bool:
     return not math.isnan(day_of(value)) and math.isnan(number_of(value))
 
 
-def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> Column | None:
+def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> UsedColumn | None:
     ends = settings["range"]
     scale = settings.get("scale", "linear")
     if not _is_word(scale, "linear", "log"):
@@ -278,7 +275,7 @@ def _is_wide(column: NumberColumn) -> bool:
     return ends.tolist() == [0.0, 1.0]
 
 
-def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Column | None:
+def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> UsedColumn | None:
     categories = settings["categories"]
     if isinstance(categories, np.ndarray):
         categories = categories.tolist()
@@ -480,7 +477,7 @@ def check_types(X: Any, columns: Sequence[Column]) -> None:
     problems.check("X must have columns whose types fit the schema")
 
 
-def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[Column, Any]]:
+def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[UsedColumn, Any]]:
     """Yield the used columns with their types, as far as the table has types."""
     types = list(getattr(X, "dtypes", ()))
     if has_names(X):
@@ -493,13 +490,13 @@ def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[Column, Any]]
             yield column, dtype
 
 
-def _wanted_in(column: Column) -> str:
+def _wanted_in(column: UsedColumn) -> str:
     if isinstance(column, NumberColumn):
         return "a date" if column.is_date else "a number"
     return "a category"
 
 
-def misfit(column: Column, dtype: Any) -> str | None:
+def misfit(column: UsedColumn, dtype: Any) -> str | None:
     """Return the content that a column's type implies, or None if it may fit or is unknown."""
     categories: Any = getattr(dtype, "categories", None)
     if hasattr(categories, "__len__"):
@@ -518,7 +515,7 @@ def misfit(column: Column, dtype: Any) -> str | None:
     return what
 
 
-def _has_number(column: Column, kind: type) -> bool:
+def _has_number(column: UsedColumn, kind: type) -> bool:
     """Return whether any number of a class fits a column."""
     low, high, is_whole = -math.inf, math.inf, issubclass(kind, int | np.integer | np.bool_)
     if issubclass(kind, bool | np.bool_):
@@ -528,8 +525,7 @@ def _has_number(column: Column, kind: type) -> bool:
     if isinstance(column, NumberColumn):
         least, most = max(column.low, low), min(column.high, high)
         return (math.ceil(least) if is_whole else least) <= most
-    categories = column.categories if isinstance(column, CategoryColumn) else ()
-    keys = [key_of(each) for each in categories]
+    keys = [key_of(each) for each in column.categories]
     return any(
         isinstance(key, float) and low <= key <= high and not (is_whole and key % 1.0)
         for key in keys
@@ -551,11 +547,6 @@ def cells_of(X: Any, columns: Sequence[Column]) -> list[Cells]:
         return [cells_of_column(X.iloc[:, place]) for place in places]
     table = np.asarray(X) if hasattr(X, "shape") else table_of(X, (len(columns),))
     return [_cells_of_array(table[:, place]) for place in places]
-
-
-def sample_cells(X: Any) -> Mapping[str, Cells]:
-    """Return the cells of all columns of a table with column names."""
-    return {name: cells_of_column(X[name]) for name in X.columns}
 
 
 def _check_names(names: list[str], columns: Sequence[Column], targets: Collection[str]) -> None:
@@ -630,12 +621,12 @@ def describe(name: str, cells: Cells, most: int, problems: Problems) -> Any:
     return {"categories": sorted(found), **gaps}
 
 
-def compare(column: Column, cells: Cells, outcomes: Outcomes, problems: Problems) -> None:
+def compare(column: UsedColumn, cells: Cells, outcomes: Outcomes, problems: Problems) -> None:
     """Report those cells of a public sample that a column cannot read, or changes.
 
     Parameters
     ----------
-    column : Column
+    column : UsedColumn
     cells : ndarray
         Cells of a public sample, since they are quoted.
     outcomes : ndarray
@@ -651,7 +642,12 @@ def compare(column: Column, cells: Cells, outcomes: Outcomes, problems: Problems
 
 
 def _quote(
-    column: Column, cells: Cells, outcomes: Outcomes, outcome: int, what: str, problems: Problems
+    column: UsedColumn,
+    cells: Cells,
+    outcomes: Outcomes,
+    outcome: int,
+    what: str,
+    problems: Problems,
 ) -> None:
     chosen = cells[outcomes == outcome]
     if not chosen.size or column.announces(outcome):

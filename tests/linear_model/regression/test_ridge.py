@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,12 @@ from skdptune.linear_model._regression._ridge import (
     solve_noisy,
     whole_weights,
 )
-from skdptune.linear_model._regression._sufficient_statistics import BLOCK, UNIT, squared_radius
+from skdptune.linear_model._regression._sufficient_statistics import (
+    BLOCK,
+    UNIT,
+    Blocks,
+    squared_radius,
+)
 from skdptune.mechanisms import gaussian_release
 from skdptune.testing import replay_neighbours
 from tests.auditing import watched_releases
@@ -91,7 +97,7 @@ def test_cost_is_that_of_the_gaussian_releases(releases, epsilon, delta):
 
 def test_released_sums_have_the_planned_noise():
     problem, rng, shift = problem_of(X, Y), np.random.default_rng(0), 0.5
-    grams, moments = zip(*(release_sums(problem, shift, rng) for _ in range(2000)), strict=True)
+    grams, moments = zip(*(release_sums(problem, shift, rng) for _ in range(1000)), strict=True)
     grams, moments = np.array(grams), np.array(moments)
     np.testing.assert_array_equal(grams, grams.transpose(0, 2, 1))
     scale = problem.radius2 / shift
@@ -152,6 +158,27 @@ def test_moment_is_that_of_whole_numbers(seed, scale, intercept):
     (block,) = blocks_of(rows, targets, intercept=intercept)
     for limit in LIMITS:
         assert exact_moment([block], weights, limit).tolist() == by_hand(block, weights, limit)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_record_moves_a_step_by_its_own_products_within_the_joint_bound(seed):
+    # Theorem L11: several targets, against whole numbers, on neighbouring data.
+    generator = np.random.default_rng(seed)
+    rows, targets = generator.normal(size=(40, 4)), 50.0 * generator.normal(size=(40, 3))
+    weights = whole_weights(generator.normal(size=(5, 3)))
+    limit, ranges = LIMITS[seed % 2], {"norm": 2.0, "bound": [(-1.0, 1.0), (90.0, 110.0), 3.0]}
+    (block,) = blocks_of(rows, targets, **ranges)
+    before = exact_moment([block], weights, limit)
+    for place in range(3):
+        own = np.column_stack([block[:, :5], block[:, 5 + place]])
+        assert before[:, place].tolist() == by_hand(own, weights[:, place], limit)
+    for scale in (0.1, 1.0, 1e6):
+        more = [scale * generator.normal(size=(1, 4)), 1e3 * generator.normal(size=(1, 3))]
+        longer = [np.concatenate(pair) for pair in zip((rows, targets), more, strict=True)]
+        alone = moment_of(*more, weights, limit, **ranges)
+        assert (moment_of(*longer, weights, limit, **ranges) - before).tolist() == alone.tolist()
+        squares = sum(int(number) ** 2 for number in alone.ravel())
+        assert squares <= 1.25 * 3.0 * 2**40 * int(limit) ** 2
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 100, 1000])
@@ -244,11 +271,11 @@ def test_one_record_moves_a_moment_by_its_own_product_alone(size, place):
 def test_residuals_are_cut_at_a_limit_that_rises_as_noise_falls():
     rows = np.array([[1.5, 0.0]])
     for target, wanted in [(2.0, 1 / 3), (-9.0, -1 / 3), (0.2, 0.1), (np.nan, 0.0)]:
-        blocks = blocks_of(rows, np.array([target]), intercept=False)
+        blocks = Blocks((rows, np.array([target])), (1.5, 2.0, False))
         moment = residual_moment(blocks, np.zeros(2), LIMITS[0])
         np.testing.assert_allclose(moment, [wanted, 0.0], atol=1e-5)
     half = whole_weights(np.array([0.9, 0.0]))
-    blocks = blocks_of(rows, np.array([2.0]), intercept=False)
+    blocks = Blocks((rows, np.array([2.0])), (1.5, 2.0, False))
     np.testing.assert_allclose(residual_moment(blocks, half, LIMITS[0]), [0.1, 0.0], atol=1e-5)
     limits = [largest_residual(shift, 10_000, 10) for shift in np.geomspace(1e-3, 1e3, 50)]
     assert limits == sorted(limits) and limits[0] == LIMITS[0] and limits[-1] == LIMITS[1]
@@ -264,7 +291,7 @@ def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
     read = []
 
     def seen(problem, blocks, shift, limit, rng):
-        read.append(exact_moment(blocks(), weights, limit))
+        read.append(blocks.total(partial(exact_moment, weights=weights, limit=limit)))
         return np.zeros(7)
 
     monkeypatch.setattr(_ridge, "refined_weights", seen)
@@ -308,6 +335,7 @@ def test_each_step_adds_the_planned_noise_to_what_its_weights_leave():
     with watched_releases() as seen:
         ridge.fit(ROWS, TARGETS)
     sums = SufficientStatistics(2.0, 2.0).update(ROWS, TARGETS)
+    blocks = Blocks((ROWS, TARGETS), (2.0, 2.0, True))
     upper = np.triu_indices(7)
     np.testing.assert_array_equal(seen[0].value, sums.gram_and_moment[0][upper])
     gram = np.zeros((7, 7))
@@ -317,14 +345,28 @@ def test_each_step_adds_the_planned_noise_to_what_its_weights_leave():
     weights = np.zeros(7)
     limit = largest_residual(math.hypot(*(release.shift for release in seen)), 200, 7)
     for release in seen[1:]:
-        np.testing.assert_array_equal(
-            release.value, residual_moment(sums.blocks(ROWS, TARGETS), weights, limit)
-        )
+        np.testing.assert_array_equal(release.value, residual_moment(blocks, weights, limit))
         wanted = math.sqrt(1.25) * limit / UNIT
         assert release.shift * release.scale == pytest.approx(wanted, rel=1e-5)
         weights = whole_weights(weights / UNIT + vectors @ (vectors.T @ release.noisy / values))
     np.testing.assert_allclose(ridge.coef_, weights[:6] / UNIT, rtol=1e-12)
     assert ridge.intercept_ == pytest.approx(0.5 * weights[6] / UNIT * 2.0)
+
+
+def test_each_step_for_several_targets_is_that_of_its_statement():
+    # Theorem L11, Theorem L10.
+    targets = np.column_stack([TARGETS, 100.0 + TARGETS, -TARGETS])
+    bounds = [1.0, (90.0, 110.0), 3.0]
+    with watched_releases() as seen:
+        model(data_norm=2.0, target_bound=bounds).fit(ROWS, targets)
+    shift = math.hypot(*(release.shift for release in seen))
+    limit = largest_residual(shift / math.sqrt(3.0), 200, 7)
+    for release in seen[1:]:
+        wanted = math.sqrt(squared_radius(True) * 3.0) * limit / UNIT
+        assert release.value.size == 21
+        assert release.shift * release.scale == pytest.approx(wanted, rel=1e-9)
+    wanted = residual_moment(Blocks((ROWS, targets), (2.0, bounds, True)), np.zeros((7, 3)), limit)
+    np.testing.assert_array_equal(np.reshape(seen[1].value, (7, 3)), wanted)
 
 
 # Where they are taken ----------------------------------------------------------------------

@@ -103,7 +103,7 @@ def test_fit_adds_the_planned_noise_to_the_minimum():
     for delta in (0.0, 1e-5):
         plan = plan_output(PublicProblem(LOGISTIC, 2**0.5, 1.0, 4, 50), epsilon=1.0, delta=delta)
         plain = minimise(RegularisedSum(LOGISTIC, design, signs, 1.0, np.zeros(4)), plan.gap)
-        noise = np.array([fit_output(plan, design, signs, rng) for _ in range(300)]) - plain
+        noise = np.array([fit_output(plan, design, signs, rng) for _ in range(120)]) - plain
         if delta:
             assert noise.std() == pytest.approx(plan.noise_scale, rel=0.1)
         else:
@@ -118,7 +118,7 @@ def lowest_bit(values):
     return float(np.min(exponents - 53 + np.log2((digits & -digits).astype(np.float64))))
 
 
-def lowest_bits_of_fits(plan, seed, n_fits=60):
+def lowest_bits_of_fits(plan, seed, n_fits=40):
     """Return how deep bits go in fits without any record, and with one that is in all columns."""
     rng, width = np.random.default_rng(seed), plan.problem.width
     rows = Design.clipped(sparse.csr_matrix(np.ones((1, width))), 1.0, False)
@@ -293,7 +293,7 @@ def test_noise_has_the_stated_distribution(is_pure):
     # Theorem E2.
     rng = np.random.default_rng(0)
     values = np.array([1.0, -2.0, 0.0])
-    draws = np.stack([add_noise(values, 2.0, is_pure, rng) for _ in range(4000)]) - values
+    draws = np.stack([add_noise(values, 2.0, is_pure, rng) for _ in range(2000)]) - values
     norms = np.linalg.norm(draws, axis=1)
     distribution = stats.gamma(3, scale=2.0) if is_pure else stats.chi(3, scale=2.0)
     assert stats.kstest(norms, distribution.cdf).pvalue > 1e-4

@@ -126,7 +126,7 @@ def test_least_words_of_a_laplace_number_are_doubtful() -> None:
 def test_factors_are_roots_of_chi_squared_numbers(degrees) -> None:
     # Theorem E2.
     rng = np.random.default_rng(degrees)
-    count = 800 if degrees < 1000 else 100
+    count = 500 if degrees < 1000 else 100
     factors = [ChiFactor(3.0, degrees, rng) for _ in range(count)]
     values = np.array([factor.value for factor in factors])
     assert stats.kstest((values / 3.0) ** 2, stats.chi2(degrees).cdf).pvalue > 1e-4
