@@ -4,6 +4,7 @@ from skdptune.model_selection._cost._candidates import (
     DEFAULT_SHARE,
     Candidates,
     copied,
+    distinct,
     holds_step,
     is_finite,
 )
@@ -23,6 +24,7 @@ from skdptune.model_selection._cost._fit_costs import (
     FitSetting,
     FitSize,
     NoiseSetting,
+    is_same,
     labels_set_the_cost,
     make_pure,
     neighbours_replace,
@@ -32,8 +34,6 @@ from skdptune.model_selection._cost._fit_costs import (
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
 from skdptune.model_selection._cost._table_noise import (
-    FEW_COLUMNS,
-    ExpectedGain,
     expected_loss,
     noise_limit,
     table_noise,

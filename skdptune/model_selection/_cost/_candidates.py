@@ -238,6 +238,11 @@ def copied(candidate: Mapping[str, Any]) -> dict[str, Any]:
     return {name: clone(value, safe=False) for name, value in candidate.items()}
 
 
+def distinct(candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return candidates without repetitions."""
+    return list({repr(sorted(each.items())): each for each in candidates}.values())
+
+
 def is_finite(values: Any) -> bool:
     """Return whether values are listed, rather than drawn from a distribution."""
     if isinstance(values, np.ndarray):

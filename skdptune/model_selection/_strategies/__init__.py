@@ -13,6 +13,7 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
+    name_of,
 )
 from skdptune.model_selection._strategies._threshold_rounds import (
     DoublingThresholdSession,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from skdptune.model_selection._choosing import (
     choose_from_table,
     encode,
     kept_in_words,
-    tail_factor,
 )
 from skdptune.model_selection._cost import (
     Cost,
@@ -32,6 +29,7 @@ from skdptune.model_selection._cost import (
     Selections,
     expected_loss,
     holds_step,
+    is_same,
     noise_limit,
     table_noise,
     tuning_fraction_of_table,
@@ -123,15 +121,6 @@ class ScoreTable(Strategy):
         best = run.highest(results)
         return best, results[best].score, None
 
-    def deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the main score of one split."""
-        layout, noise = plan.layout, plan.cost.score_noise
-        if noise.kind == "none":
-            return 0.0
-        n_score = layout.n_score_of_fold if self.splits_scores else layout.n_score
-        scale = noise.ratio * layout.sensitivity(plan.request.scorer, n_score)
-        return scale if noise.kind == "gaussian" else scale * float(np.sqrt(2.0))
-
     def _posterior(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> TableChoice:
@@ -154,12 +143,6 @@ class ScoreTable(Strategy):
     def rivals(self, plan: Plan) -> int:
         """Return the number of candidates that are compared with the unchanged estimator."""
         return plan.model.n_runs - 1
-
-    def score_deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on a mean score, in units of its range."""
-        scorer, noise = plan.request.scorer, plan.cost.score_noise
-        of_mean = self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
-        return of_mean / (scorer.upper - scorer.lower) * tail_factor(noise.kind)
 
 
 @with_shared_text(SHARED_TEXT)
@@ -329,8 +312,8 @@ class FullTable(ScoreTable):
         is_asked_for = layout.folds > 0 or callable(request.refit) or request.is_multimetric
         if not is_asked_for and request.epsilon is not None and layout.final:
             # Whether the scores can tell candidates apart.
-            noise = self._noise(request, layout, self.n_runs(request))
-            if noise is None or not noise.fit / layout.train_share <= _LARGEST_NOISE:
+            noise = self._noise(request, layout)
+            if noise is None or not noise[0] / layout.train_share <= _LARGEST_NOISE:
                 return None
         try:
             return self.plan(request)
@@ -356,21 +339,22 @@ class FullTable(ScoreTable):
             return noise_limit(epsilon, layout.n_samples)
         return float(self.noise_limit)
 
-    def _noise(self, request: PlanRequest, layout: Layout, count: int) -> Any:
+    def _noise(self, request: PlanRequest, layout: Layout) -> tuple[float, float] | None:
+        """Return the noise of fits and of scores, divided by that of the final fit."""
         if request.epsilon is None or not layout.final:
             return None
-        limit = self.limit(request.epsilon, layout)
+        limit, count = self.limit(request.epsilon, layout), self.n_runs(request)
         return table_noise(request.epsilon, request.delta, count, layout, limit)
 
     def table_model(self, request: PlanRequest, layout: Layout) -> CostModel:
         """Return the cost model of a table followed by one fit."""
-        count = self.n_runs(request)
-        noise = self._noise(request, layout, count)
+        of_fit, of_score = self._noise(request, layout) or (1.0, 1.0)
+        words = "candidates, all scores published"
         return replace(
-            all_released(request, layout, count, "candidates, all scores published"),
+            all_released(request, layout, self.n_runs(request), words),
             score_epsilon=self.score_epsilon,
-            fit_noise=1.0 if noise is None else noise.fit,
-            score_noise=1.0 if noise is None else noise.score,
+            fit_noise=of_fit,
+            score_noise=of_score,
         )
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
@@ -611,25 +595,6 @@ def own_place(estimator: Any, candidates: Sequence[dict[str, Any]]) -> int | Non
     """Return the index of the unchanged estimator among the candidates; None if it is missing."""
     own = estimator.get_params(deep=True)
     for place, candidate in enumerate(candidates):
-        if all(name in own and _is_same(value, own[name]) for name, value in candidate.items()):
+        if all(name in own and is_same(value, own[name]) for name, value in candidate.items()):
             return place
     return None
-
-
-def _is_same(first: Any, second: Any) -> bool:
-    """Return whether values are the same, or estimators have the same parameters."""
-    if first is second:
-        return True
-    if all(isinstance(each, Real) and not isinstance(each, bool) for each in (first, second)):
-        return bool(first == second)
-    if type(first) is not type(second):
-        return False
-    if hasattr(first, "get_params"):
-        one, other = (known_values(each) for each in (first, second))
-        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
-    if isinstance(first, list | tuple):
-        return len(first) == len(second) and all(map(_is_same, first, second))
-    try:
-        return np.shape(first) == np.shape(second) and bool(np.all(first == second))
-    except (TypeError, ValueError):
-        return False

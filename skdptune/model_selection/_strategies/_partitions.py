@@ -129,7 +129,11 @@ class PartitionStrategy(Strategy):
                 lower_open=True,
                 upper=500.0,
             )
-        check_no_folds(search.cv)
+        if split_of(search.cv)[1]:
+            raise ValueError(
+                "cv must be a fraction for scores on disjoint partitions; got folds. The "
+                "partitions take the place of folds."
+            )
         given = self.tuning_estimator
         if given is not None and (isinstance(given, type) or not hasattr(given, "fit")):
             raise TypeError(
@@ -146,7 +150,6 @@ class PartitionStrategy(Strategy):
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
         """Return the cost of a choice and a final fit."""
-        check_no_folds(request.cv)
         partitions = self._partitions(request, layout)
 
         def selections(
@@ -242,15 +245,6 @@ class PartitionStrategy(Strategy):
         for prefix, step in _scalable_steps(made):
             _scale_to_partition(alike, prefix, step, size, final)
         return alike
-
-
-def check_no_folds(cv: Any) -> None:
-    """Refuse folds."""
-    if split_of(cv)[1]:
-        raise ValueError(
-            "cv must be a fraction for scores on disjoint partitions; got folds. The partitions "
-            "take the place of folds."
-        )
 
 
 @with_shared_text(SHARED_TEXT)
