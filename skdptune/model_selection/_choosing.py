@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, ndtri
 
-from skdptune.model_selection._cost import expected_loss
+from skdptune.base._shared import LOSS_OF_DOUBLING
 from skdptune.model_selection._running import clipped_deviation
 
 # Deviation of runs from what a final fit would score, in units of the loss caused by their noise;
@@ -35,6 +35,12 @@ _LARGEST_COST_OF_FEW, _LARGEST_DEVIATION_OF_FEW = 0.6, 0.02
 # Largest gain that suggested values had, in units of the range of a score, of accuracy and of
 # other scores. A search of suggested values must find such a gain at least half of the time.
 _LARGEST_GAIN, _LARGEST_GAIN_OF_LOSS = 0.08, 0.01
+
+
+def expected_loss(noise_ratio: float, epsilon: float, n_samples: int) -> float:
+    """Return the points of accuracy, at most 100, that a multiple of the noise may lose."""
+    doublings = math.log2(max(noise_ratio, 1.0))
+    return min(doublings * LOSS_OF_DOUBLING / (epsilon * n_samples), 100.0)
 
 
 @dataclass(frozen=True)

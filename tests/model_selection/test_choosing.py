@@ -25,7 +25,6 @@ from skdptune.model_selection._choosing import (
     margin,
 )
 
-
 VALUES = st.one_of(
     st.none(),
     st.booleans(),

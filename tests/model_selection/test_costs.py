@@ -20,14 +20,11 @@ from skdptune.model_selection._cost import ScoreNoise
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._fit_costs import labels_set_the_cost
 from skdptune.model_selection._cost._layout import Layout, make_layout
-from skdptune.model_selection._cost._table_noise import (
-    noise_limit,
-    table_noise,
-)
 from skdptune.model_selection._running._data import (
     disjoint_partitions,
     random_split,
 )
+from skdptune.model_selection._strategies._full_table import noise_limit, table_noise
 from skdptune.model_selection._strategies._random_runs import (
     DISTRIBUTIONS,
     candidate_distributions,

@@ -3,6 +3,7 @@
 from skdptune.model_selection._cost._candidates import (
     DEFAULT_SHARE,
     Candidates,
+    check_left_to_search,
     copied,
     distinct,
     holds_step,
@@ -33,9 +34,3 @@ from skdptune.model_selection._cost._fit_costs import (
 )
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
-from skdptune.model_selection._cost._table_noise import (
-    expected_loss,
-    noise_limit,
-    table_noise,
-    tuning_fraction_of_table,
-)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdptune._formatting import nearest_name, shown, shown_names
-from skdptune.base._shared import change_parameters
+from skdptune.base._shared import RESERVED_PARAMETERS, change_parameters, is_set_by_budget
 
 Space = Mapping[str, Any]
 # Strings that replace a step of a pipeline.
@@ -221,6 +221,13 @@ class Candidates:
     def __iter__(self) -> Iterator[Space]:
         """Iterate over the spaces."""
         return iter(self.spaces)
+
+
+def check_left_to_search(name: str, estimator: Any, *, sets_budget: bool, where: str) -> None:
+    """Raise for a parameter that candidates must not set: seeds, sizes and budgets."""
+    is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
+    if is_reserved or (sets_budget and is_set_by_budget(estimator, name)):
+        raise ValueError(f"{where} must leave {shown(name)} to the search; got values for it.")
 
 
 def holds_step(value: Any, *, words: bool = True) -> bool:

@@ -372,7 +372,15 @@ class CostModel:
         """Return the cost of one curve of all candidates that stays within a total."""
         costliest = self.fit_costs.costliest(self._stated_size)
         if costliest is None:
-            return self._solved_curve(epsilon)
+            # Theorem T4. No fit is costed: each candidate is calibrated to the curve separately.
+            return self._solved(
+                epsilon,
+                lambda shift: self.at(self._curve(shift)),
+                parameter="budget",
+                lower=_LEAST_SHIFT,
+                upper=_LARGEST_SHIFT,
+                guess=self._shift_guess(epsilon),
+            )
         setting = NoiseSetting(*costliest[1:], 1.0, epsilon, self.delta)
         return self._solved_noise(epsilon, setting, costliest[0])
 
@@ -467,20 +475,6 @@ class CostModel:
             rise = math.log1p(math.expm1(noise**-2) / ratio**2)
             noise = min(max(rise**-0.5, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
-
-    def _solved_curve(self, epsilon: float) -> Cost:
-        """Return the cost of the highest curve of all fits that stays within a total.
-
-        Theorem T4. No fit is costed here: each candidate is calibrated to the curve separately.
-        """
-        return self._solved(
-            epsilon,
-            lambda shift: self.at(self._curve(shift)),
-            parameter="budget",
-            lower=_LEAST_SHIFT,
-            upper=_LARGEST_SHIFT,
-            guess=self._shift_guess(epsilon),
-        )
 
     def rough_setting(self, epsilon: float) -> FitSetting:
         """Estimate the epsilon of each fit within a total, without using the estimator."""

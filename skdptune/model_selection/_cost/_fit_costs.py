@@ -29,7 +29,6 @@ from skdptune.accounting import (
 )
 from skdptune.base._shared import (
     HOLDERS,
-    RESERVED_PARAMETERS,
     Budget,
     BudgetOwner,
     budget_owners,
@@ -40,7 +39,6 @@ from skdptune.base._shared import (
     declared_cost_parameters,
     disable_caching,
     has_cost,
-    is_set_by_budget,
     nested_estimators,
     own_parameters,
     replaces_records,
@@ -52,6 +50,7 @@ from skdptune.base._shared import (
 from skdptune.model_selection._cost._candidates import (
     Candidates,
     Space,
+    check_left_to_search,
     copied,
     distinct,
     holds_step,
@@ -821,11 +820,9 @@ class FitCosts:
             for name in candidate:
                 if not isinstance(name, str):
                     raise TypeError(f"the keys of candidates must be names; got {shown(name)}.")
-                is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
-                if is_reserved or (sets_budget and is_set_by_budget(self.estimator, name)):
-                    raise ValueError(
-                        f"candidates must leave {shown(name)} to the search; got a value for it."
-                    )
+                check_left_to_search(
+                    name, self.estimator, sets_budget=sets_budget, where="candidates"
+                )
                 if known is not None and name not in known:
                     raise ValueError(
                         "candidates must name parameters of tuning_estimator, too; got "
@@ -881,6 +878,8 @@ def is_same(one: Any, other: Any) -> bool:
     """Return whether values are the same, or estimators have the same parameters."""
     if one is other:
         return True
+    if isinstance(one, bool | np.bool_) != isinstance(other, bool | np.bool_):
+        return False
     plain = (str, bytes, int, float, np.generic, type(None))
     if isinstance(one, plain) and isinstance(other, plain):
         return bool(one == other)

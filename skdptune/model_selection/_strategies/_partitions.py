@@ -313,9 +313,7 @@ class NoisyMaximum(PartitionStrategy):
         self, request: PlanRequest, layout: Layout, partitions: Partitions
     ) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the cost of the choice for training records and for scoring records."""
-        noise = choice_noise(
-            partitions.epsilon, partitions.count, partitions.n_score, monotone=not layout.replaces
-        )
+        noise = _choice_noise(partitions, layout)
         return permute_and_flip_cost(noise.epsilon), permute_and_flip_cost(noise.of_score)
 
     def note(self, request: PlanRequest) -> str:
@@ -356,21 +354,21 @@ class NoisyMaximum(PartitionStrategy):
             generator_of(spawned(streams.random_split, 1)[0]),
             spawned(streams.runs, len(candidates)),
         )
-        noise = choice_noise(
-            partitions.epsilon,
-            partitions.count,
-            partitions.n_score,
-            monotone=not run.plan.layout.replaces,
-        )
         best = permute_and_flip_release(
             utilities,
-            noise.sensitivity,
+            _choice_noise(partitions, run.plan.layout).sensitivity,
             partitions.epsilon,
             random_state=noise_random(streams.pick),
         )
         row = {"params": candidates[best], "score": np.nan}
         details = {"utilities": utilities}
         return Choice(candidates[best], float("nan"), None, [row], diagnostics=details)
+
+
+def _choice_noise(partitions: Partitions, layout: Layout) -> Any:
+    """Return the noise with which permute-and-flip chooses among utilities."""
+    sizes = partitions.epsilon, partitions.count, partitions.n_score
+    return choice_noise(*sizes, monotone=not layout.replaces)
 
 
 def _configured_surrogate(estimator: Any, candidate: dict[str, Any]) -> Any:

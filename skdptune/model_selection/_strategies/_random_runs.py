@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -434,18 +435,11 @@ def _distribution_of_chance(
 
 def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> int:
     """Return the least number of runs that is not exceeded with the given probability."""
-    high = 1
-    while n_iter_distribution.probability_at_most(high) < chance:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if n_iter_distribution.probability_at_most(middle) >= chance
-            else (middle, high)
-        )
-    return high
+    most = 1
+    while n_iter_distribution.probability_at_most(most) < chance:
+        most *= 2
+    counts = range(most // 2 + 1, most + 1)
+    return counts[bisect_left(counts, chance, key=n_iter_distribution.probability_at_most)]
 
 
 def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:

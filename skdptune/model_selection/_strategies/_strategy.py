@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -16,7 +17,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from skdptune._formatting import shown
 from skdptune._validation import NamedArguments, check_flag, check_kind, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
-from skdptune.base._shared import RESERVED_PARAMETERS, change_parameters, is_set_by_budget
+from skdptune.base._shared import change_parameters
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._choosing import TableOutlook, tail_factor
 from skdptune.model_selection._cost import (
@@ -28,6 +29,7 @@ from skdptune.model_selection._cost import (
     FitCosts,
     Layout,
     NoiseSetting,
+    check_left_to_search,
     make_layout,
     neighbours_replace,
 )
@@ -452,16 +454,11 @@ class Strategy(BaseStrategy, ABC):
 
     def check_candidates(self, request: PlanRequest) -> None:
         """Refuse parameters that must not be searched."""
-        candidates, has_budget = request.candidates, request.epsilon is not None
-        candidates.check_names(request.estimator)
-        for space in candidates:
-            for name in space:
-                is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
-                if is_reserved or (has_budget and is_set_by_budget(request.estimator, name)):
-                    raise ValueError(
-                        f"{candidates.name} must leave {shown(name)} to the search; got values "
-                        "for it."
-                    )
+        candidates, estimator = request.candidates, request.estimator
+        candidates.check_names(estimator)
+        for name in chain.from_iterable(candidates):
+            has_total = request.epsilon is not None
+            check_left_to_search(name, estimator, sets_budget=has_total, where=candidates.name)
 
     def with_own(self, request: PlanRequest) -> PlanRequest:
         """Return the request, with the estimator's own values if they must be tried as well."""
