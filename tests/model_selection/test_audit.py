@@ -197,7 +197,7 @@ def audited(name, trials):
 
 # The others, and many searches of these, are audited by the nightly.
 QUICK = [
-    "the best of many, by public scores",
+    "tuning on a part, a fit on the rest",
     "noisy scores of a split",
     "a grid of which an index is published",
 ]
