@@ -227,11 +227,6 @@ class Plan:
         layout = self.layout
         return max(layout.n_samples // 5, 1) if layout.public else layout.n_score
 
-    @property
-    def epsilon_in_all(self) -> float:
-        """The total epsilon, given or computed."""
-        return self.total.epsilon(self.delta) if self.asked is None else self.asked
-
     @cached_property
     def calibration_in_words(self) -> str:
         """How the noise of the fits was found, and the loss this causes; empty if it is given.
@@ -522,7 +517,7 @@ class Strategy(BaseStrategy, ABC):
         has_few_columns = n_features is not None and n_features <= _FEW_COLUMNS
         return TableOutlook(
             plan.layout.n_samples,
-            plan.epsilon_in_all,
+            plan.total.epsilon(plan.delta) if plan.asked is None else plan.asked,
             (plan.model.fit_noise or 1.0) / plan.layout.train_share,
             # The number of public records is not known before `fit`.
             plan.n_score if n_score is None else n_score,
