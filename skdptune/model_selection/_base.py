@@ -150,7 +150,7 @@ def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
 # The template ---------------------------------------------------------------------------------
 
 # Parameters that change neither the cost nor which values are covered by it.
-_NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
+_NEUTRAL = ("n_jobs", "verbose", "random_state", "ledger")
 
 
 _ONE_COLUMN = "All estimators must be pipelines whose schemas name the same column of persons."
@@ -343,14 +343,13 @@ class BasePrivateSearch(
             # Some of the refused splitters cannot even be copied.
             split_of(self.cv)
         key = plan_key(type(self), settings, size, n_features, classes, is_public)
-
-        def solved() -> PlanT:
+        plan: PlanT | None = plan_cache.get(key)
+        if plan is None:
             current_progress().phase("planning, before any data are read")
             # Solve for a copy: the plan must keep the values for which its cost was computed.
-            return clone(self)._solve(size, n_features, classes, is_public)
-
-        found: PlanT = plan_cache.of(key, solved)
-        return found
+            plan = clone(self)._solve(size, n_features, classes, is_public)
+            plan_cache.keep(key, plan)
+        return plan
 
     def _check_common_parameters(self) -> None:
         """Validate the parameters that all searches have."""

@@ -31,6 +31,7 @@ from skdptune.model_selection._cost import (
     Candidates,
     PlanRow,
     SearchPlan,
+    distinct,
     is_finite,
     labels_set_the_cost,
     make_pure,
@@ -59,6 +60,7 @@ from skdptune.model_selection._strategies import (
     RandomRuns,
     RunningSearch,
     Strategy,
+    name_of,
     run_file,
 )
 
@@ -101,19 +103,20 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
             advice=f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT} {_how_to(searched)}",
             uses={"final fit": (0.0, 1.0)},
         )
-    scorer = plan.request.scorer
+    scorer, counts = plan.request.scorer, plan.strategy.run_counts(plan)
+    number = f"{name_of(counts)} distribution of mean {counts.mean:.4g}" if counts else ""
     return SearchPlan(
         report,
         _row(plan, name),
         tuple(_alternatives(plan)) if compare else (),
         layout.tuning,
-        plan.strategy.in_words(plan),
+        number,
         float(clipped_deviation(plan.score_deviation()) * (scorer.upper - scorer.lower)),
         plan.calibration_in_words,
         _suggestion_in_words(plan),
         f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else plan.strategy.advice(plan),
         keeps=plan.strategy.keeps(plan),
-        distribution=plan.strategy.run_counts(plan),
+        distribution=counts,
         uses=layout.uses,
         validation=plan.request.cv.in_words if layout.by_rule else "",
         metrics=plan.noise_by_metric(),
@@ -507,7 +510,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
         """Raise if the fits of several candidates fail on made-up data."""
         model, setting = plan.model, plan.cost.setting
         size = model.final_size if plan.layout.final else model.train_size
-        candidates = plan.candidates.some(N_TRIED)
+        candidates = distinct(plan.candidates.some(N_TRIED))
         made = [model.fit_costs.configured(each, setting, size) for each in candidates]
         for method in sorted({scorer.response_method for scorer in self._scorers().values()}):
             check_fits(made, data, plan.layout.n_samples, method)

@@ -30,6 +30,13 @@ def table(n_samples: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([2.0 * y - 1.0, rng.random(n_samples), rng.random(n_samples)]), y
 
 
+class Unread(np.ndarray):
+    """Raises when a record is read."""
+
+    def __getitem__(self, key: Any) -> Any:
+        raise AssertionError("a record was read")
+
+
 class _Here(dict):
     """Stays where it is: workers, to whom this module travels by content, start with none."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import pickle
 import re
 import warnings
 from typing import Any
@@ -16,7 +15,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -161,36 +160,11 @@ def test_every_parameter_and_attribute_is_documented(way: Way, name: str) -> Non
         assert not each.endswith("_") or each in attributes, each
 
 
-def test_clone_is_unfitted_and_equal(one_name: str) -> None:
-    search = fitted(one_name)
-    copy = clone(search)
-    assert not hasattr(copy, "privacy_")
-    assert repr(copy) == repr(search)
-
-
 def test_nested_parameters_are_set(by_class: Way) -> None:
     search = made(by_class).set_params(estimator__mark="set", epsilon=1.5)
     assert search.estimator.mark == "set"
     assert search.fit(X, Y).best_estimator_.mark == "set"
     assert search.privacy_.epsilon == 1.5
-
-
-def test_pickle_round_trip(one_name: str) -> None:
-    search = fitted(one_name)
-    again = pickle.loads(pickle.dumps(search))
-    same(again, search)
-    assert vars(again).keys() == vars(search).keys()
-
-
-def test_fit_changes_neither_parameters_nor_the_estimator(usual: Way) -> None:
-    estimator = Scripted(mark="mine")
-    search = usual.make(estimator, VALUES)
-    before = {name: repr(value) for name, value in search.get_params().items()}
-    search.fit(X, Y)
-    assert search.estimator is estimator
-    assert {name: repr(value) for name, value in search.get_params().items()} == before
-    assert not [name for name in vars(estimator) if name.endswith("_")]
-    assert search.best_estimator_ is not estimator
 
 
 def test_plan_is_kept_for_what_it_was_solved_for(by_class: Way) -> None:
@@ -216,29 +190,14 @@ def test_refit_forgets_the_last_fit(usual: Way) -> None:
 # Data of all kinds ----------
 
 
-def test_frames_keep_their_names(by_class: Way, class_name: str) -> None:
-    frame = pd.DataFrame(X, columns=["truth", "rank", "rest"])
-    search = made(by_class).fit(frame, pd.Series(Y))
-    assert search.feature_names_in_.tolist() == ["truth", "rank", "rest"]
-    assert search.n_features_in_ == 3
-    np.testing.assert_array_equal(search.predict(frame), fitted(class_name).predict(X))
-    assert not hasattr(fitted(class_name), "feature_names_in_")
-
-
 @pytest.mark.parametrize(
-    "kind", [sparse.csr_matrix, sparse.coo_array, np.ndarray.tolist], ids=["csr", "coo", "list"]
+    "kind",
+    [sparse.csr_matrix, sparse.coo_array, np.ndarray.tolist, pd.DataFrame],
+    ids=["csr", "coo", "list", "frame"],
 )
 def test_other_forms_of_a_table_give_the_same(kind: Any) -> None:
     for name in ("random-part", "doubling") if kind is sparse.csr_matrix else ("grid-table",):
         same(made(WAYS[name]).fit(kind(X), Y.tolist()), fitted(name))
-
-
-def test_labels_may_be_words(by_class: Way) -> None:
-    words = np.array(["no", "yes"])[Y]
-    search = made(by_class).fit(X, words)
-    assert search.classes_.tolist() == ["no", "yes"]
-    assert set(search.predict(X)) <= {"no", "yes"}
-    assert is_classifier(search)
 
 
 # Compositions ----------
@@ -304,7 +263,7 @@ def test_search_inside_a_search_composes(outer_name: str, inner_name: str) -> No
     assert 0.98 <= outer.best_estimator_.privacy_.epsilon_spent <= 1.0
 
 
-@pytest.mark.parametrize("name", quick(USUAL, ("random", "grid")))
+@pytest.mark.parametrize("name", quick(USUAL, ("random",)))
 def test_total_for_a_search_inside_a_search(name: str) -> None:
     inner = WAYS["grid"].make(Scripted(), VALUES, epsilon=1.0)
     outer = WAYS[name].make(inner, {"estimator__mark": ["a", "b"]}, epsilon=2.0, delta=DELTA)
@@ -352,14 +311,6 @@ def test_without_epsilon_each_fit_keeps_its_own(way: Way, name: str) -> None:
     assert search.privacy_.profile == made(way).privacy_profile(600)
 
 
-def test_larger_budget_gives_fits_more(usual: Way) -> None:
-    budgets = [
-        made(usual, epsilon=epsilon).plan(600, 3, compare=False).row.fit_epsilon
-        for epsilon in (1.0, 1.5)
-    ]
-    assert 0.0 < budgets[0] < budgets[1] <= 1.7
-
-
 def test_unreachable_budget_names_the_least(usual: Way) -> None:
     # Scores (or the choice) have the given cost, for any remaining budget of the fits.
     picks = usual in (WAYS["grid"], WAYS["doubling"])
@@ -371,13 +322,13 @@ def test_unreachable_budget_names_the_least(usual: Way) -> None:
     assert not hasattr(search, "privacy_")
 
 
-def test_epsilon_is_refused_where_nothing_follows_it(usual: Way) -> None:
+def test_epsilon_is_refused_where_nothing_follows_it(by_class: Way) -> None:
     class Fixed(Scripted):
         def __init__(self, quality: float = 0.5, random_state: Any = None) -> None:
             super().__init__(quality, random_state=random_state)
 
     with pytest.raises(ValueError, match="epsilon must be None for an estimator whose noise"):
-        usual.make(Fixed(), VALUES, epsilon=1.0, delta=DELTA).privacy_profile(600, 3)
+        by_class.make(Fixed(), VALUES, epsilon=1.0, delta=DELTA).privacy_profile(600, 3)
 
 
 def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
@@ -388,8 +339,8 @@ def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
     assert search.best_estimator_.n_public in (500, 400)
 
 
-def test_large_delta_is_warned_of(usual: Way) -> None:
-    search = made(usual, delta=0.01)
+def test_large_delta_is_warned_of(by_class: Way) -> None:
+    search = made(by_class, delta=0.01)
     for act in (lambda: search.fit(X, Y), lambda: search.plan(len(X), 3, compare=False)):
         with pytest.warns(PrivacyWarning, match="Choose delta=0.0001 or less") as caught:
             act()
@@ -405,11 +356,11 @@ def test_pure_budget(way: Way) -> None:
 # Randomness and workers ----------
 
 
-def test_generators_are_refused(usual: Way) -> None:
+def test_generators_are_refused(by_class: Way) -> None:
     # Clones would copy it, and share the noise of two folds.
     for make in (np.random.default_rng, np.random.RandomState):
         with pytest.raises(TypeError, match="random_state must be an integer of at least 0; got"):
-            made(usual, random_state=make(3)).fit(X, Y)
+            made(by_class, random_state=make(3)).fit(X, Y)
 
 
 def test_without_seed_nothing_repeats(by_class: Way) -> None:
@@ -429,7 +380,12 @@ def test_without_seed_nothing_repeats(by_class: Way) -> None:
 @pytest.mark.parametrize(
     ("backend", "name"),
     [
-        *(("threading", name) for name in WAYS),
+        *(("threading", name) for name in USUAL),
+        *(
+            pytest.param("threading", name, marks=pytest.mark.slow)
+            for name in WAYS
+            if name not in USUAL
+        ),
         ("loky", "grid-table"),
         *(
             pytest.param("loky", name, marks=pytest.mark.slow)
@@ -542,11 +498,6 @@ def test_weights_go_with_their_records(by_class: Way, routing: bool) -> None:
                 unrequested.fit(X, Y, sample_weight=weights)
 
 
-def test_unknown_fit_parameter_is_refused(by_class: Way) -> None:
-    with pytest.raises(TypeError, match=r"Scripted.fit does not support: 'weights'"):
-        made(by_class).fit(X, Y, weights=np.ones(600))
-
-
 # What is read ----------
 
 
@@ -563,10 +514,10 @@ def test_report_is_a_tree_that_adds_up(way: Way, name: str) -> None:
     assert not any("seed" in words for words in unseeded.assumptions)
 
 
-def test_report_travels_as_little_text(usual: Way) -> None:
+def test_report_travels_as_little_text(by_class: Way) -> None:
     """Theorem P11."""
     estimator = DPLogisticRegression(delta=DELTA)
-    search = usual.make(estimator, {"C": [0.1, 1.0]}, delta=DELTA)
+    search = by_class.make(estimator, {"C": [0.1, 1.0]}, delta=DELTA)
     report = search.plan(*X.shape, compare=False).report
     text = report.to_json()
     assert len(text) < 100_000

@@ -16,18 +16,15 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.metrics import accuracy
 from skdptune.model_selection import HoldOut
-from skdptune.model_selection._cost import ExpectedGain, ScoreNoise
+from skdptune.model_selection._cost import ScoreNoise
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._fit_costs import labels_set_the_cost
 from skdptune.model_selection._cost._layout import Layout, make_layout
-from skdptune.model_selection._cost._table_noise import (
-    noise_limit,
-    table_noise,
-)
 from skdptune.model_selection._running._data import (
     disjoint_partitions,
     random_split,
 )
+from skdptune.model_selection._strategies._full_table import noise_limit, table_noise
 from skdptune.model_selection._strategies._random_runs import (
     DISTRIBUTIONS,
     candidate_distributions,
@@ -284,20 +281,21 @@ def test_the_final_fit_has_at_most_the_wanted_noise(
     found, limit = of_table(tuning_fraction=part), noise_limit(epsilon, 10_000)
     noise = table_noise(epsilon, DELTA, count, found, limit)
     assert noise is not None
+    of_fit, of_score = noise
     unit, _ = noise_for_budget(epsilon, DELTA)
 
     def total(fit_noise: float) -> float:
         fits, scores = (
             PrivacyProfile.gaussian(1.0 / (unit * limit * each)) * count
-            for each in (fit_noise, noise.score)
+            for each in (fit_noise, of_score)
         )
         final = PrivacyProfile.gaussian(1.0 / (unit * limit))
         return search_on_split(
             fits, scores, final, validation_fraction=0.2, tuning_fraction=part, variant=2
         ).epsilon(DELTA)
 
-    assert total(noise.fit) <= epsilon
-    assert total(0.98 * noise.fit) > 0.999 * epsilon
+    assert total(of_fit) <= epsilon
+    assert total(0.98 * of_fit) > 0.999 * epsilon
 
 
 def test_candidates_compare_best_on_all_records() -> None:
@@ -307,7 +305,7 @@ def test_candidates_compare_best_on_all_records() -> None:
         (table_noise(1.0, DELTA, 20, made, 1.04), made.train_share)
         for made in (of_table(tuning_fraction=part) for part in parts)
     ]
-    ratios = [noise.fit / share for noise, share in found if noise is not None]
+    ratios = [noise[0] / share for noise, share in found if noise is not None]
     assert len(ratios) == len(parts)
     assert ratios == sorted(ratios)
 
@@ -316,26 +314,8 @@ def test_on_all_records_squared_shifts_add_up() -> None:
     noise = table_noise(1.0, DELTA, 10, of_table(), 1.02)
     assert noise is not None
     wanted = math.sqrt(10 / (1.02**2 - 1.0))
-    assert noise.fit == pytest.approx(wanted, rel=0.01)
-    assert noise.score == pytest.approx(wanted, rel=1e-12)
-
-
-# Whether a search of a suggested space is worth it -----------------------------------------------
-
-
-WORTH = {
-    "n_samples": 40_000,
-    "epsilon": 1.0,
-    "noise_ratio": 1.1,
-    "n_score": 8000,
-    "score_noise": 0.004,
-    "is_narrow": True,
-}
-
-
-def test_many_records_at_a_low_cost_are_worth_it() -> None:
-    assert ExpectedGain(**WORTH).reason_against == ""
-    assert ExpectedGain(**{**WORTH, "noise_ratio": 0.9}).loss == 0.0
+    assert noise[0] == pytest.approx(wanted, rel=0.01)
+    assert noise[1] == pytest.approx(wanted, rel=1e-12)
 
 
 # Scores by several metrics -----------------------------------------------------------------------

@@ -190,7 +190,8 @@ def test_total_of_sparse_rounds_by_hand() -> None:
 def test_total_of_rounds_with_noise_each_by_hand() -> None:
     """Without a delta, rounds cost their budget, which limits their number."""
     found = search(epsilon=3.0, selection_epsilon=1.0, noise="per-round", max_rounds=7).fit(X, Y)
-    rounds = found._strategy().rounds(found._make_plan(len(X), 3))
+    plan = found._make_plan(len(X), 3)
+    rounds = found._strategy().rounds(plan.model.solved, plan.delta)
     each = 2.0 * 0.25 / rounds.threshold_scale
     # Either stop's price: rounds composed as if all were hits, or the budget of the filter.
     filtered = each * (2 + math.ceil(3 * 6 / 2)) / 2
@@ -214,11 +215,13 @@ def test_noise_covers_validation_records_too() -> None:
     """With few of them, one moves a mean of scores by more than 1 / k."""
     # Theorem D1.
     few = search(cv=0.02, n_partitions=100, selection_epsilon=0.25)
-    rounds = few._strategy().rounds(few._make_plan(1200, 3))
+    rounds, public = (
+        few._strategy().rounds(plan.model.solved, plan.delta)
+        for plan in (few._make_plan(1200, 3), few._make_plan(1200, 3, is_public=True))
+    )
     threshold, queries = sparse_vector_split(0.25, rounds.max_hits)
     assert rounds.threshold_scale == pytest.approx(1.0 / 24 / threshold)
     assert rounds.candidate_scale == pytest.approx(2 * rounds.max_hits / 24 / queries)
-    public = few._strategy().rounds(few._make_plan(1200, 3, is_public=True))
     assert public.threshold_scale == pytest.approx(0.01 / threshold)
 
 

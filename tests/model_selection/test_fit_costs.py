@@ -398,9 +398,10 @@ def test_a_candidate_that_no_noise_brings_below_the_curve_is_refused_by_name() -
     ("kind", "values"),
     [
         (DPGridSearchCV, {"noise_multiplier": [3.0, 6.0], "learning_rate": [0.1]}),
-        (
+        pytest.param(
             DPRandomSearchCV,
             {"noise_multiplier": loguniform(3.0, 6.0), "batch_size": loguniform(0.05, 0.2)},
+            marks=pytest.mark.slow,
         ),
     ],
 )

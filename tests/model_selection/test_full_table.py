@@ -301,6 +301,17 @@ def test_folds_pay_for_all_fits_of_a_candidate() -> None:
     assert cost.total.epsilon(DELTA) == pytest.approx(whole.epsilon(DELTA), rel=1e-6)
 
 
+def test_a_noisy_score_that_all_folds_share_keeps_its_noise() -> None:
+    """Theorem N6: only the noises of several splits average out."""
+    for strategy, n_noises in (("table", 4), ("compose", 1)):
+        more = {} if strategy == "table" else {"refit": True}
+        found = DPGridSearchCV(
+            Scripted(), GRID, epsilon=1.0, delta=DELTA, cv=4, strategy=strategy, **more
+        )
+        made, plan = found._strategy(), found._make_plan(1000, 3)
+        assert made.outlook(plan).score_noise * math.sqrt(n_noises) == made.deviation(plan)
+
+
 def test_a_score_may_be_given_what_it_costs() -> None:
     noise = costed(score_epsilon=0.25).cost.score_noise
     assert noise.profile.epsilon(DELTA) == pytest.approx(0.25, rel=1e-3)

@@ -35,14 +35,6 @@ def test_pick_costs_the_same_for_any_number_of_candidates() -> None:
     assert many.privacy_profile(400, 3) == search().privacy_profile(400, 3)
 
 
-def test_composition_costs_every_candidate() -> None:
-    costs = [
-        search({"quality": [0.5] * n}, strategy="compose").privacy_profile(400).epsilon(DELTA)
-        for n in (1, 2, 4)
-    ]
-    assert 0.9 < costs[0] <= 1.0 < costs[1] < costs[2]
-
-
 def test_pick_follows_the_law_of_permute_and_flip() -> None:
     # Theorem F5.
     # Utilities 0 and 1 of two candidates at epsilon e: the worse wins with chance

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import RegressorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -17,7 +16,6 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import (
     accuracy,
     balanced_accuracy,
-    make_bounded_scorer,
     neg_brier_score,
     neg_log_loss,
 )
@@ -31,7 +29,7 @@ from skdptune.model_selection import (
 from skdptune.model_selection._strategies import _random_runs
 from skdptune.model_selection._strategies._full_table import own_place
 from tests.flat import changed, flat
-from tests.model_selection.learners import Loud, Private, Scripted, table
+from tests.model_selection.learners import Loud, Scripted, Unread, table
 from tests.model_selection.ways import USUAL, WAYS
 from tests.testing.public_estimators import HAS_OPTUNA
 
@@ -253,50 +251,6 @@ def test_steps_that_are_left_to_the_space() -> None:
     assert values["last"][0].quality == 0.5 and pipeline["last"] == unset
 
 
-class Means(RegressorMixin, Private):
-    """Predicts two noise-free numbers for all records, if it has learned from pairs."""
-
-    def __init__(self, shift: float = 0.0, epsilon: float = 1.0, delta: float = DELTA) -> None:
-        self.shift = shift
-        self.epsilon = epsilon
-        self.delta = delta
-        self.random_state = None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.estimator_type = "regressor"
-        tags.target_tags.multi_output = True
-        return tags
-
-    def fit(self, X: Any, y: Any) -> Means:
-        assert y.ndim == 2
-        self.mean_ = np.array([1.0, 2.0]) + self.shift
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return np.tile(self.mean_, (len(X), 1))
-
-
-def test_targets_of_several_columns() -> None:
-    def near(y: Any, prediction: Any) -> Any:
-        return np.abs(y - prediction).max(axis=1)
-
-    targets = np.tile([1.0, 2.0], (600, 1))
-    found = DPGridSearchCV(
-        Means(),
-        {"shift": [0.0, 0.9]},
-        epsilon=50.0,
-        delta=DELTA,
-        scoring=make_bounded_scorer(near, 0.0, 1.0),
-        cv=3,
-        refit=True,
-        random_state=0,
-        strategy="table",
-    ).fit(X, targets)
-    assert found.best_params_ == {"shift": 0.0}
-    np.testing.assert_array_equal(found.predict(X[:2]), targets[:2])
-
-
 def adaptive_session() -> tuple[Any, Any]:
     started = DPAdaptiveSearchCV(
         Scripted(), {"quality": [0.2, 0.8]}, epsilon=4.0, delta=DELTA, n_trials=2, random_state=0
@@ -369,13 +323,6 @@ def test_a_search_without_a_total_needs_noise_in_its_fits(way: str) -> None:
     assert np.isfinite(search.set_params(epsilon=2.0).privacy_profile(2000, 3).epsilon(1e-5))
     own = search.set_params(epsilon=None, estimator__epsilon=0.1, estimator__delta=1e-8)
     assert np.isfinite(own.privacy_profile(2000, 3).epsilon(1e-5))
-
-
-class Unread(np.ndarray):
-    """Raises when a record is read."""
-
-    def __getitem__(self, key: Any) -> Any:
-        raise AssertionError("a record was read")
 
 
 UNREAD = np.zeros((2000, 3)).view(Unread), np.arange(2000) % 2

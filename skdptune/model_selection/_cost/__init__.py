@@ -3,7 +3,9 @@
 from skdptune.model_selection._cost._candidates import (
     DEFAULT_SHARE,
     Candidates,
+    check_left_to_search,
     copied,
+    distinct,
     holds_step,
     is_finite,
 )
@@ -23,6 +25,7 @@ from skdptune.model_selection._cost._fit_costs import (
     FitSetting,
     FitSize,
     NoiseSetting,
+    is_same,
     labels_set_the_cost,
     make_pure,
     neighbours_replace,
@@ -31,11 +34,3 @@ from skdptune.model_selection._cost._fit_costs import (
 )
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
-from skdptune.model_selection._cost._table_noise import (
-    FEW_COLUMNS,
-    ExpectedGain,
-    expected_loss,
-    noise_limit,
-    table_noise,
-    tuning_fraction_of_table,
-)

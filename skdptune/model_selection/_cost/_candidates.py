@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdptune._formatting import nearest_name, shown, shown_names
-from skdptune.base._shared import change_parameters
+from skdptune.base._shared import RESERVED_PARAMETERS, change_parameters, is_set_by_budget
 
 Space = Mapping[str, Any]
 # Strings that replace a step of a pipeline.
@@ -223,6 +223,13 @@ class Candidates:
         return iter(self.spaces)
 
 
+def check_left_to_search(name: str, estimator: Any, *, sets_budget: bool, where: str) -> None:
+    """Raise for a parameter that candidates must not set: seeds, sizes and budgets."""
+    is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
+    if is_reserved or (sets_budget and is_set_by_budget(estimator, name)):
+        raise ValueError(f"{where} must leave {shown(name)} to the search; got values for it.")
+
+
 def holds_step(value: Any, *, words: bool = True) -> bool:
     """Return whether a value is a step, a string for a step (if `words`), or contains one."""
     is_array = isinstance(value, np.ndarray) and value.dtype == object
@@ -236,6 +243,11 @@ def holds_step(value: Any, *, words: bool = True) -> bool:
 def copied(candidate: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a candidate: changes must not affect the values that were costed."""
     return {name: clone(value, safe=False) for name, value in candidate.items()}
+
+
+def distinct(candidates: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return candidates without repetitions."""
+    return list({repr(sorted(each.items())): each for each in candidates}.values())
 
 
 def is_finite(values: Any) -> bool:

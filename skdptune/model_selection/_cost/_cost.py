@@ -56,6 +56,7 @@ _SCORE_SHARES = (0.03, 0.2)
 _FOLDS_SHARE = 0.25
 # Target noise of a score, in units of half the range over the root of the number of records.
 _SCORE_NOISE = 0.5
+_RELEASES = {"gaussian": gaussian_profile, "laplace": laplace_profile}
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,7 @@ class ScoreNoise:
         """Cost of one of a candidate's scores."""
         if self.n_metrics == 1:
             return self.profile
-        release = gaussian_profile if self.kind == "gaussian" else laplace_profile
-        return release(1.0, self.ratio)
+        return _RELEASES[self.kind](1.0, self.ratio)
 
     def shared_by(self, n_metrics: int) -> ScoreNoise:
         """Return the noise of several scores that together cost as much as one.
@@ -175,8 +175,6 @@ class CostModel:
         Values that the strategy has solved for before the noise.
     note, bound : str
         Texts for the report.
-    tuning_bound : {"profile", "rdp"}
-        See `skdptune.accounting.tune_then_fit`.
     score_epsilon : float or None
         Epsilon that a score may cost; None lets the search choose.
     n_runs : int, default=1
@@ -212,7 +210,6 @@ class CostModel:
     solved: Any = None
     note: str = ""
     bound: str | None = None
-    tuning_bound: str = "profile"
     score_epsilon: float | None = None
     n_runs: int = 1
     fit_noise: float | None = None
@@ -246,7 +243,7 @@ class CostModel:
             validation_fraction=layout.validation,
             tuning_fraction=layout.tuning,
             variant=layout.variant,
-            bound=self.tuning_bound if final is not None else "profile",
+            bound="rdp" if final is not None and self.bound == "rdp" else "profile",
             by_rule=layout.by_rule,
         )
         if self.releases_runs and layout.chance_of_nothing > _NEVER:
@@ -311,14 +308,13 @@ class CostModel:
         if not 0.0 < epsilon < math.inf:
             # A fit that costs nothing or everything cannot set the cost of a score.
             epsilon = 1.0
+        kind = "gaussian" if self.delta > 0.0 else "laplace"
         if self.score_noise is None or self.score_epsilon is not None:
             ratio, profile = noise_for_budget(min(epsilon, _LARGEST_BUDGET), self.delta)
-            return ScoreNoise(ratio, "gaussian" if self.delta > 0.0 else "laplace", profile)
+            return ScoreNoise(ratio, kind, profile)
         unit, _ = noise_for_budget(min(max(epsilon, 1e-6), _LARGEST_BUDGET), self.delta)
         ratio = unit * self.score_noise
-        if self.delta > 0.0:
-            return ScoreNoise(ratio, "gaussian", gaussian_profile(1.0, ratio))
-        return ScoreNoise(ratio, "laplace", laplace_profile(1.0, ratio))
+        return ScoreNoise(ratio, kind, _RELEASES[kind](1.0, ratio))
 
     def _score_share(self, epsilon: float) -> float:
         """Return a score's share of a fit's epsilon, from public numbers."""
@@ -376,7 +372,15 @@ class CostModel:
         """Return the cost of one curve of all candidates that stays within a total."""
         costliest = self.fit_costs.costliest(self._stated_size)
         if costliest is None:
-            return self._solved_curve(epsilon)
+            # Theorem T4. No fit is costed: each candidate is calibrated to the curve separately.
+            return self._solved(
+                epsilon,
+                lambda shift: self.at(self._curve(shift)),
+                parameter="budget",
+                lower=_LEAST_SHIFT,
+                upper=_LARGEST_SHIFT,
+                guess=self._shift_guess(epsilon),
+            )
         setting = NoiseSetting(*costliest[1:], 1.0, epsilon, self.delta)
         return self._solved_noise(epsilon, setting, costliest[0])
 
@@ -471,20 +475,6 @@ class CostModel:
             rise = math.log1p(math.expm1(noise**-2) / ratio**2)
             noise = min(max(rise**-0.5, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
-
-    def _solved_curve(self, epsilon: float) -> Cost:
-        """Return the cost of the highest curve of all fits that stays within a total.
-
-        Theorem T4. No fit is costed here: each candidate is calibrated to the curve separately.
-        """
-        return self._solved(
-            epsilon,
-            lambda shift: self.at(self._curve(shift)),
-            parameter="budget",
-            lower=_LEAST_SHIFT,
-            upper=_LARGEST_SHIFT,
-            guess=self._shift_guess(epsilon),
-        )
 
     def rough_setting(self, epsilon: float) -> FitSetting:
         """Estimate the epsilon of each fit within a total, without using the estimator."""

@@ -8,7 +8,7 @@ import math
 import pickle
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FunctionType
@@ -29,7 +29,6 @@ from skdptune.accounting import (
 )
 from skdptune.base._shared import (
     HOLDERS,
-    RESERVED_PARAMETERS,
     Budget,
     BudgetOwner,
     budget_owners,
@@ -40,7 +39,6 @@ from skdptune.base._shared import (
     declared_cost_parameters,
     disable_caching,
     has_cost,
-    is_set_by_budget,
     nested_estimators,
     own_parameters,
     replaces_records,
@@ -52,7 +50,9 @@ from skdptune.base._shared import (
 from skdptune.model_selection._cost._candidates import (
     Candidates,
     Space,
+    check_left_to_search,
     copied,
+    distinct,
     holds_step,
     is_finite,
 )
@@ -69,22 +69,20 @@ def labels_set_the_cost(estimator: Any, candidates: Candidates) -> bool:
     if any("classes" in getattr(step, "cost_parameters", ("classes",)) for step in undeclared):
         return True
     # Other values of parameters that set the cost may make it depend on the labels, too.
-    varied = any(cost_parameters(estimator, list(space)) for space in candidates)
-    return varied and (bool(undeclared) or _searches_steps(estimator, candidates))
+    if not any(cost_parameters(estimator, list(space)) for space in candidates):
+        return False
+    return bool(undeclared) or any(_structural_names(estimator, space) for space in candidates)
 
 
-def _searches_steps(estimator: Any, candidates: Candidates) -> bool:
+def _structural_names(estimator: Any, space: Space) -> list[str]:
+    """Return the parameters in a space whose values are steps, or strings for steps."""
     own = estimator.get_params(deep=True)
-    return any(
-        hasattr(own.get(name), "get_params")
-        or (is_finite(values) and holds_step(list(values), words=False))
-        for space in candidates
+    return [
+        name
         for name, values in space.items()
-    )
-
-
-# Profiles of a plan use some ten megabytes.
-_SIZE = 8
+        if holds_step(own.get(name), words=False)
+        or (is_finite(values) and any(holds_step(value) for value in values))
+    ]
 
 
 def plan_key(*content: Any) -> str | None:
@@ -103,30 +101,31 @@ class PlanCache:
 
     Parameters
     ----------
-    size : int, default=8
+    size : int
         Largest number of plans that are kept.
     """
 
-    def __init__(self, size: int = _SIZE) -> None:
+    def __init__(self, size: int) -> None:
         self._size = size
         self._plans: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, key: str | None, make: Callable[[], Any]) -> Any:
-        """Return the plan of a key, or make and keep it, and drop the oldest if there are many."""
+    def get(self, key: str | None) -> Any:
+        """Return the plan of a key; None if there is none."""
         with self._lock:
-            found = None if key is None else self._plans.get(key)
-        if found is None:
-            found = make()
-            if key is not None:
-                with self._lock:
-                    self._plans[key] = found
-                    while len(self._plans) > self._size:
-                        self._plans.popitem(last=False)
-        return found
+            return None if key is None else self._plans.get(key)
+
+    def keep(self, key: str | None, plan: Any) -> None:
+        """Keep a plan, and drop the oldest if there are many."""
+        if key is not None:
+            with self._lock:
+                self._plans[key] = plan
+                while len(self._plans) > self._size:
+                    self._plans.popitem(last=False)
 
 
-plan_cache = PlanCache()
+# Profiles of a plan use some ten megabytes.
+plan_cache = PlanCache(8)
 
 
 class _Names(pickle.Pickler):
@@ -263,8 +262,10 @@ class CurveSetting:
         """
         # The result of a check is reused.
         key = plan_key(estimator, self, n_samples, n_features) if self.is_least else None
-        size = n_samples, n_features
-        found = _calibrated.of(key, lambda: self._settings(estimator, size))
+        found = _calibrated.get(key)
+        if found is None:
+            found = self._settings(estimator, (n_samples, n_features))
+            _calibrated.keep(key, found)
         change_parameters(estimator, found)
 
     def _settings(self, estimator: Any, size: tuple[int, int | None]) -> dict[str, Any]:
@@ -598,7 +599,7 @@ class FitCosts:
         firsts = self._first_combinations()
         if not all(budget_owners(self.configured(first, None, size)) for first in firsts):
             return False
-        if not self.is_held_to_budget and len(self._distinct(firsts)) == 1:
+        if not self.is_held_to_budget and len(distinct(firsts)) == 1:
             return False
         setting = replace(setting, is_least=False)
         try:
@@ -611,14 +612,10 @@ class FitCosts:
 
         Of single steps, it must be known how to set their noise.
         """
-        found = [] if self.is_held_to_budget else self._distinct(self._first_combinations())
+        found = [] if self.is_held_to_budget else distinct(self._first_combinations())
         made = [self.configured(each, None, size) for each in found]
         is_known = all(len(budget_owners(one)) > 1 or noise_parameter(one) for one in made)
         return found if is_known and len(found) <= _FEW_COMBINATIONS else []
-
-    @staticmethod
-    def _distinct(combinations: list[Combination]) -> list[Combination]:
-        return list({repr(sorted(each.items())): each for each in combinations}.values())
 
     def first_profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return the cost of a single fit, of the first candidate."""
@@ -674,7 +671,7 @@ class FitCosts:
 
     def _structures(self, space: Space) -> list[Combination]:
         """Return combinations of values that are steps, or strings for steps."""
-        names = self._structural_names(space)
+        names = _structural_names(self.estimator, space)
         structures = self.candidates.combinations(space, names, _MOST_COMBINATIONS)
         if structures is None:
             raise ValueError(
@@ -683,18 +680,9 @@ class FitCosts:
             )
         return structures
 
-    def _structural_names(self, space: Space) -> list[str]:
-        own = self.estimator.get_params(deep=True)
-        return [
-            name
-            for name, values in space.items()
-            if holds_step(own.get(name), words=False)
-            or (is_finite(values) and any(holds_step(value) for value in values))
-        ]
-
     def _undeclared(self, space: Space) -> list[tuple[str, Any]]:
         """Return listed values of parameters whose owners do not declare what sets their cost."""
-        structural = self._structural_names(space)
+        structural = _structural_names(self.estimator, space)
         return [
             (name, space[name])
             for name, declared in declared_cost_parameters(self.estimator, list(space))
@@ -832,11 +820,9 @@ class FitCosts:
             for name in candidate:
                 if not isinstance(name, str):
                     raise TypeError(f"the keys of candidates must be names; got {shown(name)}.")
-                is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
-                if is_reserved or (sets_budget and is_set_by_budget(self.estimator, name)):
-                    raise ValueError(
-                        f"candidates must leave {shown(name)} to the search; got a value for it."
-                    )
+                check_left_to_search(
+                    name, self.estimator, sets_budget=sets_budget, where="candidates"
+                )
                 if known is not None and name not in known:
                     raise ValueError(
                         "candidates must name parameters of tuning_estimator, too; got "
@@ -860,13 +846,13 @@ class FitCosts:
             if combinations is None:
                 return all(
                     (name in space and not hasattr(candidate[name], "get_params"))
-                    or _same(candidate[name], own.get(name, _same))
+                    or is_same(candidate[name], own.get(name, is_same))
                     for name in costly
                 )
             given = {**own, **candidate}
             return any(
                 all(
-                    _same(given.get(name, _same), {**own, **listed}.get(name, _same))
+                    is_same(given.get(name, is_same), {**own, **listed}.get(name, is_same))
                     for name in costly | set(listed)
                 )
                 for listed in combinations
@@ -888,13 +874,22 @@ def make_pure(estimator: Any) -> Any:
     return estimator
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two values of a parameter are the same."""
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether values are the same, or estimators have the same parameters."""
     if one is other:
         return True
+    if isinstance(one, bool | np.bool_) != isinstance(other, bool | np.bool_):
+        return False
     plain = (str, bytes, int, float, np.generic, type(None))
     if isinstance(one, plain) and isinstance(other, plain):
         return bool(one == other)
+    if type(one) is not type(other) or isinstance(one, type):
+        return False
+    if hasattr(one, "get_params"):
+        one, other = (dict(each.get_params(deep=False)) for each in (one, other))
+        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(is_same, one, other))
     try:
         return bool(joblib.hash(one) == joblib.hash(other))
     except Exception:

@@ -20,7 +20,6 @@ from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._hold_out import HoldOut
 from skdptune.model_selection._running import expected_size
 
-REFITS = ("winner", True, False)
 # Fractions for tuning, and the number of records that each must leave. With fewer records,
 # candidates are compared by noise, or by how well they suit few records. The largest fraction
 # applies if there are few.

@@ -19,38 +19,8 @@ _WORDS, _NUMBER = "text-align:left", "text-align:right;white-space:nowrap"
 _NOTE = "font-size:.9em;opacity:.8"
 
 
-def to_html(
-    head: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    notes: Sequence[str],
-    findings: str,
-) -> str:
-    """Return an HTML table whose first row is the search, with a heading above and notes below.
-
-    Parameters
-    ----------
-    head : str
-        The line above the table.
-    columns : sequence of str
-        Titles; the first and the last column hold text, the others numbers.
-    rows : sequence of sequences of str
-        Cells of each row, one for each column.
-    notes : sequence of str
-        Sentences below the table.
-    findings : str
-        HTML of the findings, which is placed last.
-    """
-    titles = _row("th", columns, 600)
-    # The row of the search itself is highlighted.
-    body = "".join(_row("td", row, 400 if place else 600) for place, row in enumerate(rows))
-    below = "".join(f'<div style="{_NOTE}">{escape(note)}</div>' for note in notes)
-    table = f'<table style="{_TABLE}"><thead>{titles}</thead><tbody>{body}</tbody></table>'
-    content = f"{title(escape(head))}{table}{below}{findings}"
-    return box(content, width="75em", style="overflow-x:auto")
-
-
 def _row(tag: str, cells: Sequence[str], weight: int) -> str:
+    """Return a row of an HTML table: text in the first and last cell, numbers between."""
     last = len(cells) - 1
     pieces = [
         f'<{tag} style="{_CELL};font-weight:{weight};'
@@ -245,8 +215,14 @@ class SearchPlan:
 
     def _repr_html_(self) -> str:
         titles, *rows = self._cells()
+        # The row of the search itself is highlighted.
+        body = "".join(_row("td", row, 400 if place else 600) for place, row in enumerate(rows))
+        head = f"<thead>{_row('th', titles, 600)}</thead>"
+        table = f'<table style="{_TABLE}">{head}<tbody>{body}</tbody></table>'
+        below = "".join(f'<div style="{_NOTE}">{escape(note)}</div>' for note in self._notes())
         findings = self._worded(self.findings.brief_html())
-        return to_html(self._head(), titles, rows, self._notes(), findings)
+        content = f"{title(escape(self._head()))}{table}{below}{findings}"
+        return box(content, width="75em", style="overflow-x:auto")
 
 
 _COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work", "shows")

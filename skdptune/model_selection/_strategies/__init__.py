@@ -1,7 +1,9 @@
 """Strategies: how a search tries candidates, what that costs, and how the winner is chosen."""
 
-from skdptune.model_selection._strategies._adaptive_session import AdaptiveSearchSession
-from skdptune.model_selection._strategies._adaptive_trials import AdaptiveTrials
+from skdptune.model_selection._strategies._adaptive_trials import (
+    AdaptiveSearchSession,
+    AdaptiveTrials,
+)
 from skdptune.model_selection._strategies._full_table import Composition, FullTable
 from skdptune.model_selection._strategies._least_epsilon import LeastEpsilon
 from skdptune.model_selection._strategies._partitions import NoisyMaximum
@@ -13,6 +15,7 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
+    name_of,
 )
 from skdptune.model_selection._strategies._threshold_rounds import (
     DoublingThresholdSession,

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real, check_share
-from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
+from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate, search_on_split
+from skdptune.base._shared import LOSS_OF_DOUBLING
+from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._choosing import (
     TableChoice,
     advice_of,
     choose_from_table,
     encode,
+    expected_loss,
     kept_in_words,
-    tail_factor,
 )
 from skdptune.model_selection._cost import (
     Cost,
@@ -30,11 +32,8 @@ from skdptune.model_selection._cost import (
     NoiseSetting,
     ScoreNoise,
     Selections,
-    expected_loss,
     holds_step,
-    noise_limit,
-    table_noise,
-    tuning_fraction_of_table,
+    is_same,
     untuned_model,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
@@ -51,8 +50,15 @@ _LARGEST_LIMIT = 100.0
 # Upper limit for the effective noise of a table's fits divided by that of the final fit: with more
 # noise, the scores say little about the candidates.
 _LARGEST_NOISE = 40.0
-# Noise of runs divided by that of the final fit, and the share of epsilon that may stay unused.
-_LEAST_RATIO, _LARGEST_RATIO, _TOLERANCE = 0.1, 1e5, 2e-3
+# Noise of runs divided by that of the final fit, and the share of epsilon that may stay unused:
+# for the fits' own profiles, and for Gaussian ones.
+_LEAST_RATIO, _LARGEST_RATIO, _TOLERANCE, _TOLERANCE_OF_GUESS = 0.1, 1e5, 2e-3, 1e-3
+# Points of accuracy that the final fit may lose by the table's cost, and limits of its noise.
+_LOSS, _LIMITS = 0.1, (1.02, 1.05)
+# About the largest number of fits on all records in a table; larger tables fit on a part.
+_MOST_WORK = 25.0
+_PARTS = (0.5, 0.2, 0.1, 0.05, 0.02)
+_FEWEST_RECORDS = 200
 
 
 class ScoreTable(Strategy):
@@ -123,15 +129,6 @@ class ScoreTable(Strategy):
         best = run.highest(results)
         return best, results[best].score, None
 
-    def deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on the main score of one split."""
-        layout, noise = plan.layout, plan.cost.score_noise
-        if noise.kind == "none":
-            return 0.0
-        n_score = layout.n_score_of_fold if self.splits_scores else layout.n_score
-        scale = noise.ratio * layout.sensitivity(plan.request.scorer, n_score)
-        return scale if noise.kind == "gaussian" else scale * float(np.sqrt(2.0))
-
     def _posterior(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> TableChoice:
@@ -154,12 +151,6 @@ class ScoreTable(Strategy):
     def rivals(self, plan: Plan) -> int:
         """Return the number of candidates that are compared with the unchanged estimator."""
         return plan.model.n_runs - 1
-
-    def score_deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on a mean score, in units of its range."""
-        scorer, noise = plan.request.scorer, plan.cost.score_noise
-        of_mean = self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
-        return of_mean / (scorer.upper - scorer.lower) * tail_factor(noise.kind)
 
 
 @with_shared_text(SHARED_TEXT)
@@ -329,8 +320,8 @@ class FullTable(ScoreTable):
         is_asked_for = layout.folds > 0 or callable(request.refit) or request.is_multimetric
         if not is_asked_for and request.epsilon is not None and layout.final:
             # Whether the scores can tell candidates apart.
-            noise = self._noise(request, layout, self.n_runs(request))
-            if noise is None or not noise.fit / layout.train_share <= _LARGEST_NOISE:
+            noise = self._noise(request, layout)
+            if noise is None or not noise[0] / layout.train_share <= _LARGEST_NOISE:
                 return None
         try:
             return self.plan(request)
@@ -356,21 +347,22 @@ class FullTable(ScoreTable):
             return noise_limit(epsilon, layout.n_samples)
         return float(self.noise_limit)
 
-    def _noise(self, request: PlanRequest, layout: Layout, count: int) -> Any:
+    def _noise(self, request: PlanRequest, layout: Layout) -> tuple[float, float] | None:
+        """Return the noise of fits and of scores, divided by that of the final fit."""
         if request.epsilon is None or not layout.final:
             return None
-        limit = self.limit(request.epsilon, layout)
+        limit, count = self.limit(request.epsilon, layout), self.n_runs(request)
         return table_noise(request.epsilon, request.delta, count, layout, limit)
 
     def table_model(self, request: PlanRequest, layout: Layout) -> CostModel:
         """Return the cost model of a table followed by one fit."""
-        count = self.n_runs(request)
-        noise = self._noise(request, layout, count)
+        of_fit, of_score = self._noise(request, layout) or (1.0, 1.0)
+        words = "candidates, all scores published"
         return replace(
-            all_released(request, layout, count, "candidates, all scores published"),
+            all_released(request, layout, self.n_runs(request), words),
             score_epsilon=self.score_epsilon,
-            fit_noise=1.0 if noise is None else noise.fit,
-            score_noise=1.0 if noise is None else noise.score,
+            fit_noise=of_fit,
+            score_noise=of_score,
         )
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
@@ -471,6 +463,107 @@ def all_together(count: int, n_listed: int = 0, *, resumes: bool = False) -> Sel
     return selections
 
 
+def noise_limit(epsilon: float, n_samples: int) -> float:
+    """Return the default of the final fit's noise divided by that of an untuned fit.
+
+    Notes
+    -----
+    The value that loses a tenth of a point of accuracy, as far as this is known before the data,
+    limited to 1.02 and 1.05. On many records a little more noise loses nothing, and this little
+    extra cost is what distinguishes the candidates.
+    """
+    low, high = _LIMITS
+    doublings = _LOSS / LOSS_OF_DOUBLING * epsilon * n_samples
+    return float(min(max(2.0 ** min(doublings, 1.0), low), high))
+
+
+def tuning_fraction_of_table(n_candidates: int, n_samples: int) -> float | None:
+    """Return the share of the records on which a table's candidates are fitted; None for all.
+
+    Notes
+    -----
+    The effective noise of a fit decides how well candidates can be compared. At the same cost it
+    is lowest on all records, with correspondingly more noise: a part only saves time.
+    """
+    if n_candidates <= _MOST_WORK:
+        return None
+    for part in _PARTS:
+        if part * n_candidates <= _MOST_WORK or part * n_samples < 2 * _FEWEST_RECORDS:
+            return part
+    return _PARTS[-1]
+
+
+@functools.lru_cache(maxsize=256)
+def table_noise(
+    epsilon: float, delta: float, n_candidates: int, layout: Layout, limit: float
+) -> tuple[float, float] | None:
+    """Return the least noise of the runs that keeps the noise of the final fit within a limit.
+
+    Noise is divided by that of the final fit, both in units of a record's influence.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total budget.
+    n_candidates : int
+        Number of candidates, all released with their scores.
+    layout : Layout
+        How the records are divided.
+    limit : float
+        Largest noise of the final fit divided by that of one fit with the whole total.
+
+    Returns
+    -------
+    tuple of float or None
+        Noise of a candidate's fit and of a score; None if no noise is large enough.
+
+    Notes
+    -----
+    Solved for Gaussian fits, which all others resemble. The result is a choice and not a claim: in
+    any case the total is computed from the fits' own profiles (Theorem T8).
+    """
+    unit, _ = noise_for_budget(epsilon, delta)
+    final = _release(1.0 / (unit * limit), delta)
+    n_fits = n_candidates * max(layout.folds - 1, 1)
+    has_others = layout.validation > 0.0
+    # With folds the same records are used for training and scoring, and each gets half.
+    n_scores = n_candidates if has_others else 2 * n_candidates
+    of_score = _noise_of_all(n_scores, limit, delta)
+    scores = _release(1.0 / (unit * limit * of_score), delta) * n_candidates
+
+    def total(noise: float) -> PrivacyProfile:
+        fits = _release(1.0 / (unit * limit * noise), delta) * n_fits
+        return search_on_split(
+            fits if has_others or layout.public else fits + scores,
+            scores if has_others else None,
+            final if layout.final else None,
+            validation_fraction=layout.validation,
+            tuning_fraction=layout.tuning,
+            variant=layout.variant,
+            by_rule=layout.by_rule,
+        )
+
+    try:
+        guess = _noise_of_all(n_fits, limit, delta)
+        return _least(total, epsilon, delta, guess, _TOLERANCE_OF_GUESS), of_score
+    except UnreachableBudgetError:
+        return None
+
+
+def _noise_of_all(n_releases: int, limit: float, delta: float) -> float:
+    """Return the noise of `n_releases` releases that, with a fit, cost `limit` times the fit.
+
+    Squared shifts add up if there is a delta, and shifts if there is none.
+    """
+    if delta > 0.0:
+        return math.sqrt(n_releases / (limit**2 - 1.0))
+    return n_releases / (limit - 1.0)
+
+
+def _release(shift: float, delta: float) -> PrivacyProfile:
+    return gaussian_profile(shift, 1.0) if delta > 0.0 else laplace_profile(shift, 1.0)
+
+
 def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostModel, Cost]:
     """Return the model with the least noise of the candidates' fits, and its cost within a total.
 
@@ -495,12 +588,13 @@ def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostMo
         return model, model.within(epsilon)
     setting = _stated(model, model.noisier(untuned, limit, 1))
     try:
-        of_score = _least(_total_of_scores(model, setting), model, epsilon, model.score_noise)
+        total = _total_of_scores(model, setting)
+        of_score = _least(total, epsilon, model.delta, model.score_noise)
         scored = replace(model, score_noise=of_score)
         of_fit = _least(
             lambda noise: replace(scored, fit_noise=noise).at(setting).total,
-            model,
             epsilon,
+            model.delta,
             model.fit_noise,
         )
     except UnreachableBudgetError:
@@ -523,16 +617,21 @@ def factor_of_rates(model: CostModel, epsilon: float) -> float:
 
 
 def _least(
-    total: Callable[[float], PrivacyProfile], model: CostModel, epsilon: float, guess: float | None
+    total: Callable[[float], PrivacyProfile],
+    epsilon: float,
+    delta: float,
+    guess: float | None,
+    tolerance: float = _TOLERANCE,
 ) -> float:
+    """Return the least noise of runs, divided by that of the final fit, within a total."""
     found = calibrate(
         total,
         epsilon,
-        model.delta,
+        delta,
         lower=_LEAST_RATIO,
         upper=_LARGEST_RATIO,
         guess=min(max(guess or 1.0, _LEAST_RATIO), _LARGEST_RATIO),
-        tolerance=_TOLERANCE,
+        tolerance=tolerance,
     )
     return found.value
 
@@ -611,25 +710,6 @@ def own_place(estimator: Any, candidates: Sequence[dict[str, Any]]) -> int | Non
     """Return the index of the unchanged estimator among the candidates; None if it is missing."""
     own = estimator.get_params(deep=True)
     for place, candidate in enumerate(candidates):
-        if all(name in own and _is_same(value, own[name]) for name, value in candidate.items()):
+        if all(name in own and is_same(value, own[name]) for name, value in candidate.items()):
             return place
     return None
-
-
-def _is_same(first: Any, second: Any) -> bool:
-    """Return whether values are the same, or estimators have the same parameters."""
-    if first is second:
-        return True
-    if all(isinstance(each, Real) and not isinstance(each, bool) for each in (first, second)):
-        return bool(first == second)
-    if type(first) is not type(second):
-        return False
-    if hasattr(first, "get_params"):
-        one, other = (known_values(each) for each in (first, second))
-        return one.keys() == other.keys() and all(_is_same(one[name], other[name]) for name in one)
-    if isinstance(first, list | tuple):
-        return len(first) == len(second) and all(map(_is_same, first, second))
-    try:
-        return np.shape(first) == np.shape(second) and bool(np.all(first == second))
-    except (TypeError, ValueError):
-        return False

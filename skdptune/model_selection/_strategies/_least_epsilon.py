@@ -25,7 +25,6 @@ from skdptune.model_selection._cost import (
     split_of,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
-from skdptune.model_selection._running import Result
 from skdptune.model_selection._strategies._full_table import (
     ScoreTable,
     all_released,
@@ -271,23 +270,10 @@ class LeastEpsilon(ScoreTable):
             reached = results[best].score >= score
             if reached:
                 break
-        return self._choice(run, candidates, results, best, rows, epsilons, reached)
-
-    def _choice(
-        self,
-        run: RunningSearch,
-        candidates: Sequence[dict[str, Any]],
-        results: Sequence[Result],
-        best: int,
-        rows: list[dict[str, Any]],
-        epsilons: list[float],
-        reached: bool,
-    ) -> Choice:
-        """Return the best candidate of the last level that was made."""
         attributes = {
-            "epsilon_": epsilons[-1],
+            "epsilon_": epsilon,
             "reached_": bool(reached),
-            "ex_post_": _in_words(run.plan, epsilons[-1], len(set(epsilons)), reached),
+            "ex_post_": _in_words(plan, epsilon, len(set(epsilons)), reached),
         }
         return Choice(
             candidates[best],

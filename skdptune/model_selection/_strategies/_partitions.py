@@ -129,7 +129,11 @@ class PartitionStrategy(Strategy):
                 lower_open=True,
                 upper=500.0,
             )
-        check_no_folds(search.cv)
+        if split_of(search.cv)[1]:
+            raise ValueError(
+                "cv must be a fraction for scores on disjoint partitions; got folds. The "
+                "partitions take the place of folds."
+            )
         given = self.tuning_estimator
         if given is not None and (isinstance(given, type) or not hasattr(given, "fit")):
             raise TypeError(
@@ -146,7 +150,6 @@ class PartitionStrategy(Strategy):
 
     def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
         """Return the cost of a choice and a final fit."""
-        check_no_folds(request.cv)
         partitions = self._partitions(request, layout)
 
         def selections(
@@ -244,15 +247,6 @@ class PartitionStrategy(Strategy):
         return alike
 
 
-def check_no_folds(cv: Any) -> None:
-    """Refuse folds."""
-    if split_of(cv)[1]:
-        raise ValueError(
-            "cv must be a fraction for scores on disjoint partitions; got folds. The partitions "
-            "take the place of folds."
-        )
-
-
 @with_shared_text(SHARED_TEXT)
 @dataclass(eq=False, repr=False, kw_only=True)
 class NoisyMaximum(PartitionStrategy):
@@ -319,9 +313,7 @@ class NoisyMaximum(PartitionStrategy):
         self, request: PlanRequest, layout: Layout, partitions: Partitions
     ) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the cost of the choice for training records and for scoring records."""
-        noise = choice_noise(
-            partitions.epsilon, partitions.count, partitions.n_score, monotone=not layout.replaces
-        )
+        noise = _choice_noise(partitions, layout)
         return permute_and_flip_cost(noise.epsilon), permute_and_flip_cost(noise.of_score)
 
     def note(self, request: PlanRequest) -> str:
@@ -362,21 +354,21 @@ class NoisyMaximum(PartitionStrategy):
             generator_of(spawned(streams.random_split, 1)[0]),
             spawned(streams.runs, len(candidates)),
         )
-        noise = choice_noise(
-            partitions.epsilon,
-            partitions.count,
-            partitions.n_score,
-            monotone=not run.plan.layout.replaces,
-        )
         best = permute_and_flip_release(
             utilities,
-            noise.sensitivity,
+            _choice_noise(partitions, run.plan.layout).sensitivity,
             partitions.epsilon,
             random_state=noise_random(streams.pick),
         )
         row = {"params": candidates[best], "score": np.nan}
         details = {"utilities": utilities}
         return Choice(candidates[best], float("nan"), None, [row], diagnostics=details)
+
+
+def _choice_noise(partitions: Partitions, layout: Layout) -> Any:
+    """Return the noise with which permute-and-flip chooses among utilities."""
+    sizes = partitions.epsilon, partitions.count, partitions.n_score
+    return choice_noise(*sizes, monotone=not layout.replaces)
 
 
 def _configured_surrogate(estimator: Any, candidate: dict[str, Any]) -> Any:

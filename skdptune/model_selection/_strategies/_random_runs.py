@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +26,7 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._shared import BOUNDS, check_distribution
-from skdptune.model_selection._choosing import advice_of, kept_in_words, margin, tail_factor
+from skdptune.model_selection._choosing import advice_of, kept_in_words, margin
 from skdptune.model_selection._cost import DEFAULT_SHARE, Cost, CostModel, Layout, split_of
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._running import Result, generator_of, spawned
@@ -218,7 +219,6 @@ class RandomRuns(Strategy):
             score_epsilon=self.score_epsilon,
             note=f"mean {distribution.mean:.4g} runs, {name_of(distribution)} distribution",
             bound=self.bound,
-            tuning_bound="rdp" if self.bound == "rdp" else "profile",
         )
 
     # Texts ------------------------------------------------------------------------------------
@@ -235,10 +235,6 @@ class RandomRuns(Strategy):
         found: RunCountDistribution = plan.model.solved
         return found
 
-    def most_runs(self, plan: Plan) -> int | None:
-        """Return None: the number of runs is random."""
-        return None
-
     def own_in_words(self, plan: Plan) -> str:
         """Return how a search of a suggested space treats the unchanged estimator."""
         if plan.request.own is not None:
@@ -250,18 +246,13 @@ class RandomRuns(Strategy):
         """Return the probability generating function of the number of candidates."""
         return plan.model.solved.pgf
 
-    def score_deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on a score, in units of its range."""
-        kind = plan.cost.score_noise.kind
-        scale = plan.score_deviation() * (math.sqrt(2.0) if kind == "laplace" else 1.0)
-        return scale * tail_factor(kind)
-
     def reason_against(self, plan: Plan, noise_ratio: float) -> str:
         """Return why a search cannot be expected to help, by public numbers; empty if it can."""
         if plan.request.own is None:
             return super().reason_against(plan, noise_ratio)
-        reasons = (self.gain(plan, noise_ratio).noise_reason, self.outlook(plan).reason_against)
-        return ", and ".join(reason for reason in reasons if reason)
+        outlook = self.outlook(plan)
+        reasons = (outlook.reason_by_noise(noise_ratio), outlook.reason_against)
+        return ", and ".join(filter(None, reasons))
 
     def advice(self, plan: Plan) -> str:
         """Return a warning that scores say little, if that can be expected."""
@@ -444,18 +435,11 @@ def _distribution_of_chance(
 
 def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> int:
     """Return the least number of runs that is not exceeded with the given probability."""
-    high = 1
-    while n_iter_distribution.probability_at_most(high) < chance:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if n_iter_distribution.probability_at_most(middle) >= chance
-            else (middle, high)
-        )
-    return high
+    most = 1
+    while n_iter_distribution.probability_at_most(most) < chance:
+        most *= 2
+    counts = range(most // 2 + 1, most + 1)
+    return counts[bisect_left(counts, chance, key=n_iter_distribution.probability_at_most)]
 
 
 def _with_own_run(model: CostModel, epsilon: float | None) -> CostModel:

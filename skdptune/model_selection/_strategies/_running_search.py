@@ -125,12 +125,12 @@ class RunningSearch:
         All calls share one split into folds, and at most the paid number of candidates is fitted.
         """
         model, setting = self.plan.model, self.plan.cost.run_setting
-        most = self.strategy.most_runs(self.plan)
         self.made.append(len(candidates))
-        if most is not None and sum(self.made) > most:
+        is_fixed = self.strategy.run_counts(self.plan) is None
+        if is_fixed and sum(self.made) > model.n_runs:
             raise BudgetExceededError(
-                f"choose must fit at most the {most} candidates that are paid for (n_runs of the "
-                f"cost); got {sum(self.made)}."
+                f"choose must fit at most the {model.n_runs} candidates that are paid for (n_runs "
+                f"of the cost); got {sum(self.made)}."
             )
         size = model.train_size
         model.fit_costs.check(candidates, setting, size)
@@ -348,4 +348,4 @@ def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFil
     words = (__version__, strategy.__name__, described(sorted(parameters.items())), own)
     scoring = plan.request.scoring_in_words
     identity = fingerprint_of(words, scoring, described(drawn), data, public)
-    return RunFile(path, identity, keeps_all=plan.strategy.most_runs(plan) is not None)
+    return RunFile(path, identity, keeps_all=plan.strategy.run_counts(plan) is None)

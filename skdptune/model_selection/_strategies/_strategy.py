@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -15,20 +17,19 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from skdptune._formatting import shown
 from skdptune._validation import NamedArguments, check_flag, check_kind, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
-from skdptune.base._shared import RESERVED_PARAMETERS, change_parameters, is_set_by_budget
+from skdptune.base._shared import change_parameters
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._choosing import TableOutlook
+from skdptune.model_selection._choosing import TableOutlook, tail_factor
 from skdptune.model_selection._cost import (
-    FEW_COLUMNS,
     BudgetSetting,
     Candidates,
     Cost,
     CostModel,
     CurveSetting,
-    ExpectedGain,
     FitCosts,
     Layout,
     NoiseSetting,
+    check_left_to_search,
     make_layout,
     neighbours_replace,
 )
@@ -36,6 +37,9 @@ from skdptune.model_selection._running import clipped_deviation
 
 if TYPE_CHECKING:
     from skdptune.model_selection._strategies._running_search import RunningSearch
+
+# A classification of at most so many columns is narrow.
+_FEW_COLUMNS = 150
 
 
 @dataclass(frozen=True)
@@ -222,11 +226,6 @@ class Plan:
         """Number of records that a score averages; a guess if it is public but not known yet."""
         layout = self.layout
         return max(layout.n_samples // 5, 1) if layout.public else layout.n_score
-
-    @property
-    def epsilon_in_all(self) -> float:
-        """The total epsilon, given or computed."""
-        return self.total.epsilon(self.delta) if self.asked is None else self.asked
 
     @cached_property
     def calibration_in_words(self) -> str:
@@ -450,16 +449,11 @@ class Strategy(BaseStrategy, ABC):
 
     def check_candidates(self, request: PlanRequest) -> None:
         """Refuse parameters that must not be searched."""
-        candidates, has_budget = request.candidates, request.epsilon is not None
-        candidates.check_names(request.estimator)
-        for space in candidates:
-            for name in space:
-                is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
-                if is_reserved or (has_budget and is_set_by_budget(request.estimator, name)):
-                    raise ValueError(
-                        f"{candidates.name} must leave {shown(name)} to the search; got values "
-                        "for it."
-                    )
+        candidates, estimator = request.candidates, request.estimator
+        candidates.check_names(estimator)
+        for name in chain.from_iterable(candidates):
+            has_total = request.epsilon is not None
+            check_left_to_search(name, estimator, sets_budget=has_total, where=candidates.name)
 
     def with_own(self, request: PlanRequest) -> PlanRequest:
         """Return the request, with the estimator's own values if they must be tried as well."""
@@ -486,49 +480,32 @@ class Strategy(BaseStrategy, ABC):
         model.check(cost)
         return Plan(self, request, model, cost, model.components(cost))
 
-    def in_words(self, plan: Plan) -> str:
-        """Return a description of the distribution of the number of runs; empty if it is fixed."""
-        counts = self.run_counts(plan)
-        return (
-            "" if counts is None else f"{name_of(counts)} distribution of mean {counts.mean:.4g}"
-        )
-
     def run_counts(self, plan: Plan) -> RunCountDistribution | None:
-        """Return the distribution of the number of runs; None if it is fixed."""
+        """Return the distribution of the number of runs; None if it is fixed.
+
+        If it is fixed, at most the paid number of candidates is fitted and scored. If it is
+        random, the cost is that of choosing the best of them.
+        """
         return None
 
     def own_in_words(self, plan: Plan) -> str:
         """Return how a search of a suggested space treats the unchanged estimator."""
         return "is always tried"
 
-    def gain(self, plan: Plan, noise_ratio: float) -> ExpectedGain:
-        """Return the quantities that decide whether a suggested space is searched.
-
-        Parameters
-        ----------
-        plan : Plan
-        noise_ratio : float
-            Effective noise of the returned model's fit divided by that of a fit without tuning.
-        """
-        layout = plan.layout
-        return ExpectedGain(
-            layout.n_samples,
-            plan.epsilon_in_all,
-            noise_ratio,
-            plan.n_score,
-            self.score_deviation(plan),
-            self.is_narrow(plan),
-        )
-
-    def is_narrow(self, plan: Plan) -> bool:
-        """Return whether this is a classification of few columns."""
-        n_features = plan.layout.n_features
-        few = n_features is not None and n_features <= FEW_COLUMNS
-        return few and is_classifier(plan.request.estimator)
+    def deviation(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on the main score of one split."""
+        layout, noise = plan.layout, plan.cost.score_noise
+        if noise.kind == "none":
+            return 0.0
+        n_score = layout.n_score_of_fold if self.splits_scores else layout.n_score
+        scale = noise.ratio * layout.sensitivity(plan.request.scorer, n_score)
+        return scale if noise.kind == "gaussian" else scale * math.sqrt(2.0)
 
     def score_deviation(self, plan: Plan) -> float:
-        """Return the standard deviation of the noise on a score, in units of its range."""
-        return plan.score_deviation()
+        """Return the standard deviation of the noise on a mean score, in units of its range."""
+        scorer, n_splits = plan.request.scorer, plan.layout.folds if self.splits_scores else 1
+        of_mean = self.deviation(plan) / math.sqrt(max(n_splits, 1))
+        return of_mean / (scorer.upper - scorer.lower) * tail_factor(plan.cost.score_noise.kind)
 
     def rivals(self, plan: Plan) -> Any:
         """Return how many candidates the unchanged estimator is compared with; see `margin`."""
@@ -536,21 +513,32 @@ class Strategy(BaseStrategy, ABC):
 
     def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
         """Return what the plan's scores can be expected to show."""
+        n_features = plan.layout.n_features
+        has_few_columns = n_features is not None and n_features <= _FEW_COLUMNS
         return TableOutlook(
             plan.layout.n_samples,
-            plan.epsilon_in_all,
+            plan.total.epsilon(plan.delta) if plan.asked is None else plan.asked,
             (plan.model.fit_noise or 1.0) / plan.layout.train_share,
             # The number of public records is not known before `fit`.
             plan.n_score if n_score is None else n_score,
             self.score_deviation(plan),
             self.rivals(plan),
             plan.request.scorer.name.endswith("accuracy"),
-            self.is_narrow(plan),
+            has_few_columns and is_classifier(plan.request.estimator),
         )
 
     def reason_against(self, plan: Plan, noise_ratio: float) -> str:
-        """Return why a search cannot be expected to help, by public numbers; empty if it can."""
-        return self.gain(plan, noise_ratio).reason_against
+        """Return why a search cannot be expected to help, by public numbers; empty if it can.
+
+        Parameters
+        ----------
+        plan : Plan
+        noise_ratio : float
+            Effective noise of the returned model's fit divided by that of a fit without tuning.
+        """
+        outlook = self.outlook(plan)
+        reasons = (outlook.reason_by_noise(noise_ratio), outlook.reason_by_deviation)
+        return ", and ".join(filter(None, reasons))
 
     def advice(self, plan: Plan) -> str:
         """Return further advice on a search that is made."""
@@ -566,13 +554,6 @@ class Strategy(BaseStrategy, ABC):
         Each has a name, a strategy, and the changes to the request.
         """
         return iter(())
-
-    def most_runs(self, plan: Plan) -> int | None:
-        """Return how many candidates may be fitted and scored: those that were paid for.
-
-        None if their number is random, and the cost is that of choosing the best of them.
-        """
-        return plan.model.n_runs
 
     def public_count(self, plan: Plan) -> int:
         """Return the number of candidates' fits that callbacks are called for; 0 if it is secret.

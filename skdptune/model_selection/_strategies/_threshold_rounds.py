@@ -111,14 +111,16 @@ class ThresholdRounds(PartitionStrategy):
         self, request: PlanRequest, layout: Layout, partitions: Partitions
     ) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the cost of the rounds, the same for training records and for scoring records."""
-        profile = self._rounds(partitions, request.delta, None).profile
+        profile = self.rounds(partitions, request.delta).profile
         return profile, profile
 
     def note(self, request: PlanRequest) -> str:
         """Return the note for the report."""
         return f"doubling threshold, {self.noise} noise"
 
-    def _rounds(self, partitions: Partitions, delta: float, random: Any) -> DoublingThreshold:
+    def rounds(
+        self, partitions: Partitions, delta: float, random: Any = None
+    ) -> DoublingThreshold:
         """Return a threshold search whose noise covers training records and scoring records."""
         # Theorem D1: one record changes a utility by at most the sensitivity.
         return DoublingThreshold(
@@ -133,16 +135,12 @@ class ThresholdRounds(PartitionStrategy):
             random_state=random,
         )
 
-    def rounds(self, plan: Plan, random: Any = None) -> DoublingThreshold:
-        """Return the threshold search of a plan."""
-        return self._rounds(plan.model.solved, plan.delta, random)
-
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected and largest number of fits; fits on k partitions count as one."""
         if not plan.candidates.drawn:
             fits = float(len(plan.candidates.grid()))
             return fits, fits
-        rounds = self.rounds(plan)
+        rounds = self.rounds(plan.model.solved, plan.delta)
         # Before its last hit, a search has fewer misses than hits.
         limits = (rounds.max_rounds, None if rounds.max_hits is None else 2 * rounds.max_hits - 1)
         fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
@@ -234,8 +232,8 @@ class DoublingThresholdSession(SearchSession):
         strategy = running.strategy
         if not isinstance(strategy, ThresholdRounds):
             raise TypeError(f"strategy must be ThresholdRounds; got {shown(strategy)}.")
-        plan = running.plan
-        self._rounds = strategy.rounds(plan, noise_random(running.streams.pick))
+        plan, random = running.plan, noise_random(running.streams.pick)
+        self._rounds = strategy.rounds(plan.model.solved, plan.delta, random)
         # A record belongs to one partition, the same in all rounds, with or without a seed.
         seeds = running.streams.random_split
         self._places = np.random.SeedSequence() if seeds is None else seeds.spawn(1)[0]
