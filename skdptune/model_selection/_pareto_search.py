@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from skdptune._progress import Progress
-from skdptune._validation import check_integer
+from skdptune._validation import check_n_jobs
+from skdptune.model_selection._dpareto_search import ParetoFront
 from skdptune.model_selection._pareto import (
     Evaluation,
     ParetoOptimizer,
     ParetoResult,
     ThirdObjective,
+    check_settings,
     check_third_objective,
     warn_of_failures,
 )
@@ -151,24 +153,22 @@ def pareto_search(
     True
     """
     space = SearchSpace(param_space)
-    n_repeats = check_integer(n_repeats, name="n_repeats", lower=1)
-    third = check_third_objective(third_objective, "(params, seed)")
-    oracles = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
-    optimizer = ParetoOptimizer(
-        oracles,
-        space,
+    strategy = ParetoFront(
         n_initial=n_initial,
-        n_iter=n_iter,
         batch_size=batch_size,
         sampler=sampler,
         reference_point=reference_point,
         epsilon_scale=epsilon_scale,
-        third=None if third is None else third.name,
+        n_repeats=n_repeats,
         storage=storage,
         study_name=study_name,
-        n_jobs=n_jobs,
-        random_state=random_state,
     )
+    third = check_third_objective(third_objective, "(params, seed)")
+    third_name = None if third is None else third.name
+    check_settings(strategy, n_iter, third_name)
+    check_n_jobs(n_jobs)
+    oracles = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
+    optimizer = ParetoOptimizer(oracles, space, strategy, n_iter, third_name, n_jobs, random_state)
     with Progress("pareto_search", verbose):
         study = optimizer.run()
     records = optimizer.records()
@@ -180,9 +180,9 @@ def pareto_search(
     return ParetoResult(
         records,
         space,
-        reference_point=optimizer.reference_point,
-        epsilon_scale=optimizer.epsilon_scale,
-        third=optimizer.third,
+        reference_point=reference_point,
+        epsilon_scale=epsilon_scale,
+        third=third_name,
         study=study,
         privacy=privacy_oracle,
         utility=functools.partial(oracles.utilities, seed=seed),

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.utils import get_tags
 
 from skdptune._compat import cloudpickle
 from skdptune._formatting import shown, shown_names
@@ -23,9 +22,7 @@ from skdptune.base._shared import (
     replaces_records,
 )
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._pareto._optimizer import (
-    Record,
-)
+from skdptune.model_selection._pareto._optimizer import Record
 from skdptune.model_selection._space import SearchSpace
 
 # Name of the parameter that selects the family.
@@ -260,25 +257,6 @@ def warn_of_one_cost(records: Sequence[Record], *, stacklevel: int) -> None:
             "epsilon or noise_multiplier.",
             UserWarning,
             stacklevel=stacklevel,
-        )
-
-
-def warn_of_few(count: int, wanted: int, *, stacklevel: int) -> None:
-    """Warn if a release paid for fewer evaluations than the initial ones."""
-    if count < wanted:
-        warnings.warn(
-            "release must be larger, or param_space contain smaller epsilons, for "
-            f"n_initial={wanted} evaluations; it paid for {count}.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-
-
-def check_target(estimator: Any, y: Any) -> None:
-    """Raise if a required target is missing: every evaluation would fail."""
-    if y is None and get_tags(estimator).target_tags.required:
-        raise ValueError(
-            "y must be given: the estimator requires y to be passed, but the target y is None."
         )
 
 

@@ -64,17 +64,6 @@ class WantedPoint:
     error: float
     minimises_error: bool
 
-    @classmethod
-    def of(cls, epsilon: float | None, error: float | None) -> WantedPoint:
-        """Return the point of the bounds of :meth:`ParetoResult.best_params_for`."""
-        if epsilon is None and error is None:
-            raise ValueError("epsilon or error must be given; got neither.")
-        return cls(
-            math.inf if epsilon is None else check_real(epsilon, name="epsilon", lower=0),
-            1.0 if error is None else check_real(error, name="error", lower=0, upper=1),
-            error is None,
-        )
-
     def search(
         self,
         records: Sequence[Record],
@@ -363,7 +352,13 @@ class ParetoResult:
         ValueError
             If no parameters within the bounds are found.
         """
-        wanted = WantedPoint.of(epsilon, error)
+        if epsilon is None and error is None:
+            raise ValueError("epsilon or error must be given; got neither.")
+        wanted = WantedPoint(
+            math.inf if epsilon is None else check_real(epsilon, name="epsilon", lower=0),
+            1.0 if error is None else check_real(error, name="error", lower=0, upper=1),
+            error is None,
+        )
         return wanted.search(
             [record for record in self.records if record.evaluation.failure is None],
             self.space,

@@ -28,7 +28,7 @@ from skdptune.model_selection._pareto._surrogates import (
     success_probability,
 )
 from skdptune.model_selection._space import SearchSpace
-from skdptune.model_selection._study import check_sampler, failed_by_parameters, proposal_numbers
+from skdptune.model_selection._study import failed_by_parameters, proposal_numbers
 
 FloatArray = NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
@@ -376,7 +376,7 @@ class SurrogateProposer:
     """Propose the point where an acquisition function of Gaussian processes is largest."""
 
     def __init__(
-        self, space: SearchSpace, settings: SamplerSettings, acquisition: Acquisition = hvpoi
+        self, space: SearchSpace, settings: SamplerSettings, acquisition: Acquisition
     ) -> None:
         self.space, self.settings, self.acquisition = space, settings, acquisition
         self.scales = Scales(
@@ -417,7 +417,8 @@ class SurrogateProposer:
             np.column_stack([process.targets for process in processes])[len(history.units) :]
         )
         points = np.vstack([history.values, predicted])
-        success = self.success(history)
+        good, failed = map(self.space.features, (history.units, history.failed))
+        success = success_probability(good, failed, self.groups)
 
         def score(units: FloatArray) -> FloatArray:
             features = self.space.features(units)
@@ -425,11 +426,6 @@ class SurrogateProposer:
             return self.acquisition(means, deviations, points, self.scales, success(features))
 
         return score
-
-    def success(self, history: History) -> Callable[[FloatArray], FloatArray]:
-        """Return the probability that an evaluation succeeds, as a function of features."""
-        good, failed = map(self.space.features, (history.units, history.failed))
-        return success_probability(good, failed, self.groups)
 
 
 def predictions(
@@ -443,12 +439,7 @@ def predictions(
 
 def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) -> Any:
     """Return the optuna sampler with a name, or a given optuna sampler unchanged."""
-    from optuna.samplers import BaseSampler
-
-    if isinstance(sampler, BaseSampler):
-        return sampler
-    check_sampler(sampler, SAMPLERS)
-    return _sampler_class()(sampler, space, settings)
+    return _sampler_class()(sampler, space, settings) if isinstance(sampler, str) else sampler
 
 
 def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propose:
@@ -493,13 +484,12 @@ def _sampler_class() -> Any:
             number = proposal_numbers(trials)[trial.number]
             return self.space.to_optuna(self.propose(number, history))
 
-        def sample_independent(
-            self, study: Any, trial: Any, param_name: str, param_distribution: Any
-        ) -> Any:
+        def sample_independent(self, study: Any, trial: Any, param_name: str, *_: Any) -> Any:
             raise ValueError(f"{shown(param_name)} must be a parameter of the space.")
 
         def _history(self, trial: Any, trials: Sequence[Any]) -> History:
-            others = [t for t in trials if t.number != trial.number and self._is_complete(t)]
+            names = set(self.space.names)
+            others = [t for t in trials if t.number != trial.number and set(t.params) >= names]
             done = [t for t in others if t.state == TrialState.COMPLETE]
             done.sort(key=lambda t: (t.datetime_complete, t.number))
             pending = [t for t in others if t.state == TrialState.RUNNING]
@@ -507,9 +497,6 @@ def _sampler_class() -> Any:
             values = np.array([t.values for t in done], dtype=float)
             units, pending_units, failed_units = map(self._points, (done, pending, failed))
             return History(units, values, pending_units, failed_units)
-
-        def _is_complete(self, trial: Any) -> bool:
-            return set(trial.params) >= set(self.space.names)
 
         def _points(self, trials: Sequence[Any]) -> FloatArray:
             for trial in trials:
