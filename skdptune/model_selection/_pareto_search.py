@@ -218,7 +218,12 @@ class Oracles:
         epsilon = self.privacy(dict(params))
         start = time.perf_counter()
         utilities = self.utilities(params, seed)
-        third = self._third(params, seed, time.perf_counter() - start)
+        third = None
+        if self.third is not None:
+            third = time.perf_counter() - start
+            if self.third.function is not None:
+                stream = child_stream(seed, self.n_repeats)
+                third = float(self.third.function(dict(params), stream))
         return Evaluation(epsilon, utilities, third)
 
     def utilities(
@@ -230,15 +235,6 @@ class Oracles:
         if self.takes_seed:
             return tuple(self.utility(dict(params), each) for each in seeds)
         return tuple(self.utility(dict(params)) for _ in seeds)
-
-    def _third(
-        self, params: dict[str, Any], seed: np.random.SeedSequence, seconds: float
-    ) -> float | None:
-        if self.third is None:
-            return None
-        if self.third.function is None:
-            return seconds
-        return float(self.third.function(dict(params), child_stream(seed, self.n_repeats)))
 
 
 def takes_seed(function: Oracle) -> bool:

@@ -93,9 +93,9 @@ class Families:
             return table
         rows = [self.selected(params) for params in table["params"]]
         changed = table.copy()
-        changed["params"] = _objects(rows)
+        changed["params"] = objects(rows)
         for name in self.space.names:
-            changed[f"param_{name}"] = _objects([row.get(name) for row in rows])
+            changed[f"param_{name}"] = objects([row.get(name) for row in rows])
         return changed
 
     @property
@@ -110,7 +110,8 @@ class Families:
         return has_steps or bool(cost_parameters(estimator, names))
 
 
-def _objects(values: list[Any]) -> NDArray[np.object_]:
+def objects(values: list[Any]) -> NDArray[np.object_]:
+    """Return values as a column of objects."""
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from skdptune._validation import check_real
+from skdptune.model_selection._pareto._families import objects
 from skdptune.model_selection._pareto._optimizer import (
     Record,
     check_epsilon_scale,
@@ -388,6 +389,4 @@ def _array(column: list[Any]) -> NDArray[Any]:
     """Return an array of numbers for numbers, and of objects for everything else."""
     if column and all(type(value) in (int, float) for value in column):
         return np.array(column)
-    array = np.empty(len(column), dtype=object)
-    array[:] = column
-    return array
+    return objects(column)

@@ -552,10 +552,18 @@ class ParetoRun:
         if refit is False:
             return None
         limit = np.inf if refit is True else float(refit)
+        costs, release = self.plan.costs, self.plan.release
+
+        def cost(record: Record) -> float:
+            if release is None:
+                return record.evaluation.epsilon
+            # At the half of delta that is reserved for the final fit.
+            return costs.of_final_fit(record.params).epsilon(release.delta)
+
         within = [
             index
             for index, record in enumerate(records)
-            if record.evaluation.failure is None and self._cost_of_final_fit(record) <= limit
+            if record.evaluation.failure is None and cost(record) <= limit
         ]
         if not within:
             warnings.warn(
@@ -566,12 +574,6 @@ class ParetoRun:
             )
             return None
         return max(within, key=lambda index: float(np.mean(records[index].evaluation.utilities)))
-
-    def _cost_of_final_fit(self, record: Record) -> float:
-        if self.plan.release is None:
-            return record.evaluation.epsilon
-        # At the half of delta that is reserved for it.
-        return self.plan.costs.of_final_fit(record.params).epsilon(self.plan.release.delta)
 
     def fit_final(self, record: Record, data: Data) -> Any:
         """Return a model fitted to all records; a released one reveals no failure."""
