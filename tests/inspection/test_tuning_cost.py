@@ -12,16 +12,10 @@ from skdptune.inspection import TuningCostDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from tests.flat import flat
-from tests.inspection.pictures import check_grey, drawing
+from tests.inspection.pictures import check_grey
 
 RUN, COUNT, DELTA = PrivacyProfile.gaussian(0.25), Geometric.from_mean(20), 1e-5
 MODEL = DPLogisticRegression(solver="output", classes=[0, 1])
-
-
-@pytest.fixture(autouse=True)
-def _style() -> Any:
-    with drawing():
-        yield
 
 
 def test_bars_are_the_figures_of_the_bounds(check_picture: Any) -> None:
