@@ -124,11 +124,6 @@ def shown_candidate(candidate: Mapping[str, Any], names: Sequence[str]) -> str:
     return ", ".join(f"{name} = {shown_value(candidate.get(name, ABSENT))}" for name in names)
 
 
-def as_numbers(values: Sequence[Any]) -> list[float] | None:
-    """Return values as floats, or None if any is not a number."""
-    return [float(value) for value in values] if all(map(_is_number, values)) else None
-
-
 def checked_params(params: Any, table: ScoreTable) -> list[str]:
     """Return the parameters to draw as a list, empty if none are given, or raise."""
     if params is None:
@@ -149,15 +144,14 @@ def kind_of(table: ScoreTable, names: Sequence[str]) -> str:
     """Return the kind of plot that suits a table, for given or for all parameters."""
     if table.is_grid:
         return "heatmap" if len(names or table.values) == 2 else "slices"
-    wanted = names or [name for name in table.names if _is_range(table, name)]
+    wanted = list(names)
+    for name in [] if names else table.names:
+        values = table.values[name]
+        real = list(filter(_is_number, values))
+        # More than half of the candidates have different numbers.
+        if len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1:
+            wanted.append(name)
     return "slices" if len(wanted) == 1 else "candidates"
-
-
-def _is_range(table: ScoreTable, name: str) -> bool:
-    """Return whether more than half of the candidates have different numbers for a parameter."""
-    values = table.values[name]
-    real = [value for value in values if as_numbers([value]) is not None]
-    return len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1
 
 
 def shown_params(kind: str, names: list[str], table: ScoreTable) -> list[str]:
@@ -569,7 +563,7 @@ class GridScoresDisplay:
     def _draw_points(self, ax: Any, table: ScoreTable, x: str) -> list[str]:
         """Draw all candidates over one parameter, with any values of the others."""
         values = [each.get(x) for each in self.candidates]
-        numbers = {p: one[0] for p in range(len(values)) if (one := as_numbers([values[p]]))}
+        numbers = {p: float(one) for p, one in enumerate(values) if _is_number(one)}
         known = list(numbers)
         if len(known) < len(values) - 1:
             places = [float(table.place(place, x) or 0) for place in range(len(values))]

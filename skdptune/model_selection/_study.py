@@ -420,11 +420,6 @@ def evaluation_numbers(trials: Sequence[Any]) -> list[int]:
     return numbers
 
 
-def failed_by_parameters(trial: Any) -> bool:
-    """Return whether a trial failed because of its parameters, not because of its process."""
-    return EVALUATION in trial.user_attrs or REFUSED in trial.user_attrs
-
-
 # Prefix of user attributes of the study.
 _PREFIX = "process "
 _INTERVAL = 30.0

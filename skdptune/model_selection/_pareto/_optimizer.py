@@ -30,6 +30,7 @@ from skdptune._formatting import shown
 from skdptune._progress import current_progress
 from skdptune._validation import check_integer, check_option
 from skdptune.model_selection._pareto._samplers import SAMPLERS, SamplerSettings, make_sampler
+from skdptune.model_selection._pareto._surrogates import Scales
 from skdptune.model_selection._space import SearchSpace
 from skdptune.model_selection._study import (
     EVALUATION,
@@ -352,12 +353,14 @@ class ParetoOptimizer:
         check_same(self.study, shared, self.fingerprint)
         self.seeds = study_seeds(self.study, self.random_state)
         settings = SamplerSettings(
-            tuple(map(float, strategy.reference_point)),
+            Scales(
+                tuple(map(float, strategy.reference_point)),
+                third_is_positive=self.third == "time",
+                epsilon_scale=strategy.epsilon_scale,
+            ),
             self.seeds.proposals,
             strategy.n_initial,
             self.n_total,
-            self.third == "time",
-            strategy.epsilon_scale,
         )
         self.study.sampler = make_sampler(strategy.sampler, self.space, settings)
 
@@ -432,7 +435,7 @@ class ParetoOptimizer:
     # Results --------------------------------------------------------------------------------
 
     def _take_results(self) -> None:
-        """Wait for results of workers, and store them."""
+        """Wait for results and store them; raise if all of the first evaluations failed."""
         for future in self.workers.first(list(self._running)):
             trial, found = self._running[future], self.workers.result(future)
             # Unless another process assumed that this one died, perhaps while the machine slept.
@@ -441,7 +444,13 @@ class ParetoOptimizer:
                 trial.set_user_attr(EVALUATION, asdict(found))
                 self._close(trial.number, found)
             del self._running[future]
-        self._check_any_succeeded()
+        if self._has_succeeded or self._n_evaluated() < self.strategy.n_initial:
+            return
+        records = self.records()
+        self._has_succeeded = any(record.evaluation.failure is None for record in records)
+        if not self._has_succeeded:
+            failure = records[0].evaluation.failure
+            raise ValueError(f"All {len(records)} evaluations failed. The first: {failure}")
 
     def _close(self, number: int, found: Evaluation) -> None:
         """End the trial of an evaluation."""
@@ -450,16 +459,6 @@ class ParetoOptimizer:
             return
         third = [] if found.third is None else [found.third]
         self.study.tell(number, [found.epsilon, found.error, *third])
-
-    def _check_any_succeeded(self) -> None:
-        """Raise if all of the first evaluations failed."""
-        if self._has_succeeded or self._n_evaluated() < self.strategy.n_initial:
-            return
-        records = self.records()
-        self._has_succeeded = any(record.evaluation.failure is None for record in records)
-        if not self._has_succeeded:
-            failure = records[0].evaluation.failure
-            raise ValueError(f"All {len(records)} evaluations failed. The first: {failure}")
 
     # Work of processes that died ------------------------------------------------------------
 

@@ -465,10 +465,13 @@ def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:
 
 def _best_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> _Filter:
     """Return the filter in which evaluations use the smallest share on average."""
-    evaluations = [fit * plan.n_fits for fit in fits]
+    evaluations, delta = [fit * plan.n_fits for fit in fits], plan.usable_delta
     gaussian = _gaussian_filter(plan, evaluations)
+    is_known = all(math.isfinite(min(fit.rdp(_PROBED_ORDERS))) for fit in fits)
+    failure = 0.0 if is_known else _RENYI_FAILURE_SHARE * delta
     try:
-        renyi = _renyi_filter(plan, fits)
+        order = suitable_order(plan.epsilon, delta, fits, failure=failure)
+        renyi = RenyiFilter(plan.epsilon, delta, order, failure=failure)
     except UnreachableBudgetError:
         # At small totals, divergences prove nothing.
         return gaussian
@@ -484,13 +487,6 @@ def _gaussian_filter(plan: ReleasePlan, evaluations: Sequence[PrivacyProfile]) -
     if all(twin.n_parts > 0 and twin.spent_failure == 0.0 for twin in twins):
         return total
     return GaussianFilter(plan.epsilon, plan.usable_delta, failure=high)
-
-
-def _renyi_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> RenyiFilter:
-    is_known = all(math.isfinite(min(fit.rdp(_PROBED_ORDERS))) for fit in fits)
-    failure = 0.0 if is_known else _RENYI_FAILURE_SHARE * plan.usable_delta
-    order = suitable_order(plan.epsilon, plan.usable_delta, fits, failure=failure)
-    return RenyiFilter(plan.epsilon, plan.usable_delta, order, failure=failure)
 
 
 def _mean_share(total: _Filter, evaluations: Sequence[PrivacyProfile]) -> float:

@@ -28,7 +28,7 @@ from skdptune.model_selection._pareto._surrogates import (
     success_probability,
 )
 from skdptune.model_selection._space import SearchSpace
-from skdptune.model_selection._study import failed_by_parameters, proposal_numbers
+from skdptune.model_selection._study import EVALUATION, REFUSED, proposal_numbers
 
 FloatArray = NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
@@ -104,17 +104,14 @@ def best_point(
         is_known = ((apart**2).sum(axis=2) < 1e-12).any(axis=1)
         return np.where(is_known, -np.inf, score(units))
 
-    units = np.vstack([rng.random((_N_UNIFORM, len(space.names))), _near(around, space, rng)])
+    units = rng.random((_N_UNIFORM, len(space.names)))
+    if len(around):
+        centres = around[rng.integers(len(around), size=_N_NEAR)]
+        steps = 10.0 ** rng.uniform(-2.5, -0.5, size=(_N_NEAR, 1))
+        units = np.vstack([units, _moved(centres, steps, rng)])
     scores = new_score(units)
     best = np.argsort(-scores, kind="stable")[:_N_STARTS]
     return _local_search(new_score, units[best], scores[best], rng)
-
-
-def _near(around: FloatArray, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
-    if len(around) == 0:
-        return np.empty((0, len(space.names)))
-    centres = around[rng.integers(len(around), size=_N_NEAR)]
-    return _moved(centres, 10.0 ** rng.uniform(-2.5, -0.5, size=(_N_NEAR, 1)), rng)
 
 
 def _moved(centres: FloatArray, steps: FloatArray | float, rng: np.random.Generator) -> FloatArray:
@@ -352,24 +349,18 @@ class SamplerSettings:
 
     Attributes
     ----------
-    reference : tuple of float
-        The worst value of each objective that counts.
+    scales : Scales
+        The scales of the objectives, with the worst value of each that counts.
     entropy : int
         Seeds all proposals.
     n_initial, n_total : int
         Number of evaluations before the surrogates are used, and of all.
-    third_is_positive : bool
-        Whether a third objective is modelled on a logarithmic scale.
-    epsilon_scale : {"linear", "log"}
-        The scale of the first objective in the hypervolume.
     """
 
-    reference: tuple[float, ...]
+    scales: Scales
     entropy: int
     n_initial: int
     n_total: int
-    third_is_positive: bool = False
-    epsilon_scale: str = "linear"
 
 
 class SurrogateProposer:
@@ -379,13 +370,8 @@ class SurrogateProposer:
         self, space: SearchSpace, settings: SamplerSettings, acquisition: Acquisition
     ) -> None:
         self.space, self.settings, self.acquisition = space, settings, acquisition
-        self.scales = Scales(
-            settings.reference,
-            settings.third_is_positive,
-            epsilon_scale=settings.epsilon_scale,
-        )
-        self.groups = space.groups
-        self._surrogates = [Surrogate(self.groups) for _ in settings.reference]
+        self.scales, self.groups = settings.scales, space.groups
+        self._surrogates = [Surrogate(self.groups) for _ in self.scales.reference]
 
     def __call__(self, number: int, history: History) -> dict[str, Any]:
         """Return parameters for the evaluation with a given number."""
@@ -449,7 +435,7 @@ def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propo
         points = grid_points(space, settings.entropy, settings.n_total)
         return lambda number, history: points[number % len(points)]
     # No fast formula is known for the expected improvement of three objectives.
-    has_formula = name == "auto" and len(settings.reference) == 2
+    has_formula = name == "auto" and len(settings.scales.reference) == 2
     acquisition = screened_expected_improvement if has_formula else hvpoi
     return SurrogateProposer(space, settings, acquisition)
 
@@ -493,7 +479,11 @@ def _sampler_class() -> Any:
             done = [t for t in others if t.state == TrialState.COMPLETE]
             done.sort(key=lambda t: (t.datetime_complete, t.number))
             pending = [t for t in others if t.state == TrialState.RUNNING]
-            failed = [t for t in others if t.state == TrialState.FAIL and failed_by_parameters(t)]
+            # Because of their parameters, not of their processes.
+            kinds = {EVALUATION, REFUSED}
+            failed = [
+                t for t in others if t.state == TrialState.FAIL and kinds & set(t.user_attrs)
+            ]
             values = np.array([t.values for t in done], dtype=float)
             units, pending_units, failed_units = map(self._points, (done, pending, failed))
             return History(units, values, pending_units, failed_units)

@@ -276,7 +276,9 @@ def fit_theta(
         features, targets = features[kept], targets[kept]
     centre, spread = standardisation(targets)
     scaled = (targets - centre) / spread
-    squares = _group_squares(features, groups)
+    along = [features[:, groups == group] for group in range(int(groups.max()) + 1)]
+    # The squared distances along each dimension.
+    squares = np.array([_squares(columns, columns, np.ones(1)) for columns in along])
     starts = [start]
     if len(targets) < 50:
         starts.append(default_theta(len(squares)))
@@ -357,13 +359,3 @@ def _squares(left: FloatArray, right: FloatArray, lengths: FloatArray) -> FloatA
     squares = (left**2).sum(axis=1)[:, np.newaxis] + (right**2).sum(axis=1) - 2 * left @ right.T
     clipped: FloatArray = np.maximum(squares, 0.0)
     return clipped
-
-
-def _group_squares(features: FloatArray, groups: NDArray[np.int_]) -> FloatArray:
-    """Return the squared distances along each dimension."""
-    return np.array(
-        [
-            _squares(features[:, groups == group], features[:, groups == group], np.ones(1))
-            for group in range(int(groups.max()) + 1)
-        ]
-    )
