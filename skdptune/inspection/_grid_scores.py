@@ -562,7 +562,7 @@ class GridScoresDisplay:
 
     def _draw_points(self, ax: Any, table: ScoreTable, x: str) -> list[str]:
         """Draw all candidates over one parameter, with any values of the others."""
-        values = [each.get(x) for each in self.candidates]
+        values: list[Any] = [each.get(x) for each in self.candidates]
         numbers = {p: float(one) for p, one in enumerate(values) if _is_number(one)}
         known = list(numbers)
         if len(known) < len(values) - 1:

@@ -430,6 +430,3 @@ def test_no_trial_has_a_time() -> None:
     assert [dates(trial) for trial in study.trials] == [{NO_TIME}] * 3
     assert [trial.value for trial in study.trials] == [0.1, 0.2, 0.3]
     assert all(trial.duration.total_seconds() == 0.0 for trial in study.trials)
-
-
-# Studies of adaptive searches --------------------------------------------------------------------
