@@ -44,7 +44,7 @@ def test_bars_are_the_figures_of_the_bounds(check_picture: Any) -> None:
 
 def test_lines_over_numbers_of_runs(check_picture: Any) -> None:
     counts = [Geometric.from_mean(mean) for mean in (10, 2)]
-    display = TuningCostDisplay.from_profile(RUN, counts, tuning_fraction=0.05)
+    display = TuningCostDisplay.from_profile(RUN, counts)
     assert display.means.tolist() == pytest.approx([2.0, 10.0])
     for name, line in display.artists_.items():
         assert line.get_ydata().tolist() == display.epsilons[name].tolist()
