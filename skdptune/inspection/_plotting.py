@@ -293,21 +293,20 @@ def ink_on(colour: Any) -> str:
     return "black" if luminance > _LIGHT else "white"
 
 
-def tidy(ax: Any, grid: str | None = "both") -> None:
+def tidy(ax: Any, grid: str = "both") -> None:
     """Remove the upper and right side of the frame, and draw a faint grid in the background.
 
     Parameters
     ----------
     ax : matplotlib Axes
-    grid : {"both", "x", "y"} or None
+    grid : {"both", "x", "y"}
         Axes whose major ticks have grid lines.
     """
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(quiet(ax))
     ax.tick_params(which="both", color=quiet(ax))
-    if grid is not None:
-        ax.grid(True, which="major", axis=grid, color=quiet(ax, _FAINT), linewidth=0.8)
-        ax.set_axisbelow(True)
+    ax.grid(True, which="major", axis=grid, color=quiet(ax, _FAINT), linewidth=0.8)
+    ax.set_axisbelow(True)
 
 
 def add_title(ax: Any, text: str, inches: float | None = None) -> Any:

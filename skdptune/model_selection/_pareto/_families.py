@@ -157,11 +157,9 @@ def _check_names(family: str, estimator: Any, space: Any) -> None:
     if not isinstance(space, Mapping):
         kind = type(space).__name__
         raise TypeError(f"{name} must be a mapping from names to dimensions; got {kind}.")
-    if not space:
+    if family and not space:
         # A family without parameters is a single point.
-        if family:
-            return
-        raise ValueError("param_space must hold at least one parameter; got none.")
+        return
     point = SearchSpace(space).from_unit([0.5] * len(space))
     first = {key: value for key, value in point.items() if hasattr(value, "get_params")}
     known = clone(estimator).set_params(**first).get_params(deep=True)
