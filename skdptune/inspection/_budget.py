@@ -29,6 +29,7 @@ from skdptune.inspection._plotting import (
     name_rows,
     quiet,
     room_for,
+    row_heights,
     tidy,
     wrapped,
     write_beside,
@@ -226,13 +227,16 @@ class BudgetDisplay(DrawsReport):
             depth = check_integer(depth, name="depth", lower=0)
         rows = [row for row, level in enumerate(self.levels) if depth is None or level <= depth]
         names = [self._name(row) for row in rows]
-        lines = np.array([1 + name.count("\n") for name in names], dtype=np.float64)
         # Center each bar on the lines of its name.
-        heights = np.cumsum(lines + 0.6) - 0.5 * (lines + 0.6)
-        ax = axes_for(self, ax, (_WIDTH, _REST + _LINE * float((lines + 0.6).sum())))
+        heights, total = row_heights(names, 0.6)
+        ax = axes_for(self, ax, (_WIDTH, _REST + _LINE * total))
         finite = self.alone[np.isfinite(self.alone)]
         end = max(float(finite.max(initial=0.0)), self._asked_length) or 1.0
-        self.asked_ = self._draw_asked(ax)
+        asked, spent = self._asked_length, float(self.alone[0])
+        self.asked_ = None
+        if asked and math.isfinite(spent) and shown_number(asked) != shown_number(spent):
+            # Below everything else.
+            self.asked_ = ax.axvline(asked, color=ink(), linewidth=1.0, linestyle="--", zorder=0.9)
         self.segments_ = self._draw_total(ax, heights[0], end)
         self.bars_ = [
             self._draw_part(ax, row, height, end)
@@ -290,13 +294,6 @@ class BudgetDisplay(DrawsReport):
     def _place(self, row: int) -> int:
         """Return the index, among the parts of level 1, of the part that contains a row."""
         return max(sum(1 for part in self._parts() if part <= row) - 1, 0)
-
-    def _draw_asked(self, ax: Any) -> Any:
-        """Draw a line at the requested epsilon, below everything else."""
-        asked, spent = self._asked_length, float(self.alone[0])
-        if not asked or math.isinf(spent) or shown_number(asked) == shown_number(spent):
-            return None
-        return ax.axvline(asked, color=ink(), linewidth=1.0, linestyle="--", zorder=0.9)
 
     def _dress(self, ax: Any, rows: list[int], names: list[str], heights: Any, end: float) -> None:
         longest = max(len(line) for name in names for line in name.splitlines())

@@ -21,10 +21,10 @@ from skdptune.accounting import PrivacyReport
 from skdptune.base import privacy_of
 from skdptune.base._shared import expected_refits, set_seeds
 from skdptune.inspection._plotting import (
-    COLOURS,
     add_legend,
     add_title,
     axes_for,
+    draw_band,
     dress_epsilons,
     epsilon_label,
     ink,
@@ -278,7 +278,11 @@ class EpsilonCurveDisplay:
         label = f"{self._label()}, {epsilon_label(self.delta)}" if is_other else self._label()
         common = {"label": label, "gid": _MARK, "zorder": 4}
         (self.line_,) = ax.plot(x, self.means[order], **common, **look)
-        self.band_ = self._draw_band(ax, x, order, place) if band else None
+        count = self.scores.shape[1]
+        self.band_ = None
+        if band and count > 1:
+            low, high = self.scores.min(axis=1)[order], self.scores.max(axis=1)[order]
+            self.band_ = draw_band(ax, x, low, high, place, f"lowest to highest of {count} fits")
         self.no_privacy_ = None
         if self.no_privacy is not None:
             level = {"color": ink(), "linewidth": 1.2, "linestyle": (0, (1, 2))}
@@ -296,16 +300,6 @@ class EpsilonCurveDisplay:
             add_title(ax, f"{above}\n{self.cost_in_words}" if above else self.cost_in_words)
         add_legend(ax)
         return self
-
-    def _draw_band(self, ax: Any, x: FloatArray, order: Any, place: int) -> Any:
-        count = self.scores.shape[1]
-        if count < 2:
-            return None
-        low, high = self.scores.min(axis=1)[order], self.scores.max(axis=1)[order]
-        words = f"lowest to highest of {count} fits"
-        known = ax.get_legend_handles_labels()[1]
-        look = {"color": COLOURS[place % len(COLOURS)], "alpha": 0.18, "linewidth": 0.0}
-        return ax.fill_between(x, low, high, label=None if words in known else words, **look)
 
 
 # Fits -----------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from skdptune.inspection._plotting import (
     ink_on,
     line_look,
     quiet,
+    shortened,
     tidy,
 )
 from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV
@@ -115,22 +116,12 @@ def shown_value(value: Any) -> str:
     if _is_number(value):
         return f"{float(value):.4g}" if not isinstance(value, numbers.Integral) else str(value)
     text = type(value).__name__ if hasattr(value, "get_params") else str(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return shortened(text, _LONGEST)
 
 
 def shown_candidate(candidate: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return some parameters of a candidate as text."""
     return ", ".join(f"{name} = {shown_value(candidate.get(name, ABSENT))}" for name in names)
-
-
-def as_numbers(values: Sequence[Any]) -> list[float] | None:
-    """Return values as floats, or None if any is not a number."""
-    return [float(value) for value in values] if all(map(_is_number, values)) else None
-
-
-def wants_log(values: Sequence[float]) -> bool:
-    """Return whether numbers are best shown on a logarithmic axis."""
-    return min(values) > 0.0 and max(values) >= _LOG_RANGE * min(values)
 
 
 def checked_params(params: Any, table: ScoreTable) -> list[str]:
@@ -153,15 +144,14 @@ def kind_of(table: ScoreTable, names: Sequence[str]) -> str:
     """Return the kind of plot that suits a table, for given or for all parameters."""
     if table.is_grid:
         return "heatmap" if len(names or table.values) == 2 else "slices"
-    wanted = names or [name for name in table.names if _is_range(table, name)]
+    wanted = list(names)
+    for name in [] if names else table.names:
+        values = table.values[name]
+        real = list(filter(_is_number, values))
+        # More than half of the candidates have different numbers.
+        if len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1:
+            wanted.append(name)
     return "slices" if len(wanted) == 1 else "candidates"
-
-
-def _is_range(table: ScoreTable, name: str) -> bool:
-    """Return whether more than half of the candidates have different numbers for a parameter."""
-    values = table.values[name]
-    real = [value for value in values if as_numbers([value]) is not None]
-    return len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1
 
 
 def shown_params(kind: str, names: list[str], table: ScoreTable) -> list[str]:
@@ -226,15 +216,6 @@ _MOST_WRITTEN = 12
 _RING, _LEGEND_RING = 15.0, 9.0
 
 
-def _write_cells(ax: Any, image: Any, cells: NDArray[np.float64], digits: int) -> None:
-    """Write scores into the cells of an image, in black or white."""
-    for (row, column), score in np.ndenumerate(cells):
-        if math.isfinite(score):
-            colour = image.cmap(image.norm(score))[:3]
-            look = {"ha": "center", "va": "center", "fontsize": "small"}
-            ax.text(column, row, f"{score:.{digits}f}", color=ink_on(colour), **look)
-
-
 def _name_values(axis: Any, table: ScoreTable, name: str) -> None:
     """Write the values of a parameter along an axis, at 0, 1, 2, ..."""
     labels = [shown_value(value) for value in table.values[name]]
@@ -292,26 +273,6 @@ def _draw_scores(
         # Label only the line, so that legends list everything in the order in which it was drawn.
         drawn.lines[0].set_label(label)
     return drawn
-
-
-def _draw_ring(ax: Any, x: float, y: float, label: str) -> Any:
-    """Draw a ring around a marker, and return it."""
-    look = {"markerfacecolor": "none", "markeredgecolor": ink(), "markeredgewidth": 1.6}
-    (ring,) = ax.plot(
-        x, y, linestyle="none", marker="o", markersize=_RING, label=label, zorder=5, **look
-    )
-    return ring
-
-
-def draw_level(
-    ax: Any, score: float, spread: float, label: str, *, is_strong: bool = False
-) -> Any:
-    """Draw a score as a line across the axes, with its noise as a band; return the line."""
-    if spread:
-        band = {"color": quiet(ax), "alpha": 0.15, "linewidth": 0.0}
-        ax.axhspan(score - spread, score + spread, zorder=0, **band)
-    look = {"color": ink(), "linewidth": 1.8} if is_strong else {"color": quiet(ax)}
-    return ax.axhline(score, linestyle="--", label=label, zorder=1, **look)
 
 
 FloatArray = NDArray[np.float64]
@@ -533,11 +494,14 @@ class GridScoresDisplay:
         cells = np.full((len(table.values[y]), len(table.values[x])), np.nan)
         for place in table.beside(middle, names):
             cells[table.place(place, y), table.place(place, x)] = self.scores[place]
-        low, high = self._colours_of(cells)
-        look = {"cmap": _SCALE, "vmin": low, "vmax": high}
+        low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
+        noise = 0.0 if self.noise is None else float(self.noise.max())
+        # Noise must not fill the range of colours.
+        lacking = max(_LEAST_SPAN * noise - (high - low), 0.0)
+        look = {"cmap": _SCALE, "vmin": low - lacking / 2.0, "vmax": high + lacking / 2.0}
         self.image_ = ax.imshow(cells, origin="lower", aspect="auto", **look)
         if max(cells.shape) <= _MOST_WRITTEN:
-            _write_cells(ax, self.image_, cells, self._digits())
+            self._write_cells(ax, cells)
         else:
             ax.figure.colorbar(self.image_, ax=ax, label=self.score)
         _name_values(ax.xaxis, table, x)
@@ -551,12 +515,13 @@ class GridScoresDisplay:
             words = ["Framed: the chosen candidate."]
         return [*words, self._beside_grid(table), _held_in_words(table, middle, names)]
 
-    def _colours_of(self, cells: FloatArray) -> tuple[float, float]:
-        """Return the scores of the first and last colour; noise must not fill this range."""
-        low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
-        noise = 0.0 if self.noise is None else float(self.noise.max())
-        lacking = max(_LEAST_SPAN * noise - (high - low), 0.0)
-        return low - lacking / 2.0, high + lacking / 2.0
+    def _write_cells(self, ax: Any, cells: FloatArray) -> None:
+        """Write scores into the cells of the heat map, in black or white."""
+        digits, look = self._digits(), {"ha": "center", "va": "center", "fontsize": "small"}
+        for (row, column), score in np.ndenumerate(cells):
+            if math.isfinite(score):
+                colour = self.image_.cmap(self.image_.norm(score))[:3]
+                ax.text(column, row, f"{score:.{digits}f}", color=ink_on(colour), **look)
 
     def _beside_grid(self, table: ScoreTable) -> str:
         """Return a sentence about the candidate outside of the grid, or ""."""
@@ -597,8 +562,8 @@ class GridScoresDisplay:
 
     def _draw_points(self, ax: Any, table: ScoreTable, x: str) -> list[str]:
         """Draw all candidates over one parameter, with any values of the others."""
-        values = [each.get(x) for each in self.candidates]
-        numbers = {p: one[0] for p in range(len(values)) if (one := as_numbers([values[p]]))}
+        values: list[Any] = [each.get(x) for each in self.candidates]
+        numbers = {p: float(one) for p, one in enumerate(values) if _is_number(one)}
         known = list(numbers)
         if len(known) < len(values) - 1:
             places = [float(table.place(place, x) or 0) for place in range(len(values))]
@@ -607,7 +572,8 @@ class GridScoresDisplay:
         else:
             # Leave out candidates without a number, such as the estimator's own values.
             places = [numbers.get(place, math.nan) for place in range(len(values))]
-            ax.set_xscale("log" if wants_log(list(numbers.values())) else "linear")
+            low, high = min(numbers.values()), max(numbers.values())
+            ax.set_xscale("log" if low > 0.0 and high >= _LOG_RANGE * low else "linear")
             ax.set_xlabel(x)
         self._draw_line(ax, [places[place] for place in known], known, None, **_POINTS)
         for place in sorted(set(range(len(values))) - set(known)):
@@ -626,12 +592,16 @@ class GridScoresDisplay:
             self._ring_at = at[listed.index(self.chosen)], float(self.scores[self.chosen])
 
     def _draw_level(self, ax: Any, place: int, table: ScoreTable) -> None:
-        """Draw a candidate without a position on the axis as a horizontal line."""
+        """Draw a candidate without a position on the axis as a line, with its noise as a band."""
         score, is_chosen = float(self.scores[place]), place == self.chosen
         words = shown_candidate(self.candidates[place], list(table.values))
         label = f"{words} ({_CHOSEN})" if is_chosen else words
-        spread = 0.0 if self.noise is None else float(self.noise[place])
-        line = draw_level(ax, score, spread, label, is_strong=is_chosen)
+        if self.noise is not None and self.noise[place]:
+            spread = float(self.noise[place])
+            band = {"color": quiet(ax), "alpha": 0.15, "linewidth": 0.0}
+            ax.axhspan(score - spread, score + spread, zorder=0, **band)
+        look = {"color": ink(), "linewidth": 1.8} if is_chosen else {"color": quiet(ax)}
+        line = ax.axhline(score, linestyle="--", label=label, zorder=1, **look)
         if is_chosen:
             self.chosen_ = line
 
@@ -673,7 +643,9 @@ class GridScoresDisplay:
     def _draw_chosen(self, ax: Any) -> None:
         """Draw a ring around the chosen candidate, and the legend."""
         if self._ring_at is not None:
-            self.chosen_ = _draw_ring(ax, *self._ring_at, _CHOSEN)
+            look = {"marker": "o", "markersize": _RING, "linestyle": "none", "zorder": 5}
+            look |= {"markerfacecolor": "none", "markeredgecolor": ink(), "markeredgewidth": 1.6}
+            (self.chosen_,) = ax.plot(*self._ring_at, label=_CHOSEN, **look)
         legend = add_legend(ax)
         if legend is not None and self._ring_at is not None:
             legend.legend_handles[-1].set_markersize(_LEGEND_RING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from skdptune._formatting import shown_delta, shown_epsilon
 from skdptune._validation import check_kind, check_option, check_real, check_vector
-from skdptune.inspection._plotting import add_legend, add_title, axes_for, bar_look, ink, tidy
+from skdptune.inspection._plotting import (
+    add_legend,
+    add_title,
+    axes_for,
+    bar_look,
+    ink,
+    percent,
+    shortened,
+    tidy,
+)
 from skdptune.ledger import PrivacyLedger
 from skdptune.ledger._shared import shown_below
 
@@ -131,7 +140,7 @@ class LedgerDisplay:
         """A sentence that states how much is used, and what still fits."""
         used = self.usage["used"][-1] if self.usage["used"] else 0.0
         budget = f"{shown_epsilon(self.epsilon)} at δ = {shown_delta(self.delta)}"
-        words = f"{_percent(used)} of {budget} is used"
+        words = f"{percent(used, ROUND_CEILING, digits=3)} of {budget} is used"
         if self.remaining is None:
             return f"{words}."
         kind = "Gaussian" if self.delta > 0.0 else "pure"
@@ -177,8 +186,10 @@ class LedgerDisplay:
             if self.usage["event"][place] == "reserved"
         ]
         if len(begun) <= _MOST_NAMES:
-            steps, names = [step for step, _ in begun], [_short(name) for _, name in begun]
-            ax.set_xticks(steps, names, rotation=30, ha="right", rotation_mode="anchor")
+            names = [shortened(" ".join(name.split()), _LONGEST) for _, name in begun]
+            ax.set_xticks(
+                [step for step, _ in begun], names, rotation=30, ha="right", rotation_mode="anchor"
+            )
         ax.set_xlabel("releases, as they were reserved")
         return np.arange(len(kept) + 2, dtype=np.float64)
 
@@ -225,20 +236,9 @@ class LedgerDisplay:
         add_legend(ax, loc="upper left", ncols=2)
 
 
-def _percent(used: float) -> str:
-    """Return a used share in percent, with three digits, rounded up."""
-    exact = 100 * Decimal(repr(used))
-    return f"{Context(prec=3, rounding=ROUND_CEILING).plus(exact).normalize():f} %"
-
-
 def _flat(place: int, hatch: int = 0) -> dict[str, Any]:
     """Return the look of an area, with the hatching of another index."""
     return {**bar_look(place), "hatch": bar_look(hatch)["hatch"], "linewidth": 0.0}
-
-
-def _short(name: str) -> str:
-    words = " ".join(name.split())
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 
 
 def _checked_usage(usage: Any) -> dict[str, list[Any]]:

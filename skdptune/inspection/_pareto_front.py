@@ -82,18 +82,6 @@ def _best_of(pairs: FloatArray) -> FloatArray:
     return np.array(kept, dtype=np.float64).reshape(-1, 2)
 
 
-def _reference_of(search: Any) -> tuple[float, float] | None:
-    """Return the first two coordinates of a search's reference point."""
-    found = getattr(getattr(search, "result_", search), "reference_point", None)
-    return None if found is None else (float(found[0]), float(found[1]))
-
-
-def _study_epsilon_of(searches: Any) -> float | None:
-    """Return the cost of the release of a single search, or None."""
-    released = [getattr(search, "release", None) for search in searches]
-    return released[0] if len(released) == 1 else None
-
-
 def _utility_of(searches: Any) -> str:
     """Return the common name of the searches' scores, if they are on the scale of utilities."""
     scorers = [getattr(search, "scorer_", None) for search in searches]
@@ -214,11 +202,13 @@ class ParetoFrontDisplay:
         fronts = {label: _front_of(one, label) for label, one in named.items()}
         first = next(iter(named.values()), None)
         report = getattr(first, "privacy_", None)
+        worst = getattr(getattr(first, "result_", first), "reference_point", None)
         display = cls(
             fronts,
-            reference_point=_reference_of(first),
+            reference_point=None if worst is None else (float(worst[0]), float(worst[1])),
             delta=getattr(report, "delta", None),
-            study_epsilon=_study_epsilon_of(named.values()),
+            # The cost of the release of a single search.
+            study_epsilon=getattr(first, "release", None) if len(named) == 1 else None,
             utility=_utility_of(named.values()),
         )
         return display.plot(

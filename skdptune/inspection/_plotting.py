@@ -11,13 +11,15 @@ import math
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from decimal import Context, Decimal
 from typing import Any, Self
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._formatting import shown, shown_delta
-from skdptune._validation import check_kind
+from skdptune._validation import FloatArray, check_kind
 from skdptune.accounting import PrivacyReport
 from skdptune.base import privacy_of, profile_of
 from skdptune.base._shared import DEFAULT_DELTA, assumptions_of, budget_owners, neighbouring_of
@@ -240,6 +242,13 @@ def line_look(place: int, markers: bool = False) -> dict[str, Any]:
     return look
 
 
+def draw_band(ax: Any, x: Any, low: Any, high: Any, place: int, words: str) -> Any:
+    """Shade the area around the line with this index, and return it; name the first one only."""
+    known = ax.get_legend_handles_labels()[1]
+    look = {"color": COLOURS[place % len(COLOURS)], "alpha": 0.18, "linewidth": 0.0}
+    return ax.fill_between(x, low, high, label=None if words in known else words, **look)
+
+
 def next_place(ax: Any) -> int:
     """Return the index of the next line, after the labelled ones that the axes already show."""
     return len(ax.get_legend_handles_labels()[1])
@@ -284,21 +293,20 @@ def ink_on(colour: Any) -> str:
     return "black" if luminance > _LIGHT else "white"
 
 
-def tidy(ax: Any, grid: str | None = "both") -> None:
+def tidy(ax: Any, grid: str = "both") -> None:
     """Remove the upper and right side of the frame, and draw a faint grid in the background.
 
     Parameters
     ----------
     ax : matplotlib Axes
-    grid : {"both", "x", "y"} or None
+    grid : {"both", "x", "y"}
         Axes whose major ticks have grid lines.
     """
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(quiet(ax))
     ax.tick_params(which="both", color=quiet(ax))
-    if grid is not None:
-        ax.grid(True, which="major", axis=grid, color=quiet(ax, _FAINT), linewidth=0.8)
-        ax.set_axisbelow(True)
+    ax.grid(True, which="major", axis=grid, color=quiet(ax, _FAINT), linewidth=0.8)
+    ax.set_axisbelow(True)
 
 
 def add_title(ax: Any, text: str, inches: float | None = None) -> Any:
@@ -306,8 +314,11 @@ def add_title(ax: Any, text: str, inches: float | None = None) -> Any:
 
     The default width in inches is about that of the axes.
     """
-    width = _inches(ax) if inches is None else inches
-    return ax.set_title(wrapped(text, width), fontsize="small", loc="left")
+    if inches is None:
+        # The layout computes the exact width only when drawing.
+        share = _WIDENED if len(ax.figure.axes) == 1 else _NARROWED
+        inches = float(share * ax.get_position().width * ax.figure.get_figwidth())
+    return ax.set_title(wrapped(text, inches), fontsize="small", loc="left")
 
 
 def wrapped(text: str, inches: float = SIZE[0]) -> str:
@@ -319,10 +330,15 @@ def wrapped(text: str, inches: float = SIZE[0]) -> str:
     return "\n".join(lines).replace("\u00a0%", " %")
 
 
-def _inches(ax: Any) -> float:
-    """Return the approximate width of the axes, which the layout computes only when drawing."""
-    share = _WIDENED if len(ax.figure.axes) == 1 else _NARROWED
-    return float(share * ax.get_position().width * ax.figure.get_figwidth())
+def shortened(text: str, most: int) -> str:
+    """Return a text with at most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def percent(share: float, rounding: str, *, digits: int) -> str:
+    """Return a share in percent, rounded up or down to some digits of its exact value."""
+    exact = 100 * Decimal(repr(share))
+    return f"{Context(prec=digits, rounding=rounding).plus(exact).normalize():f} %"
 
 
 def add_legend(ax: Any, **options: Any) -> Any:
@@ -350,6 +366,12 @@ def write_beside(
         color=ink(),
         bbox=ground,
     )
+
+
+def row_heights(names: Sequence[str], between: float) -> tuple[FloatArray, float]:
+    """Return the middle of each name of one or more lines, and the height of all, in lines."""
+    lines = np.array([1 + name.count("\n") for name in names]) + between
+    return np.cumsum(lines) - 0.5 * lines, float(lines.sum())
 
 
 def name_rows(ax: Any, names: Sequence[str], heights: Any, inches: float) -> None:
@@ -392,15 +414,16 @@ def dress_epsilons(ax: Any, ends: tuple[float, float], delta: float | None = Non
     ax.set_xlim(*ends)
     ax.set_xlabel(epsilon_label(delta))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.xaxis.set_minor_formatter(_minor_label if ends[1] < _FEW_POWERS * ends[0] else "")
+    has_minor = ends[1] < _FEW_POWERS * ends[0]
+
+    def minor_label(value: float, _: Any) -> str:
+        """Return a label at 2 and 5 times powers of ten."""
+        text = f"{value:g}"
+        return text if has_minor and text.strip("0.") in ("2", "5") else ""
+
+    ax.xaxis.set_minor_formatter(minor_label)
 
 
 def epsilon_label(delta: float | None) -> str:
     """Return the axis label for epsilons stated at a delta."""
     return "ε" if delta is None else f"ε at δ = {shown_delta(delta)}"
-
-
-def _minor_label(value: float, _: Any) -> str:
-    """Return a label at 2 and 5 times powers of ten."""
-    text = f"{value:g}"
-    return text if text.strip("0.") in ("2", "5") else ""

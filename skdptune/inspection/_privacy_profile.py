@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from skdptune.inspection._plotting import (
     ink,
     line_look,
     next_place,
+    percent,
     quiet,
     tidy,
 )
@@ -302,7 +303,6 @@ _RATES = np.unique(
     )
 )
 _LEAST_SHOWN = 1e-4
-_HUNDRED = Decimal(100)
 # Groups accused wrongly and rightly by an attacker, for each neighbouring relation.
 _WORDS = {
     ADD_OR_REMOVE: ("of the absent", "of the present"),
@@ -495,13 +495,27 @@ class TradeOffDisplay(DrawsReport):
         check_flag(log, name="log")
         ax = axes_for(self, ax)
         is_first = not ax.lines
-        self.guessing_ = _guessing(ax, kind) if is_first else ax.lines[0]
+        if is_first:
+            # The result of random guessing at each false-positive rate.
+            guess = {"color": quiet(ax), "linewidth": 1.0, "linestyle": ":", "label": "guessing"}
+            ax.plot(_RATES, _shown(_RATES, kind), **guess)
+        self.guessing_ = ax.lines[0]
         look = line_look(next_place(ax) - 1) | {"label": self._name()} | options
         shown = _shown(self.true_positive_rates, kind)
         (self.line_,) = ax.plot(self.false_positive_rates, shown, **look)
-        self.points_ = self._mark(ax, kind)
+        self.points_ = None
+        if self.marked:
+            absent, present = np.array(self.marked).T
+            colour = self.line_.get_color()
+            self.points_ = _draw_points(ax, absent, _shown(present, kind), colour)
         if is_first:
-            _dress(ax, kind, log, self.neighbouring)
+            _name_axes(ax, kind, self.neighbouring)
+            ends = {"xlim": (0.0, 1.0), "ylim": (0.0, 1.0)}
+            if log:
+                ends = dict.fromkeys(("xlim", "ylim"), (_LEAST_SHOWN, 1.0))
+                ax.set(xscale="log", yscale="log")
+            ax.set(**ends)
+            tidy(ax)
             if self.marked:
                 add_title(ax, self.statement)
         else:
@@ -519,28 +533,6 @@ class TradeOffDisplay(DrawsReport):
         ((absent, present),) = self.marked
         found, accused = _percent(present, ROUND_CEILING), _percent(absent, ROUND_FLOOR)
         return f"{self.label}: at most {found} at {accused}"
-
-    def _mark(self, ax: Any, kind: str) -> Any:
-        if not self.marked:
-            return None
-        absent, present = np.array(self.marked).T
-        return _draw_points(ax, absent, _shown(present, kind), self.line_.get_color())
-
-
-def _guessing(ax: Any, kind: str) -> Any:
-    """Draw the result of random guessing at each false-positive rate."""
-    look = {"color": quiet(ax), "linewidth": 1.0, "linestyle": ":", "label": "guessing"}
-    (line,) = ax.plot(_RATES, _shown(_RATES, kind), **look)
-    return line
-
-
-def _dress(ax: Any, kind: str, log: bool, neighbouring: str) -> None:
-    _name_axes(ax, kind, neighbouring)
-    if log:
-        ax.set(xscale="log", yscale="log", xlim=(_LEAST_SHOWN, 1.0), ylim=(_LEAST_SHOWN, 1.0))
-    else:
-        ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
-    tidy(ax)
 
 
 def _name_axes(ax: Any, kind: str, neighbouring: str) -> None:
@@ -572,9 +564,7 @@ def _checked_rates(rates: ArrayLike, name: str) -> FloatArray:
 
 def _percent(rate: float, rounding: str) -> str:
     """Return a rate in percent, rounded to two digits, or three from ten percent on."""
-    exact = _HUNDRED * Decimal(repr(rate))
-    rounded = Context(prec=3 if exact >= 10 else 2, rounding=rounding).plus(exact)
-    return f"{rounded.normalize():f} %"
+    return percent(rate, rounding, digits=3 if Decimal(repr(rate)) >= Decimal("0.1") else 2)
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -13,11 +13,11 @@ from skdptune._formatting import shown, shown_delta, shown_epsilon
 from skdptune._validation import check_flag, check_kind, check_option
 from skdptune.calibration import PrivateScoreCurves
 from skdptune.inspection._plotting import (
-    COLOURS,
     SIZE,
     add_legend,
     add_title,
     axes_for,
+    draw_band,
     ink,
     line_look,
     load_pyplot,
@@ -167,10 +167,7 @@ class ScoreCurvesDisplay:
         self.lines_.append(line)
         if band:
             low, high = np.clip([y - spread, y + spread], 0.0, 1.0)
-            colour = {"color": COLOURS[place % len(COLOURS)], "alpha": 0.18, "linewidth": 0.0}
-            known = ax.get_legend_handles_labels()[1]
-            words = None if _BAND in known else _BAND
-            self.bands_.append(ax.fill_between(x, low, high, label=words, **colour))
+            self.bands_.append(draw_band(ax, x, low, high, place, _BAND))
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.02), xlabel=labels[0], ylabel=labels[1])
         tidy(ax)
         add_legend(ax, loc=_LEGENDS[kind])

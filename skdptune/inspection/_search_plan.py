@@ -32,18 +32,19 @@ from skdptune.inspection._plotting import (
     name_rows,
     quiet,
     room_for,
+    row_heights,
     tidy,
     wrapped,
     write_beside,
 )
 from skdptune.model_selection import PlanRow, SearchPlan
 
+# The attribute of a row, and the label.
 _MEASURES = {
-    "noise": "noise of the final fit, divided by its share of the records",
-    "work": "expected work, in fits on all records",
-    "fit_epsilon": "largest cost of each fit (ε)",
+    "noise": ("effective_noise", "noise of the final fit, divided by its share of the records"),
+    "work": ("work", "expected work, in fits on all records"),
+    "fit_epsilon": ("fit_epsilon", "largest cost of each fit (ε)"),
 }
-_ATTRIBUTES = {"noise": "effective_noise", "work": "work", "fit_epsilon": "fit_epsilon"}
 _BY = ("auto", *_MEASURES)
 # In inches: the width, the height of a line of text, and the space above and below the bars.
 _WIDTH, _LINE, _REST = 7.6, 0.19, 0.95
@@ -206,15 +207,24 @@ class SearchPlanDisplay:
             The display itself.
         """
         check_option(by, name="by", options=_BY)
-        by = self._measure() if by == "auto" else by
+        if by == "auto":
+            own = self.rows[0]
+            by = "work" if own.fit_epsilon is None else "fit_epsilon"
+            by = by if own.effective_noise is None else "noise"
         names = [wrapped(row.name, _LONGEST_NAME) for row in self.rows]
-        lines = np.array([1 + name.count("\n") for name in names]) + _BETWEEN
-        uses_ax, ax = self._axes(ax, float(lines.sum()))
+        heights, lines = row_heights(names, _BETWEEN)
+        uses_ax, ax = self._axes(ax, lines)
         self.uses_ax_ = uses_ax
         self.spans_: list[Any] = []
         if uses_ax is not None:
             self._draw_uses(uses_ax)
-        self._draw_ways(ax, names, np.cumsum(lines) - 0.5 * lines, by)
+        attribute, label = _MEASURES[by]
+        values = [getattr(row, attribute) for row in self.rows]
+        values = [math.nan if value is None else float(value) for value in values]
+        words = [self._words(row, value, by) for row, value in zip(self.rows, values, strict=True)]
+        self.bars_ = _draw_rows(ax, names, heights, values, words, 0, _WIDTH)
+        ax.get_yticklabels()[0].set_fontweight("bold")
+        ax.set_xlabel(about_unit(label, self.neighbouring), fontsize="small")
         add_title(uses_ax or ax, self.statement, None if ax is None else _WIDTH - _NAMES - 0.4)
         return self
 
@@ -223,12 +233,6 @@ class SearchPlanDisplay:
         """A sentence that states the total budget of the search."""
         words = f"{self.rows[0].name}: ε = {shown_number(self.epsilon)}"
         return f"{words} at δ = {shown_delta(self.delta)} for everything."
-
-    def _measure(self) -> str:
-        own = self.rows[0]
-        if own.effective_noise is not None:
-            return "noise"
-        return "work" if own.fit_epsilon is None else "fit_epsilon"
 
     def _axes(self, ax: Any, lines: float) -> tuple[Any, Any]:
         """Return the axes of the uses, if they are drawn, and of the alternatives."""
@@ -267,24 +271,14 @@ class SearchPlanDisplay:
         ax.set_xlabel(words, fontsize="small")
         tidy(ax, grid="x")
 
-    def _draw_ways(self, ax: Any, names: list[str], heights: Any, by: str) -> None:
-        """Draw the bars of the alternatives."""
-        values = [self._value(row, by) for row in self.rows]
-        words = [self._words(row, value, by) for row, value in zip(self.rows, values, strict=True)]
-        self.bars_ = _draw_rows(ax, names, heights, values, words, 0, _WIDTH)
-        ax.get_yticklabels()[0].set_fontweight("bold")
-        ax.set_xlabel(about_unit(_MEASURES[by], self.neighbouring), fontsize="small")
-
-    def _value(self, row: PlanRow, by: str) -> float:
-        value = getattr(row, _ATTRIBUTES[by])
-        return math.nan if value is None else float(value)
-
     def _words(self, row: PlanRow, value: float, by: str) -> str:
         """Return the text next to a bar."""
         about = "" if row.expected_fits == row.worst_fits else "≈ "
         fits = "fit" if row.expected_fits == 1.0 else "fits"
+        # A cost is never rounded down.
+        figure = shown_number(value) if by == "fit_epsilon" else f"{value:.3g}"
         words = [
-            _figure(value, by) if math.isfinite(value) else "unknown",
+            figure if math.isfinite(value) else "unknown",
             f"{about}{row.expected_fits:.3g} {fits}",
         ]
         if by != "work":
@@ -314,11 +308,6 @@ def _draw_rows(
     ax.set_xlim(0.0, end * room_for(words, width - _NAMES - 0.3))
     tidy(ax, grid="x")
     return bars
-
-
-def _figure(value: float, by: str) -> str:
-    """Return a number with three digits; a cost is never rounded down."""
-    return shown_number(value) if by == "fit_epsilon" else f"{value:.3g}"
 
 
 def _checked_uses(uses: Any) -> dict[str, tuple[float, float]]:
@@ -551,9 +540,8 @@ class TuningCostDisplay:
         shown = {name: float(each[0]) for name, each in self.epsilons.items()}
         least = shown.pop(_LOWER_BOUND, None)
         names = [wrapped(name, _LONGEST_NAME) for name in shown]
-        lines = np.array([1 + name.count("\n") for name in names]) + _COST_BETWEEN
-        heights = np.cumsum(lines) - 0.5 * lines
-        ax = axes_for(self, ax, (_COST_WIDTH, _COST_REST + _COST_LINE * float(lines.sum())))
+        heights, lines = row_heights(names, _COST_BETWEEN)
+        ax = axes_for(self, ax, (_COST_WIDTH, _COST_REST + _COST_LINE * lines))
         words = [self._figure(name, value) for name, value in shown.items()]
         own, values = self.highlighted or _UNTUNED, list(shown.values())
         place = list(shown).index(own) if own in shown else -1
@@ -561,7 +549,13 @@ class TuningCostDisplay:
         self.artists_ = dict(zip(shown, bars, strict=True))
         label = f"ε at δ = {shown_delta(self.delta)}"
         if least is not None:
-            self.artists_[_LOWER_BOUND] = self._draw_least(ax, least, shown, heights)
+            # Across the bars to which the limit of all bounds applies.
+            about = [place for place, name in enumerate(shown) if name in _OF_THE_BEST]
+            look = {"color": ink(), "linewidth": 1.4, "linestyle": "--", "zorder": 3}
+            self.artists_[_LOWER_BOUND] = None
+            if about:
+                ends = heights[about[0]] - 0.7, heights[about[-1]] + 0.7
+                self.artists_[_LOWER_BOUND] = ax.vlines(least, *ends, **look)
             label += "\ndashed: no valid bound of the best run is smaller"
         ax.set_xlabel(label, fontsize="small")
         runs = f"Best of about {self.means[0]:.3g} runs, all with the same noise."
@@ -572,14 +566,6 @@ class TuningCostDisplay:
         if math.isfinite(epsilon):
             return shown_number(epsilon)
         return NOT_PRIVATE if name in (_UNTUNED, self.highlighted) else "does not apply"
-
-    def _draw_least(self, ax: Any, least: float, shown: dict[str, float], heights: Any) -> Any:
-        """Draw the lower limit of all bounds across the bars to which it applies."""
-        about = [place for place, name in enumerate(shown) if name in _OF_THE_BEST]
-        if not about:
-            return None
-        ends = heights[about[0]] - 0.7, heights[about[-1]] + 0.7
-        return ax.vlines(least, *ends, color=ink(), linewidth=1.4, linestyle="--", zorder=3)
 
     def _draw_lines(self, ax: Any) -> None:
         from matplotlib.ticker import LogLocator
@@ -629,26 +615,14 @@ def _ways(
     if tuning_fraction is not None:
         part = _percent(tuning_fraction)
         for bound, words in _ON_A_PART.items():
-            found[words.format(part=part)] = _on_a_part(
-                run, distribution, delta, final, tuning_fraction, bound
-            )
+            try:
+                # Each bound starts from the selection's bound of the same kind.
+                best = run.selected(distribution, "rdp" if bound == "rdp" else "envelope")
+                total = tune_then_fit(best, final, tuning_fraction, bound=bound).epsilon(delta)
+            except BoundNotApplicableError:
+                total = math.inf
+            found[words.format(part=part)] = total
     return found | {_LOWER_BOUND: least}
-
-
-def _on_a_part(
-    run: PrivacyProfile,
-    distribution: RunCountDistribution,
-    delta: float,
-    final: PrivacyProfile,
-    fraction: float,
-    bound: str,
-) -> float:
-    try:
-        # Each bound starts from the selection's bound of the same kind.
-        best = run.selected(distribution, "rdp" if bound == "rdp" else "envelope")
-        return tune_then_fit(best, final, fraction, bound=bound).epsilon(delta)
-    except BoundNotApplicableError:
-        return math.inf
 
 
 def _by_name(tables: Sequence[dict[str, float]]) -> dict[str, list[float]]:

@@ -155,15 +155,10 @@ class Studies:
             self.released = open_study(self.storage, self.study_name, _DEFAULT_NAME, ["maximize"])
         with _silence():
             self.choosing = optuna().create_study(storage=timeless_storage(), direction="maximize")
+            # The sampler sees no parameters outside of the space.
+            outside = optuna().trial.create_trial(state=optuna().trial.TrialState.FAIL)
             for trial in self.released.get_trials():
-                self.choosing.add_trial(self._without_own(trial))
-
-    def _without_own(self, trial: Any) -> Any:
-        """Return a released trial in the form for the sampler, if it belongs to the space."""
-        if _OWN not in trial.user_attrs:
-            return trial
-        states = optuna().trial.TrialState
-        return optuna().trial.create_trial(state=states.FAIL)
+                self.choosing.add_trial(outside if _OWN in trial.user_attrs else trial)
 
     def told(self) -> list[Told]:
         """Return the completed trials, in order; the times of their fits are unknown."""
@@ -172,13 +167,11 @@ class Studies:
             if _SCORES not in trial.user_attrs:
                 continue
             splits, *further = restored(trial.user_attrs[_SCORES])
-            params = dict(self.own) if _OWN in trial.user_attrs else self._params_of(trial)
+            is_own = _OWN in trial.user_attrs
+            params = dict(self.own) if is_own else self.space.from_optuna(trial.params)
             score = float(np.mean(splits))
             found.append((params, Result(None, score, math.nan, None, splits, tuple(further))))
         return found
-
-    def _params_of(self, trial: Any) -> dict[str, Any]:
-        return self.space.from_optuna(trial.params)
 
     def ask(self, number: int, params: Mapping[str, Any] | None = None) -> AdaptiveTrial:
         """Return the next trial; the sampler chooses the parameters that are not given."""
@@ -187,7 +180,8 @@ class Studies:
         with _silence():
             chosen = self.choosing.ask(self.space.distributions())
         # Use the given values: optuna's copies may be rounded.
-        return AdaptiveTrial(number, self._params_of(chosen) | dict(params or {}), chosen)
+        drawn = self.space.from_optuna(chosen.params)
+        return AdaptiveTrial(number, drawn | dict(params or {}), chosen)
 
     def ask_own(self, number: int) -> AdaptiveTrial:
         """Return a trial of the estimator's own values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune._formatting import shown
-from skdptune._validation import check_integer, check_option, check_real
+from skdptune._validation import check_option, check_real
 from skdptune.base._shared import (
     arguments_of,
     charge_of_fit,
@@ -27,26 +28,22 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
 from skdptune.model_selection._pareto import (
-    SAMPLERS,
     Families,
     ParetoPlan,
     ParetoResult,
     ParetoRun,
     ThirdObjective,
-    check_epsilon_scale,
     check_picklable,
-    check_reference_point,
     check_relation,
-    check_target,
+    check_settings,
     check_third_objective,
     make_pareto_plan,
     warn_of_failures,
-    warn_of_few,
     warn_of_one_cost,
 )
 from skdptune.model_selection._running import Data, Door, Streams, rows_of_persons, spawned
 from skdptune.model_selection._strategies import BaseStrategy
-from skdptune.model_selection._study import StorageParameter, check_sampler
+from skdptune.model_selection._study import StorageParameter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -138,14 +135,9 @@ class ParetoFront(BaseStrategy):
     def check(self, search: Any, families: Families) -> None:
         """Validate the parameters, also in combination with those of the search."""
         check_real(search.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
-        check_integer(search.n_iter, name="n_iter", lower=0)
-        for name, least in _COUNTS.items():
-            check_integer(getattr(self, name), name=name, lower=least)
         check_option(self.privacy, name="privacy", options=("profile", "moments"))
         third = self.third()
-        check_reference_point(self.reference_point, None if third is None else third.name)
-        check_epsilon_scale(self.epsilon_scale)
-        check_sampler(self.sampler, SAMPLERS)
+        check_settings(self, search.n_iter, None if third is None else third.name)
         is_grid = isinstance(self.sampler, str) and self.sampler == "grid"
         if is_grid and not families.is_single:
             raise ValueError(
@@ -188,7 +180,6 @@ def _check_epsilon(given: Any, name: str, hint: str = "") -> None:
     check_real(given, name=name, lower=0.0, lower_open=True, upper=500.0, hint=hint)
 
 
-_COUNTS = {"n_initial": 1, "batch_size": 1, "n_repeats": 1}
 # Parameters that a release does not allow.
 _ALONE = {
     "storage": "a storage keeps times, and a resumed study could exceed its budget",
@@ -385,10 +376,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any], n_samples: int) -> None:
         super()._check_arguments(X, y, params, n_samples)
-        estimators = self._estimators()
-        for estimator in estimators:
-            check_target(estimator, y)
-        if len(estimators) > 1 and params and routing_is_enabled():
+        if len(self._estimators()) > 1 and params and routing_is_enabled():
             raise ValueError(
                 "fit() takes only X and y for several families with metadata routing; got "
                 f"{sorted(params)}."
@@ -456,7 +444,13 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         with tasks.task("final fit"):
             best = run.best_index(records)
             model = None if best is None else run.fit_final(records[best], data)
-        warn_of_few(len(records), strategy.n_initial, stacklevel=4)
+        if len(records) < strategy.n_initial:
+            warnings.warn(
+                "release must be larger, or param_space contain smaller epsilons, for "
+                f"n_initial={strategy.n_initial} evaluations; it paid for {len(records)}.",
+                UserWarning,
+                stacklevel=3,
+            )
         warn_of_one_cost(records, stacklevel=4)
         third = strategy.third()
         result = ParetoResult(

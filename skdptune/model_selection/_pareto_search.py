@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from skdptune._progress import Progress
-from skdptune._validation import check_integer
+from skdptune._validation import check_n_jobs
+from skdptune.model_selection._dpareto_search import ParetoFront
 from skdptune.model_selection._pareto import (
     Evaluation,
     ParetoOptimizer,
     ParetoResult,
     ThirdObjective,
+    check_settings,
     check_third_objective,
     warn_of_failures,
 )
@@ -151,24 +153,22 @@ def pareto_search(
     True
     """
     space = SearchSpace(param_space)
-    n_repeats = check_integer(n_repeats, name="n_repeats", lower=1)
-    third = check_third_objective(third_objective, "(params, seed)")
-    oracles = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
-    optimizer = ParetoOptimizer(
-        oracles,
-        space,
+    strategy = ParetoFront(
         n_initial=n_initial,
-        n_iter=n_iter,
         batch_size=batch_size,
         sampler=sampler,
         reference_point=reference_point,
         epsilon_scale=epsilon_scale,
-        third=None if third is None else third.name,
+        n_repeats=n_repeats,
         storage=storage,
         study_name=study_name,
-        n_jobs=n_jobs,
-        random_state=random_state,
     )
+    third = check_third_objective(third_objective, "(params, seed)")
+    third_name = None if third is None else third.name
+    check_settings(strategy, n_iter, third_name)
+    check_n_jobs(n_jobs)
+    oracles = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
+    optimizer = ParetoOptimizer(oracles, space, strategy, n_iter, third_name, n_jobs, random_state)
     with Progress("pareto_search", verbose):
         study = optimizer.run()
     records = optimizer.records()
@@ -180,9 +180,9 @@ def pareto_search(
     return ParetoResult(
         records,
         space,
-        reference_point=optimizer.reference_point,
-        epsilon_scale=optimizer.epsilon_scale,
-        third=optimizer.third,
+        reference_point=reference_point,
+        epsilon_scale=epsilon_scale,
+        third=third_name,
         study=study,
         privacy=privacy_oracle,
         utility=functools.partial(oracles.utilities, seed=seed),
@@ -218,7 +218,12 @@ class Oracles:
         epsilon = self.privacy(dict(params))
         start = time.perf_counter()
         utilities = self.utilities(params, seed)
-        third = self._third(params, seed, time.perf_counter() - start)
+        third = None
+        if self.third is not None:
+            third = time.perf_counter() - start
+            if self.third.function is not None:
+                stream = child_stream(seed, self.n_repeats)
+                third = float(self.third.function(dict(params), stream))
         return Evaluation(epsilon, utilities, third)
 
     def utilities(
@@ -230,15 +235,6 @@ class Oracles:
         if self.takes_seed:
             return tuple(self.utility(dict(params), each) for each in seeds)
         return tuple(self.utility(dict(params)) for _ in seeds)
-
-    def _third(
-        self, params: dict[str, Any], seed: np.random.SeedSequence, seconds: float
-    ) -> float | None:
-        if self.third is None:
-            return None
-        if self.third.function is None:
-            return seconds
-        return float(self.third.function(dict(params), child_stream(seed, self.n_repeats)))
 
 
 def takes_seed(function: Oracle) -> bool:

@@ -420,11 +420,6 @@ def evaluation_numbers(trials: Sequence[Any]) -> list[int]:
     return numbers
 
 
-def failed_by_parameters(trial: Any) -> bool:
-    """Return whether a trial failed because of its parameters, not because of its process."""
-    return EVALUATION in trial.user_attrs or REFUSED in trial.user_attrs
-
-
 # Prefix of user attributes of the study.
 _PREFIX = "process "
 _INTERVAL = 30.0
@@ -486,19 +481,15 @@ class Heartbeat:
         if process == self.process:
             return True
         host, pid, _ = process.rsplit(":", 2)
-        is_local = host == socket.gethostname() and os.name == "posix"
-        return time.time() - beat < _GRACE_PERIOD and not (is_local and _is_gone(int(pid)))
-
-
-def _is_gone(pid: int) -> bool:
-    """Return whether no local process has this id; signal 0 does nothing to it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+        if host == socket.gethostname() and os.name == "posix":
+            try:
+                # Signal 0 does nothing to a process.
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                return False
+            except PermissionError:
+                pass
+        return time.time() - beat < _GRACE_PERIOD
 
 
 def stored(by_metric: Sequence[Sequence[Any]]) -> list[Any]:
@@ -624,11 +615,6 @@ def without_times(trial: Any) -> Any:
 
 def timeless_storage() -> Any:
     """Return a new storage in memory that keeps no times."""
-    return _timeless_class()()
-
-
-@functools.cache
-def _timeless_class() -> Any:
     package = optuna()
 
     class TimelessStorage(package.storages.InMemoryStorage):  # type: ignore[name-defined]
@@ -645,4 +631,4 @@ def _timeless_class() -> Any:
             without_times(self.get_trial(trial_id))
             return is_set
 
-    return TimelessStorage
+    return TimelessStorage()

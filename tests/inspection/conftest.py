@@ -14,8 +14,13 @@ from tests.inspection import pictures
 CheckPicture = Callable[[Any, str], None]
 
 
-@pytest.fixture
-def check_picture(tmp_path: Path) -> Iterator[CheckPicture]:
-    """Return ``check_picture(figure, name)``, for figures that are drawn during the test."""
+@pytest.fixture(autouse=True)
+def _style() -> Iterator[None]:
     with pictures.drawing():
-        yield partial(pictures.check_picture, folder=tmp_path)
+        yield
+
+
+@pytest.fixture
+def check_picture(tmp_path: Path) -> CheckPicture:
+    """Return ``check_picture(figure, name)``, for figures that are drawn during the test."""
+    return partial(pictures.check_picture, folder=tmp_path)

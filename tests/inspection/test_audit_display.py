@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,17 +10,8 @@ import numpy as np
 import pytest
 
 from skdptune.inspection import AuditDisplay
-from tests.inspection.pictures import drawing
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib.pyplot")
 CAPITAL = ((0, 0.0), (20, 1.0), (40, 3.5))
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    with drawing():
-        yield
 
 
 def found(method: str = "auto", **more: Any) -> Any:

@@ -12,7 +12,6 @@ from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.inspection import BudgetDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, RandomRuns
-from tests.inspection.pictures import drawing
 
 DELTA = 1e-5
 SMALL, LARGE, FIT = (
@@ -21,12 +20,6 @@ SMALL, LARGE, FIT = (
     PrivacyProfile.gaussian(0.2),
 )
 MODEL = DPLogisticRegression(solver="output", classes=[0, 1])
-
-
-@pytest.fixture(autouse=True)
-def _style() -> Any:
-    with drawing():
-        yield
 
 
 def part(profile: PrivacyProfile, name: str, **more: Any) -> PrivacyReport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +13,7 @@ from skdptune.inspection import DoublingRoundsDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import ThresholdRound
 from skdptune.model_selection import DoublingThresholdSearchCV
-from tests.inspection.pictures import drawing
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib.pyplot")
 ROUNDS = [
     *(ThresholdRound(0.0, 1, True), ThresholdRound(0.05, 2, True), ThresholdRound(0.15, 4, True)),
     *(ThresholdRound(0.35, 8, True), ThresholdRound(0.75, 16, False)),
@@ -31,12 +27,6 @@ SEARCH = DoublingThresholdSearchCV(
     delta=1e-5,
     random_state=0,
 )
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    with drawing():
-        yield
 
 
 def test_rounds_are_drawn_where_the_search_asked() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,7 @@ from skdptune.inspection import EpsilonCurveDisplay
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.preprocessing import RowNormClipper
-from tests.inspection.pictures import drawing
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib.pyplot")
 EPSILONS = [0.1, 0.3, 1.0, 3.0]
 SCORES = [[0.55, 0.65, 0.6], [0.7, 0.72, 0.75], [0.8, 0.82, 0.81], [0.84, 0.85, 0.85]]
 RNG = np.random.default_rng(0)
@@ -28,12 +24,6 @@ X = RNG.normal(size=(200, 3))
 Y = (X[:, 0] > 0).astype(int)
 DATA = {"X_test": X[100:], "y_test": Y[100:]}
 MODEL = DPLogisticRegression(solver="output", classes=[0, 1], delta=0.0, random_state=0)
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    with drawing():
-        yield
 
 
 def curve(estimator: Any = MODEL, epsilons: Any = (2.0, 1.0), **more: Any) -> EpsilonCurveDisplay:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,7 @@ from sklearn.base import clone
 from skdptune.inspection import GridScoresDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
-from tests.inspection.pictures import drawing
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib.pyplot")
 OWN = {"C": None, "epochs": 10}
 GRID = [{"C": c, "epochs": e} for c in (1e-5, 1e-3, 0.1, 10.0) for e in (5, 10, 20)]
 LEVELS = {1e-5: 0.6, 1e-3: 0.75, 0.1: 0.8, 10.0: 0.74}
@@ -27,12 +23,6 @@ CUBE = [
 ]
 ONE = [{"C": c} for c in (10.0, 0.1, 1.0)]
 RANDOM = [{"C": None}, *({"C": float(c)} for c in np.geomspace(1e-4, 10.0, 14))]
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    with drawing():
-        yield
 
 
 def display(**more: Any) -> GridScoresDisplay:

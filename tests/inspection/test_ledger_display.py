@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,10 +9,7 @@ import pytest
 from skdptune.accounting import PrivacyProfile
 from skdptune.inspection import LedgerDisplay
 from skdptune.ledger import PrivacyLedger
-from tests.inspection.pictures import drawing
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib.pyplot")
 TIMES = [f"2026-03-{day:02d}T10:00:00.000+00:00" for day in (1, 1, 4, 4, 9, 12, 15)]
 USAGE = {
     "time": TIMES,
@@ -27,12 +23,6 @@ USAGE = {
     "used": [0.1, 0.1, 0.4, 0.6, 0.4, 0.4, 0.7],
     "confirmed": [0.0, 0.1, 0.1, 0.1, 0.1, 0.4, 0.4],
 }
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    with drawing():
-        yield
 
 
 def display() -> LedgerDisplay:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,18 +13,9 @@ from hypothesis import strategies as st
 
 from skdptune.inspection import ParetoFrontDisplay
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib.pyplot")
 EPSILONS = np.array([0.1, 0.4, 0.2, 1.0, 2.0, np.nan, np.inf])
 ERRORS = np.array([0.5, 0.3, 0.6, 0.35, 0.1, np.nan, 0.0])
 FRONT = np.array([[0.1, 0.5], [0.4, 0.3], [2.0, 0.1]])
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    matplotlib.use("Agg")
-    yield
-    matplotlib.pyplot.close("all")
 
 
 def found(shift: float = 0.0, **more: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,11 @@ from skdptune.calibration import PrivateScoreCurves
 from skdptune.inspection import ScoreCurvesDisplay
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.preprocessing import RowNormClipper
-from tests.inspection.pictures import check_grey, drawing
+from tests.inspection.pictures import check_grey
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib.pyplot")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12_000, 3))
 Y = X[:, 0] + RNG.normal(size=12_000) > 0.7
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures() -> Iterator[None]:
-    with drawing():
-        yield
 
 
 def fitted(model: Any) -> PrivateScoreCurves:

@@ -10,7 +10,6 @@ import pytest
 from skdptune.inspection import SearchPlanDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, PlanRow, RandomRuns
-from tests.inspection.pictures import drawing
 
 ROW = PlanRow("DPRandomSearchCV", 0.996, 1.0, 3.876, 4.08, 10.0, 30.0, 1.45, "the winner")
 OTHERS = [
@@ -18,12 +17,6 @@ OTHERS = [
     PlanRow("random number of runs, in many words", 0.999, 0.9, 7.5, 7.5, 11.0, 11.0, 9.8, "all"),
 ]
 USES = {"fits of candidates": (0.0, 0.05), "scores": (0.05, 0.25), "final fit": (0.05, 1.0)}
-
-
-@pytest.fixture(autouse=True)
-def _style() -> Any:
-    with drawing():
-        yield
 
 
 def made(**more: Any) -> SearchPlanDisplay:
@@ -70,8 +63,8 @@ def test_costs_of_fits_are_never_said_below_the_truth() -> None:
 def test_plans_of_searches_are_drawn_without_data() -> None:
     model = DPLogisticRegression(solver="output", classes=[0, 1])
     grid = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5)
-    display = SearchPlanDisplay.from_search(grid, 2000, 3)
     plan = grid.plan(2000, 3)
+    display = SearchPlanDisplay.from_plan(plan)
     assert display.rows == [plan.row, *plan.alternatives]
     assert display.uses == {
         "fits of candidates": (0.0, 0.8),

@@ -14,17 +14,12 @@ from scipy.stats import norm
 
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.inspection import TradeOffDisplay
-from tests.inspection.pictures import check_grey, drawing
+from tests.inspection.pictures import check_grey
 
 RUN = PrivacyProfile.gaussian(0.5)
 REPLACE = "replace one of a public number of records"
+OTHER: dict[str, Any] = {"neighbouring": REPLACE}
 RATES = st.floats(0.0, 1.0)
-
-
-@pytest.fixture
-def _style() -> Any:
-    with drawing():
-        yield
 
 
 def figures(statement: str) -> list[float]:
@@ -65,14 +60,12 @@ def test_figures_in_words_are_rounded_the_safe_way(absent: float, present: float
 @pytest.mark.parametrize(
     "epsilon, said", [(0.0, "1 %"), (1.0, "2.8 %"), (10.0, "100 %")], ids=["none", "one", "ten"]
 )
-@pytest.mark.usefixtures("_style")
 def test_pure_guarantees_in_words(epsilon: float, said: str) -> None:
     # At most exp(epsilon) times the false-positive rate, and less above one half.
     display = TradeOffDisplay.from_profile(PrivacyProfile.pure(epsilon))
     assert display.statement.endswith(f"finds at most {said} of the present.")
 
 
-@pytest.mark.usefixtures("_style")
 def test_no_curve_lies_below_guessing() -> None:
     for profile in (PrivacyProfile.pure(0.0), PrivacyProfile.approximate(0.0, 1e-3), RUN):
         display = TradeOffDisplay.from_profile(profile)
@@ -98,7 +91,6 @@ def test_several_on_logarithmic_axes(check_picture: Any) -> None:
     check_picture(ax.figure, "trade_off_log")
 
 
-@pytest.mark.usefixtures("_style")
 def test_missed_records_are_drawn_from_the_other_side() -> None:
     display = TradeOffDisplay.from_profile(RUN, kind="missed", false_positive_rates=[0.01, 0.1])
     x, y = display.line_.get_data()
@@ -113,28 +105,26 @@ def test_missed_records_are_drawn_from_the_other_side() -> None:
     assert TradeOffDisplay([0.0], [0.0]).statement == ""
 
 
-@pytest.mark.usefixtures("_style")
 def test_words_are_about_the_neighbours_of_the_report() -> None:
     report = PrivacyReport(RUN, 1e-5, name="fit", neighbouring=REPLACE)
     display = TradeOffDisplay.from_report(report)
     assert "of those who were replaced" in display.statement
     assert "replaced" in display.ax_.get_xlabel()
-    other = TradeOffDisplay.from_profile(RUN, neighbouring="one edge of a graph", label="graph")
+    other = TradeOffDisplay([0.0], [0.0], marked=[(0.1, 0.2)], neighbouring="one edge of a graph")
     assert "of the one kind of neighbours" in other.statement
 
 
-@pytest.mark.usefixtures("_style")
 def test_curves_about_several_kinds_of_neighbours_name_neither() -> None:
-    ax = TradeOffDisplay.from_profile(RUN).ax_
-    TradeOffDisplay.from_profile(RUN, ax=ax)
+    plain, other = (TradeOffDisplay([0.0, 1.0], [0.1, 1.0], **more) for more in ({}, OTHER))
+    ax = plain.plot().ax_
+    plain.plot(ax=ax)
     assert ax.get_xlabel().startswith("accused of the absent")
-    TradeOffDisplay.from_profile(RUN, neighbouring=REPLACE, ax=ax)
-    TradeOffDisplay.from_profile(RUN, ax=ax)
+    other.plot(ax=ax)
+    plain.plot(ax=ax)
     assert ax.get_xlabel() == "accused of the one kind of neighbours (false-positive rate)"
     assert ax.get_ylabel() == "found of the other (true-positive rate)"
 
 
-@pytest.mark.usefixtures("_style")
 def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(ValueError, match="false_positive_rates must be increasing, and as many"):
         TradeOffDisplay([0.0, 1.0], [0.0])

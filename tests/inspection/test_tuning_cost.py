@@ -12,16 +12,10 @@ from skdptune.inspection import TuningCostDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from tests.flat import flat
-from tests.inspection.pictures import check_grey, drawing
+from tests.inspection.pictures import check_grey
 
 RUN, COUNT, DELTA = PrivacyProfile.gaussian(0.25), Geometric.from_mean(20), 1e-5
 MODEL = DPLogisticRegression(solver="output", classes=[0, 1])
-
-
-@pytest.fixture(autouse=True)
-def _style() -> Any:
-    with drawing():
-        yield
 
 
 def test_bars_are_the_figures_of_the_bounds(check_picture: Any) -> None:
@@ -50,7 +44,7 @@ def test_bars_are_the_figures_of_the_bounds(check_picture: Any) -> None:
 
 def test_lines_over_numbers_of_runs(check_picture: Any) -> None:
     counts = [Geometric.from_mean(mean) for mean in (10, 2)]
-    display = TuningCostDisplay.from_profile(RUN, counts, tuning_fraction=0.05)
+    display = TuningCostDisplay.from_profile(RUN, counts)
     assert display.means.tolist() == pytest.approx([2.0, 10.0])
     for name, line in display.artists_.items():
         assert line.get_ydata().tolist() == display.epsilons[name].tolist()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
 import signal
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from skdptune.model_selection import (
     RandomRuns,
 )
 from tests.flat import changed, flat
+from tests.model_selection.forked import forked
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.test_audit import (
     DELTA,
@@ -39,7 +39,6 @@ from tests.model_selection.test_audit import (
 )
 
 optuna = pytest.importorskip("optuna")
-LEARNERS = Path(__file__).with_name("learners.py")
 X, Y = table(600)
 SPACE = {"quality": (0.1, 0.9)}
 
@@ -263,48 +262,26 @@ def test_a_pruner_is_refused_in_words(kind: Any) -> None:
 
 # Storage -------------------------------------------------------------------------------------
 
-KILLED = """
-import importlib.util, os, signal, sys
-from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
-
-# By its path: another package named tests may be the one that is found.
-spec = importlib.util.spec_from_file_location("learners", {learners!r})
-learners = sys.modules["learners"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(learners)
-Scripted, table = learners.Scripted, learners.table
 
 class Killing(Scripted):
-    def fit(self, X, y, sample_weight=None):
-        if len(y) > 400:
-            with open({log!r}, "a") as log:
-                log.write("fit\\n")
-            if len(open({log!r}).readlines()) == {at}:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return super().fit(X, y)
+    """Counts its fits to the data, and kills its process in one of them."""
 
-X, y = table(600)
-DPAdaptiveSearchCV(
-    Killing(), {{"quality": (0.1, 0.9)}}, epsilon=50.0, delta=1e-5, n_trials=5,
-    random_state=0, strategy=AdaptiveTrials(storage={path!r}),
-).fit(X, y)
-"""
-
-
-class Killing(Scripted):
-    """Stands for the class of the same name in the process that is killed."""
-
-    made = 0
+    made, last = 0, 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        Killing.made += len(y) > 400
+        # Fits of made-up records are of few.
+        if len(y) > 400:
+            Killing.made += 1
+            if Killing.made == Killing.last:
+                os.kill(os.getpid(), signal.SIGKILL)
         return super().fit(X, y)
 
 
 def killed(tmp_path: Path, at: int) -> Path:
-    path, log = tmp_path / "search.db", tmp_path / "log"
-    script = KILLED.format(learners=str(LEARNERS), log=str(log), at=at, path=str(path))
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    path = tmp_path / "search.db"
+    Killing.last = at
+    assert forked(lambda: resumed(path)).exit() == -signal.SIGKILL
+    Killing.last = 0
     return path
 
 

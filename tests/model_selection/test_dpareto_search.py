@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import pickle
 import sys
 import threading
@@ -366,12 +367,29 @@ def test_release_is_the_same_at_any_number_of_workers(backend: str) -> None:
         same(released(n_repeats=2, n_jobs=2).fit(X, Y), alone)
 
 
-def test_batches_are_run_by_workers() -> None:
-    search = made(batch_size=2, n_jobs=2).fit(X, Y)
+class Deadly(Scripted):
+    """Ends the process of a fit with the quality 0.7."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        if self.quality == 0.7:
+            os._exit(1)
+        return super().fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:All evaluations cost")
+def test_batches_are_run_by_workers_and_who_kills_one_has_failed() -> None:
+    space, more = {"quality": [0.5, 0.6, 0.7, 0.8, 0.9]}, {"sampler": "grid", "n_iter": 1}
+    with pytest.warns(FitFailedWarning, match="Terminated"):
+        search = made(Deadly(), space, batch_size=2, n_jobs=2, **more).fit(X, Y)
     # The pool of processes is shared with joblib, which must be able to go on with it.
     assert joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]
-    by_number = search.evaluations_.sort_values("number").error.to_numpy()
-    np.testing.assert_array_equal(by_number, made().fit(X, Y).evaluations_.error)
+    table_ = search.evaluations_.sort_values("number")
+    failed = table_["failure"].notna().to_numpy()
+    # One that ran at the same time may have failed as well.
+    assert len(table_) == 5 and 1 <= failed.sum() <= 2
+    assert 0.7 in set(table_.param_quality[failed])
+    alone = made(space=space, **more).fit(X, Y).evaluations_
+    np.testing.assert_array_equal(table_.error[~failed], alone.error.to_numpy()[~failed])
 
 
 @pytest.mark.parametrize("make", BOTH)
@@ -666,8 +684,8 @@ def test_failure_of_the_final_fit_is_shown_without_a_release_alone() -> None:
     assert set(search.predict(X)) <= {0, 1}
 
 
-def test_a_stored_study_of_other_data_or_estimators_is_not_resumed(tmp_path: Any) -> None:
-    given = {"storage": str(tmp_path / "study.db"), "random_state": 3}
+def test_a_stored_study_of_other_data_or_estimators_is_not_resumed() -> None:
+    given = {"storage": optuna.storages.InMemoryStorage(), "random_state": 3}
     first = made(**given).fit(X, Y)
     more = made(**{**given, "n_iter": 4}).fit(X, Y)
     assert len(more.evaluations_) == len(first.evaluations_) + 2
@@ -678,9 +696,9 @@ def test_a_stored_study_of_other_data_or_estimators_is_not_resumed(tmp_path: Any
 
 
 def test_a_stored_study_is_resumed_where_a_class_of_the_package_has_moved(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = {"storage": str(tmp_path / "study.db"), "random_state": 3}
+    given = {"storage": optuna.storages.InMemoryStorage(), "random_state": 3}
     model = DPLogisticRegression(solver="output", data_norm=3.0, classes=[0, 1])
     space = {"epsilon": (0.5, 4.0), "C": [0.1, 1.0]}
     made(model, space, **given).fit(X, Y)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +20,7 @@ from scipy import stats
 from sklearn.exceptions import FitFailedWarning
 
 from tests.model_selection import pareto_examples as examples
+from tests.model_selection.forked import forked
 
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
@@ -31,9 +30,9 @@ from skdptune import pareto_search  # noqa: E402
 # Another package may be named tests where workers look for it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-ROOT = Path(__file__).resolve().parents[2]
 SPACE = {"noise": (0.1, 10.0, "log"), "kind": ["a", "b"]}
 EIGHT = {"n_initial": 4, "n_iter": 4}
+SEED = {"random_state": 0}
 EXAMPLES = {
     "regression": (
         examples.regression_privacy,
@@ -128,34 +127,6 @@ def test_papers_example_reaches_its_exact_front(example: str, seed: int) -> None
     assert found.hypervolume_ == pytest.approx(hypervolume(points, examples.REFERENCE))
 
 
-SCRIPT = """
-import time
-from typing import Any
-import numpy as np
-from skdptune import pareto_search
-
-{oracles}
-def slow_utility(params, seed):
-    time.sleep({pause})
-    print("evaluated", flush=True)
-    return utility(params, seed)
-
-pareto_search(privacy, slow_utility, {space}, n_initial=6, n_iter={n_iter}, random_state=0,
-              storage={storage!r})
-"""
-
-
-def start(storage: Path, pause: float, n_iter: int) -> subprocess.Popen[str]:
-    # By their text: another package named tests may be the one that is found there.
-    oracles = "\n\n".join(map(inspect.getsource, (privacy, utility)))
-    script = SCRIPT.format(
-        oracles=oracles, pause=pause, space=SPACE, n_iter=n_iter, storage=str(storage)
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-
-
 def outcomes(result: Any) -> list[tuple[Any, ...]]:
     table = result.evaluations_.sort_values("number")
     columns = ("number", "param_noise", "param_kind", "epsilon", "error")
@@ -164,15 +135,18 @@ def outcomes(result: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process by a signal")
 def test_search_that_was_killed_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    storage = tmp_path / "study.db"
-    process = start(storage, 0.03, 12)
-    assert process.stdout is not None
-    for _ in range(8):
-        assert process.stdout.readline() == "evaluated\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    assert process.returncode == -signal.SIGKILL
+    storage, calls = tmp_path / "study.db", []
+
+    def killing(params: dict[str, Any], seed: np.random.SeedSequence) -> float:
+        calls.append(params)
+        if len(calls) == 9:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return utility(params, seed)
+
+    def search_until_killed() -> None:
+        pareto_search(privacy, killing, SPACE, n_initial=6, n_iter=12, storage=storage, **SEED)
+
+    assert forked(search_until_killed).exit() == -signal.SIGKILL
     resumed = search(storage=storage)
     assert len(resumed.evaluations_) == 18
     assert outcomes(resumed) == outcomes(search())
@@ -180,14 +154,23 @@ def test_search_that_was_killed_ends_as_if_it_had_not_been(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_several_processes_work_on_one_study(tmp_path: Path) -> None:
-    storage = tmp_path / "study.db"
-    other = start(storage, 0.1, 24)
-    assert other.stdout is not None
-    assert other.stdout.readline() == "evaluated\n"
+    storage, log = tmp_path / "study.db", tmp_path / "log"
+
+    def slow(params: dict[str, Any], seed: np.random.SeedSequence) -> float:
+        time.sleep(0.1)
+        with log.open("a") as file:
+            file.write("evaluated\n")
+        return utility(params, seed)
+
+    def search_slowly() -> None:
+        pareto_search(privacy, slow, SPACE, n_initial=6, n_iter=24, storage=storage, **SEED)
+
+    other = forked(search_slowly)
+    while not log.exists():
+        time.sleep(0.05)
     found = search(n_iter=24, storage=storage)
-    printed = 1 + other.communicate(timeout=120)[0].count("evaluated")
-    assert other.returncode == 0
-    assert printed < 30
+    assert other.exit() == 0
+    assert len(log.read_text().splitlines()) < 30
     assert sorted(found.evaluations_["number"]) == list(range(30))
 
 
@@ -250,11 +233,11 @@ def test_third_objective_is_minimised_too() -> None:
         return 5.0 - params["noise"]
 
     reference = (10.0, 1.0, 10.0)
-    found = search(third_objective=("cost", cost), reference_point=reference)
+    found = search(third_objective=("cost", cost), reference_point=reference, n_iter=4)
     assert list(found.evaluations_["cost"]) == pytest.approx(
         list(5.0 - found.evaluations_["param_noise"])
     )
-    timed = search(third_objective="time", reference_point=reference)
+    timed = search(third_objective="time", reference_point=reference, n_iter=2)
     assert (timed.evaluations_["time"] > 0).all()
     assert timed.study_.directions == [optuna.study.StudyDirection.MINIMIZE] * 3
 
@@ -570,23 +553,6 @@ def test_batch_size_is_the_number_of_evaluations_that_run_together() -> None:
     assert most == 3
     assert [one[0] for one in outcomes(batch)] == list(range(9))
     assert outcomes(batch)[:5] == outcomes(stored(None))[:5]
-
-
-def deadly(params: dict[str, Any]) -> float:
-    if params["place"] == 1:
-        os._exit(1)
-    return 0.5
-
-
-def test_evaluation_that_kills_its_worker_has_failed_and_the_next_goes_on() -> None:
-    space = {"place": list(range(5))}
-    more = {"n_initial": 4, "n_iter": 1, "batch_size": 2, "n_jobs": 2, "random_state": 0}
-    with pytest.warns(FitFailedWarning, match="Terminated"):
-        found = pareto_search(lambda params: 1.0, deadly, space, sampler="grid", **more)
-    table = found.evaluations_
-    # One that ran at the same time may have failed as well.
-    failed = {place for place in table["param_place"][table["failure"].notna()]}
-    assert len(table) == 5 and 1 in failed and len(failed) <= 2
 
 
 def test_search_of_failures_alone_ends_with_the_first_of_them() -> None:

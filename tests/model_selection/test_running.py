@@ -213,9 +213,6 @@ def test_empty_partition_and_failing_candidate_count_as_the_worst() -> None:
         utilities([Loud(0.1)], parts, raises=True)
 
 
-# Rows that are published -------------------------------------------------------------------------
-
-
 # Silence, however often it is entered ------------------------------------------------------------
 
 

@@ -152,12 +152,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next(parent: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("prefix", "lock"),
-    [("skdptune-", None), (".skdptune-", b"mine"), ("skdptune-", _parallel._MARK + b"and more")],
+    "lock", [None, b"mine", _parallel._MARK + b"and more"], ids=["none", "other", "longer"]
 )
-def test_a_folder_of_the_users_own_stays(parent: Path, prefix: str, lock: bytes | None) -> None:
+def test_a_folder_of_the_users_own_stays(parent: Path, lock: bytes | None) -> None:
     # Theorem F10.
-    own = parent / f"{prefix}results"
+    own = parent / "skdptune-results"
     own.mkdir()
     (own / "thesis").write_text("of two years")
     if lock is not None:
@@ -175,15 +174,6 @@ def test_the_mark_is_not_read_through_a_link_or_a_pipe(parent: Path) -> None:
     os.mkfifo(parent / "skdptune-pipe" / "lock")
     remove_stale(parent)
     assert len(list(parent.iterdir())) == 3
-
-
-def test_a_folder_that_was_never_finished_is_removed(parent: Path) -> None:
-    # Theorem F10: its process was killed when it had marked the folder and not yet renamed it.
-    unfinished = parent / ".skdptune-unfinished"
-    unfinished.mkdir()
-    (unfinished / "lock").write_bytes(_parallel._MARK)
-    remove_stale(parent)
-    assert not unfinished.exists()
 
 
 def test_a_forked_process_has_a_folder_of_its_own(parent: Path) -> None:

@@ -5,18 +5,14 @@ from skdptune.model_selection._pareto._families import (
     ThirdObjective,
     check_picklable,
     check_relation,
-    check_target,
     check_third_objective,
     warn_of_failures,
-    warn_of_few,
     warn_of_one_cost,
 )
 from skdptune.model_selection._pareto._optimizer import (
     Evaluation,
     ParetoOptimizer,
-    check_epsilon_scale,
-    check_reference_point,
+    check_settings,
 )
 from skdptune.model_selection._pareto._result import ParetoResult
 from skdptune.model_selection._pareto._run import ParetoPlan, ParetoRun, make_pareto_plan
-from skdptune.model_selection._pareto._samplers import SAMPLERS

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.utils import get_tags
 
 from skdptune._compat import cloudpickle
 from skdptune._formatting import shown, shown_names
@@ -23,9 +22,7 @@ from skdptune.base._shared import (
     replaces_records,
 )
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._pareto._optimizer import (
-    Record,
-)
+from skdptune.model_selection._pareto._optimizer import Record
 from skdptune.model_selection._space import SearchSpace
 
 # Name of the parameter that selects the family.
@@ -96,9 +93,9 @@ class Families:
             return table
         rows = [self.selected(params) for params in table["params"]]
         changed = table.copy()
-        changed["params"] = _objects(rows)
+        changed["params"] = objects(rows)
         for name in self.space.names:
-            changed[f"param_{name}"] = _objects([row.get(name) for row in rows])
+            changed[f"param_{name}"] = objects([row.get(name) for row in rows])
         return changed
 
     @property
@@ -113,7 +110,8 @@ class Families:
         return has_steps or bool(cost_parameters(estimator, names))
 
 
-def _objects(values: list[Any]) -> NDArray[np.object_]:
+def objects(values: list[Any]) -> NDArray[np.object_]:
+    """Return values as a column of objects."""
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
@@ -159,11 +157,9 @@ def _check_names(family: str, estimator: Any, space: Any) -> None:
     if not isinstance(space, Mapping):
         kind = type(space).__name__
         raise TypeError(f"{name} must be a mapping from names to dimensions; got {kind}.")
-    if not space:
+    if family and not space:
         # A family without parameters is a single point.
-        if family:
-            return
-        raise ValueError("param_space must hold at least one parameter; got none.")
+        return
     point = SearchSpace(space).from_unit([0.5] * len(space))
     first = {key: value for key, value in point.items() if hasattr(value, "get_params")}
     known = clone(estimator).set_params(**first).get_params(deep=True)
@@ -260,25 +256,6 @@ def warn_of_one_cost(records: Sequence[Record], *, stacklevel: int) -> None:
             "epsilon or noise_multiplier.",
             UserWarning,
             stacklevel=stacklevel,
-        )
-
-
-def warn_of_few(count: int, wanted: int, *, stacklevel: int) -> None:
-    """Warn if a release paid for fewer evaluations than the initial ones."""
-    if count < wanted:
-        warnings.warn(
-            "release must be larger, or param_space contain smaller epsilons, for "
-            f"n_initial={wanted} evaluations; it paid for {count}.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-
-
-def check_target(estimator: Any, y: Any) -> None:
-    """Raise if a required target is missing: every evaluation would fail."""
-    if y is None and get_tags(estimator).target_tags.required:
-        raise ValueError(
-            "y must be given: the estimator requires y to be passed, but the target y is None."
         )
 
 

@@ -7,6 +7,7 @@ refused it. Or it was withdrawn, since other processes had started all remaining
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import numbers
@@ -15,9 +16,9 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -27,8 +28,9 @@ from joblib.parallel import get_active_backend
 from skdptune._compat import dumps_for_workers
 from skdptune._formatting import shown
 from skdptune._progress import current_progress
-from skdptune._validation import check_integer, check_n_jobs, check_option
-from skdptune.model_selection._pareto._samplers import SamplerSettings, make_sampler
+from skdptune._validation import check_integer, check_option
+from skdptune.model_selection._pareto._samplers import SAMPLERS, SamplerSettings, make_sampler
+from skdptune.model_selection._pareto._surrogates import Scales
 from skdptune.model_selection._space import SearchSpace
 from skdptune.model_selection._study import (
     EVALUATION,
@@ -39,6 +41,7 @@ from skdptune.model_selection._study import (
     Heartbeat,
     StudySeeds,
     check_same,
+    check_sampler,
     evaluation_numbers,
     open_study,
     optuna,
@@ -46,6 +49,9 @@ from skdptune.model_selection._study import (
     quiet_optuna,
     study_seeds,
 )
+
+if TYPE_CHECKING:
+    from skdptune.model_selection._dpareto_search import ParetoFront
 
 
 @dataclass(frozen=True)
@@ -129,19 +135,6 @@ def is_evaluated(trial: Any) -> bool:
     return bool(trial.state.is_finished()) and EVALUATION in trial.user_attrs
 
 
-def records_of(study: Any, space: SearchSpace) -> list[Record]:
-    """Return the finished evaluations of an optuna study in order of completion."""
-    trials = study.get_trials(deepcopy=False)
-    numbers_of = evaluation_numbers(trials)
-    finished = [trial for trial in trials if is_evaluated(trial)]
-    finished.sort(key=lambda trial: (trial.datetime_complete, trial.number))
-    return [
-        Record(numbers_of[trial.number], space.from_optuna(trial.params), found)
-        for trial in finished
-        if (found := read_evaluation(trial)) is not None
-    ]
-
-
 def perform(
     evaluate: Evaluate, params: dict[str, Any], number: int, seed: np.random.SeedSequence
 ) -> Evaluation:
@@ -204,19 +197,15 @@ class Workers:
         if self.n_workers == 1:
             return None
         backend, _ = get_active_backend()
-        if "Threading" not in type(backend).__name__ and self._pickles():
-            # loky has one pool per process, which joblib can only share if it is of this kind.
-            executor: Executor = get_memmapping_executor(self.n_workers)
-            return executor
-        return ThreadPoolExecutor(self.n_workers)
-
-    def _pickles(self) -> bool:
-        try:
-            self._payload = bytes(dumps_for_workers(self._evaluate))
-        # Objects that cannot be pickled may raise anything.
-        except Exception:
-            return False
-        return True
+        if "Threading" not in type(backend).__name__:
+            # Objects that cannot be pickled may raise anything.
+            with contextlib.suppress(Exception):
+                self._payload = bytes(dumps_for_workers(self._evaluate))
+        if not self._payload:
+            return ThreadPoolExecutor(self.n_workers)
+        # loky has one pool per process, which joblib can only share if it is of this kind.
+        executor: Executor = get_memmapping_executor(self.n_workers)
+        return executor
 
     def submit(
         self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
@@ -258,7 +247,8 @@ _PROCESS = "process"
 _POLLING_INTERVAL = 0.2
 # If a proposal takes longer than this, in seconds, its process was killed.
 _LONGEST_PROPOSAL = 300.0
-EPSILON_SCALES = ("linear", "log")
+# After more refusals in a row by the filter of proposals, the search stops.
+_MOST_REFUSALS = 100
 
 
 @dataclass(eq=False, repr=False)
@@ -273,16 +263,17 @@ class ParetoOptimizer:
         repeated after a crash, its number is the same, and in a seeded study its seed is too. An
         evaluation that raises has failed. It runs in a worker: with processes it is pickled.
     space : SearchSpace
-    n_initial, n_iter, batch_size, sampler, reference_point, epsilon_scale, storage, study_name, \
-n_jobs, random_state
-        As in :func:`pareto_search`.
+    strategy : ParetoFront
+        How parameters are proposed, already checked.
+    n_iter : int
+        Number of evaluations after the first ones.
     third : str or None
         Name of the third objective, if there is one.
+    n_jobs, random_state
+        As in :func:`pareto_search`.
     proposal_filter : callable ``(params) -> bool`` or None
-        Returns whether proposed parameters may be evaluated, by public facts only. After more than
-        ``max_refusals`` refusals in a row the search stops.
-    max_refusals : int
-        See ``proposal_filter``.
+        Returns whether proposed parameters may be evaluated, by public facts only. After many
+        refusals in a row the search stops.
     fingerprint : str
         Identifies what is evaluated: a study with another fingerprint is not resumed. A stored
         study keeps a salted hash of it.
@@ -297,20 +288,12 @@ n_jobs, random_state
 
     evaluate: Evaluate
     space: SearchSpace
-    _: KW_ONLY
-    n_initial: int = 16
-    n_iter: int = 256
-    batch_size: int = 1
-    sampler: Any = "auto"
-    reference_point: tuple[float, ...] = (10.0, 1.0)
-    epsilon_scale: str = "linear"
-    third: str | None = None
-    storage: Any = None
-    study_name: str | None = None
-    n_jobs: int | None = None
-    random_state: Any = None
+    strategy: ParetoFront
+    n_iter: int
+    third: str | None
+    n_jobs: int | None
+    random_state: Any
     proposal_filter: Callable[[dict[str, Any]], bool] | None = None
-    max_refusals: int = 100
     fingerprint: str = ""
     study: Any = field(init=False, default=None)
     seeds: StudySeeds = field(init=False)
@@ -320,14 +303,10 @@ n_jobs, random_state
     _n_refusals: int = field(init=False, default=0)
     _has_succeeded: bool = field(init=False, default=False)
 
-    def __post_init__(self) -> None:
-        """Validate the parameters, in this order."""
-        check_integer(self.n_initial, name="n_initial", lower=1)
-        self.n_total = self.n_initial + check_integer(self.n_iter, name="n_iter", lower=0)
-        check_integer(self.batch_size, name="batch_size", lower=1)
-        self.reference_point = check_reference_point(self.reference_point, self.third)
-        check_epsilon_scale(self.epsilon_scale)
-        check_n_jobs(self.n_jobs)
+    @property
+    def n_total(self) -> int:
+        """Number of all evaluations."""
+        return self.strategy.n_initial + self.n_iter
 
     def run(self) -> Any:
         """Fill the study and return it (optuna.Study).
@@ -336,7 +315,7 @@ n_jobs, random_state
         first ``n_initial`` evaluations failed.
         """
         wants_workers = self.n_jobs is not None and effective_n_jobs(self.n_jobs) > 1
-        if wants_workers and self.batch_size == 1:
+        if wants_workers and self.strategy.batch_size == 1:
             warnings.warn(
                 "batch_size must be above 1 for evaluations to run at the same time; got 1, and "
                 f"n_jobs={self.n_jobs}.",
@@ -345,7 +324,7 @@ n_jobs, random_state
             )
         with quiet_optuna():
             self._open()
-            self.workers = Workers(self.evaluate, self.n_jobs, self.batch_size)
+            self.workers = Workers(self.evaluate, self.n_jobs, self.strategy.batch_size)
             with Heartbeat(self.study) as self.heartbeat:
                 try:
                     self._fill()
@@ -355,24 +334,35 @@ n_jobs, random_state
 
     def records(self) -> list[Record]:
         """Return the finished evaluations in order of completion."""
-        return [] if self.study is None else records_of(self.study, self.space)
+        trials = self._trials()
+        numbers_of = evaluation_numbers(trials)
+        finished = [trial for trial in trials if is_evaluated(trial)]
+        finished.sort(key=lambda trial: (trial.datetime_complete, trial.number))
+        return [
+            Record(numbers_of[trial.number], self.space.from_optuna(trial.params), found)
+            for trial in finished
+            if (found := read_evaluation(trial)) is not None
+        ]
 
     def _open(self) -> None:
         objectives = ["epsilon", "error", *([self.third] if self.third else [])]
         directions = ["minimize"] * len(objectives)
-        self.study = open_study(self.storage, self.study_name, "pareto_search", directions)
+        strategy = self.strategy
+        self.study = open_study(strategy.storage, strategy.study_name, "pareto_search", directions)
         shared = {"objectives": objectives, "space": self.space.describe()}
         check_same(self.study, shared, self.fingerprint)
         self.seeds = study_seeds(self.study, self.random_state)
         settings = SamplerSettings(
-            self.reference_point,
+            Scales(
+                tuple(map(float, strategy.reference_point)),
+                third_is_positive=self.third == "time",
+                epsilon_scale=strategy.epsilon_scale,
+            ),
             self.seeds.proposals,
-            self.n_initial,
+            strategy.n_initial,
             self.n_total,
-            self.third == "time",
-            self.epsilon_scale,
         )
-        self.study.sampler = make_sampler(self.sampler, self.space, settings)
+        self.study.sampler = make_sampler(strategy.sampler, self.space, settings)
 
     def _fill(self) -> None:
         """Work until all evaluations are done, by this process or others."""
@@ -390,8 +380,8 @@ n_jobs, random_state
 
     def _step(self) -> bool:
         """Propose, or wait for a result or for other processes; return whether to continue."""
-        is_exhausted = self._n_refusals > self.max_refusals
-        has_capacity = len(self._running) < self.batch_size
+        is_exhausted = self._n_refusals > _MOST_REFUSALS
+        has_capacity = len(self._running) < self.strategy.batch_size
         if not is_exhausted and has_capacity and self._n_taken(self._trials()) < self.n_total:
             self._propose()
         elif self._running:
@@ -445,7 +435,7 @@ n_jobs, random_state
     # Results --------------------------------------------------------------------------------
 
     def _take_results(self) -> None:
-        """Wait for results of workers, and store them."""
+        """Wait for results and store them; raise if all of the first evaluations failed."""
         for future in self.workers.first(list(self._running)):
             trial, found = self._running[future], self.workers.result(future)
             # Unless another process assumed that this one died, perhaps while the machine slept.
@@ -454,7 +444,13 @@ n_jobs, random_state
                 trial.set_user_attr(EVALUATION, asdict(found))
                 self._close(trial.number, found)
             del self._running[future]
-        self._check_any_succeeded()
+        if self._has_succeeded or self._n_evaluated() < self.strategy.n_initial:
+            return
+        records = self.records()
+        self._has_succeeded = any(record.evaluation.failure is None for record in records)
+        if not self._has_succeeded:
+            failure = records[0].evaluation.failure
+            raise ValueError(f"All {len(records)} evaluations failed. The first: {failure}")
 
     def _close(self, number: int, found: Evaluation) -> None:
         """End the trial of an evaluation."""
@@ -463,16 +459,6 @@ n_jobs, random_state
             return
         third = [] if found.third is None else [found.third]
         self.study.tell(number, [found.epsilon, found.error, *third])
-
-    def _check_any_succeeded(self) -> None:
-        """Raise if all of the first evaluations failed."""
-        if self._has_succeeded or self._n_evaluated() < self.n_initial:
-            return
-        records = self.records()
-        self._has_succeeded = any(record.evaluation.failure is None for record in records)
-        if not self._has_succeeded:
-            failure = records[0].evaluation.failure
-            raise ValueError(f"All {len(records)} evaluations failed. The first: {failure}")
 
     # Work of processes that died ------------------------------------------------------------
 
@@ -513,9 +499,19 @@ n_jobs, random_state
         self.study.tell(trial.number, state=optuna().trial.TrialState.FAIL)
 
 
+def check_settings(strategy: ParetoFront, n_iter: Any, third: str | None) -> None:
+    """Raise for settings of any Pareto search that are out of their domains."""
+    for name in ("n_initial", "batch_size", "n_repeats"):
+        check_integer(getattr(strategy, name), name=name, lower=1)
+    check_integer(n_iter, name="n_iter", lower=0)
+    check_reference_point(strategy.reference_point, third)
+    check_epsilon_scale(strategy.epsilon_scale)
+    check_sampler(strategy.sampler, SAMPLERS)
+
+
 def check_epsilon_scale(epsilon_scale: Any) -> str:
     """Return the scale of epsilon in the hypervolume, or raise."""
-    return str(check_option(epsilon_scale, name="epsilon_scale", options=EPSILON_SCALES))
+    return str(check_option(epsilon_scale, name="epsilon_scale", options=("linear", "log")))
 
 
 def check_reference_point(reference_point: Any, third: str | None) -> tuple[float, ...]:

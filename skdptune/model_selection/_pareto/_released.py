@@ -42,6 +42,7 @@ from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost import NO_NOISE, Layout, ScoreNoise
 
 NOTHING = PrivacyProfile.pure(0.0)
+_Filter: TypeAlias = GaussianFilter | RenyiFilter
 _ROUNDING = 1e-6
 # Smaller probabilities are rounding errors.
 _NEGLIGIBLE = 1e-16
@@ -92,7 +93,7 @@ class ReleasePlan:
     scores: PrivacyProfile
     shift: float
     kind: str
-    empty_filter: GaussianFilter | RenyiFilter | None = None
+    empty_filter: _Filter | None = None
     fit: PrivacyProfile | None = None
     n_guaranteed: int = 1
 
@@ -127,7 +128,7 @@ class ReleasePlan:
         ratio = math.sqrt(self.n_evaluations) / self.shift
         return ScoreNoise(ratio, "gaussian", PrivacyProfile.gaussian(1.0 / ratio))
 
-    def filter(self) -> GaussianFilter | RenyiFilter | None:
+    def filter(self) -> _Filter | None:
         """Return a filter that records only the scores that a training record pays for."""
         total = None if self.empty_filter is None else self.empty_filter.emptied()
         if total is not None and self.layout.folds:
@@ -138,10 +139,13 @@ class ReleasePlan:
     @property
     def parts(self) -> tuple[PrivacyReport, ...]:
         """The parts of the report's tree."""
+        name, total = "Gaussian filter", self.empty_filter
+        if isinstance(total, RenyiFilter):
+            name = f"Rényi filter of order {total.order:g}"
         note = {
             "equal": f"{self.n_evaluations} evaluations of equal cost",
             "known": "evaluations that do not depend on scores",
-            "filter": f"evaluations chosen by scores, {_filter_name(self.empty_filter)}",
+            "filter": f"evaluations chosen by scores, {name}",
         }[self.kind]
         fits = PrivacyReport(self.trained, self.delta, name="evaluations", note=note)
         if self.layout.public:
@@ -154,12 +158,6 @@ class ReleasePlan:
         note = f"at most {self.n_evaluations}, with noise{whose}"
         scores = PrivacyReport(self.scores, self.delta, name="scores", note=note)
         return fits, scores
-
-
-def _filter_name(total: GaussianFilter | RenyiFilter | None) -> str:
-    if isinstance(total, RenyiFilter):
-        return f"Rényi filter of order {total.order:g}"
-    return "Gaussian filter"
 
 
 def chance_of_empty_fit(layout: Layout) -> float:
@@ -205,9 +203,7 @@ class ReleaseBudget:
     _pending: list[PrivacyProfile] = field(default_factory=list, repr=False)
     _spent_divergences: FloatArray = field(init=False, repr=False)
     _refused: FloatArray | None = field(default=None, repr=False)
-    _filter: GaussianFilter | RenyiFilter | None = field(init=False, repr=False)
-    # The last fit that was composed, and the composition.
-    _composed: tuple[PrivacyProfile, PrivacyProfile] | None = field(default=None, repr=False)
+    _filter: _Filter | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Reserve the cost of the scores, if a training record pays for them."""
@@ -224,15 +220,18 @@ class ReleaseBudget:
             return False
         # An estimator may be wrong about the parameters that set its cost.
         is_admitted = fit == plan.fit if plan.kind == "equal" else self._is_admitted(fit)
-        if not is_admitted:
-            return False
-        self.n_charged += 1
-        return True
+        self.n_charged += is_admitted
+        return is_admitted
 
     def _is_admitted(self, fit: PrivacyProfile) -> bool:
+        """Record the fits of an evaluation if the rest of the budget pays for its share."""
         if self._is_like_refused(fit):
             return False
-        if not self.pays(fit, self._n_sharing()):
+        n_guaranteed = self.plan.n_guaranteed
+        n_missing = n_guaranteed - self.n_charged
+        # How many evaluations of this cost must fit into the rest.
+        n_sharing = n_missing if n_missing > 0 else min(n_guaranteed, _LATER)
+        if not self.pays(fit, n_sharing):
             self._refused = _divergences(fit)
             return False
         self._record(fit)
@@ -248,12 +247,6 @@ class ReleaseBudget:
             return False
         divergences = _divergences(fit)
         return bool(np.isfinite(divergences).all() and (divergences >= self._refused).all())
-
-    def _n_sharing(self) -> int:
-        """Return how many evaluations of the next one's cost must fit into the rest."""
-        n_guaranteed = self.plan.n_guaranteed
-        n_missing = n_guaranteed - self.n_charged
-        return n_missing if n_missing > 0 else min(n_guaranteed, _LATER)
 
     def pays(self, fit: PrivacyProfile, count: int) -> bool:
         """Return whether ``count`` more evaluations of equal fits fit into the rest."""
@@ -285,11 +278,7 @@ class ReleaseBudget:
         added up either way.
         """
         n_fits = self.plan.n_fits
-        if n_fits == 1 or not isinstance(self._filter, GaussianFilter):
-            return fit, n_fits
-        if self._composed is None or self._composed[0] is not fit:
-            self._composed = fit, fit * n_fits
-        return self._composed[1], 1
+        return (fit * n_fits, 1) if isinstance(self._filter, GaussianFilter) else (fit, n_fits)
 
 
 def _divergences(part: PrivacyProfile) -> FloatArray:
@@ -317,8 +306,6 @@ _RENYI_FAILURE_SHARE = 0.5
 _SLACKS = (1e-6, 5e-4, 2e-3, 1e-2)
 # Orders such that at least one has a known divergence if any order has.
 _PROBED_ORDERS = (2.0, 8.0, 32.0)
-
-_Filter: TypeAlias = GaussianFilter | RenyiFilter
 
 
 def plan_release(
@@ -478,10 +465,13 @@ def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:
 
 def _best_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> _Filter:
     """Return the filter in which evaluations use the smallest share on average."""
-    evaluations = [fit * plan.n_fits for fit in fits]
+    evaluations, delta = [fit * plan.n_fits for fit in fits], plan.usable_delta
     gaussian = _gaussian_filter(plan, evaluations)
+    is_known = all(math.isfinite(min(fit.rdp(_PROBED_ORDERS))) for fit in fits)
+    failure = 0.0 if is_known else _RENYI_FAILURE_SHARE * delta
     try:
-        renyi = _renyi_filter(plan, fits)
+        order = suitable_order(plan.epsilon, delta, fits, failure=failure)
+        renyi = RenyiFilter(plan.epsilon, delta, order, failure=failure)
     except UnreachableBudgetError:
         # At small totals, divergences prove nothing.
         return gaussian
@@ -497,13 +487,6 @@ def _gaussian_filter(plan: ReleasePlan, evaluations: Sequence[PrivacyProfile]) -
     if all(twin.n_parts > 0 and twin.spent_failure == 0.0 for twin in twins):
         return total
     return GaussianFilter(plan.epsilon, plan.usable_delta, failure=high)
-
-
-def _renyi_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> RenyiFilter:
-    is_known = all(math.isfinite(min(fit.rdp(_PROBED_ORDERS))) for fit in fits)
-    failure = 0.0 if is_known else _RENYI_FAILURE_SHARE * plan.usable_delta
-    order = suitable_order(plan.epsilon, plan.usable_delta, fits, failure=failure)
-    return RenyiFilter(plan.epsilon, plan.usable_delta, order, failure=failure)
 
 
 def _mean_share(total: _Filter, evaluations: Sequence[PrivacyProfile]) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from skdptune._validation import check_real
+from skdptune.model_selection._pareto._families import objects
 from skdptune.model_selection._pareto._optimizer import (
     Record,
     check_epsilon_scale,
@@ -63,17 +64,6 @@ class WantedPoint:
     epsilon: float
     error: float
     minimises_error: bool
-
-    @classmethod
-    def of(cls, epsilon: float | None, error: float | None) -> WantedPoint:
-        """Return the point of the bounds of :meth:`ParetoResult.best_params_for`."""
-        if epsilon is None and error is None:
-            raise ValueError("epsilon or error must be given; got neither.")
-        return cls(
-            math.inf if epsilon is None else check_real(epsilon, name="epsilon", lower=0),
-            1.0 if error is None else check_real(error, name="error", lower=0, upper=1),
-            error is None,
-        )
 
     def search(
         self,
@@ -363,7 +353,13 @@ class ParetoResult:
         ValueError
             If no parameters within the bounds are found.
         """
-        wanted = WantedPoint.of(epsilon, error)
+        if epsilon is None and error is None:
+            raise ValueError("epsilon or error must be given; got neither.")
+        wanted = WantedPoint(
+            math.inf if epsilon is None else check_real(epsilon, name="epsilon", lower=0),
+            1.0 if error is None else check_real(error, name="error", lower=0, upper=1),
+            error is None,
+        )
         return wanted.search(
             [record for record in self.records if record.evaluation.failure is None],
             self.space,
@@ -393,6 +389,4 @@ def _array(column: list[Any]) -> NDArray[Any]:
     """Return an array of numbers for numbers, and of objects for everything else."""
     if column and all(type(value) in (int, float) for value in column):
         return np.array(column)
-    array = np.empty(len(column), dtype=object)
-    array[:] = column
-    return array
+    return objects(column)

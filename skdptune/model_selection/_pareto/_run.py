@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,11 +18,7 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import check_secret_size, cost_of
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout, ScoreNoise
-from skdptune.model_selection._pareto._families import (
-    Families,
-    ThirdObjective,
-    check_relation,
-)
+from skdptune.model_selection._pareto._families import Families, ThirdObjective, check_relation
 from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._pareto._released import ReleaseBudget, ReleasePlan, plan_release
 from skdptune.model_selection._running import (
@@ -273,29 +270,16 @@ def _sampled_costs(
     return found
 
 
-class ProposalFilter:
-    """Charge proposals to the budget of a release, and refuse those that it cannot pay for.
-
-    Parameters
-    ----------
-    plan : ParetoPlan
-    """
-
-    def __init__(self, plan: ParetoPlan) -> None:
-        if plan.release is None:
-            raise ValueError("plan must be of a release; got one without.")
-        self._costs, self.budget = plan.costs, ReleaseBudget(plan.release)
-
-    def __call__(self, params: dict[str, Any]) -> bool:
-        """Return whether parameters may be evaluated, and charge them if so."""
-        with Quiet():
-            try:
-                self._costs.epsilon(params)
-                fit = self._costs.of_evaluation(params)
-            except Exception:
-                # Costs do not depend on the data, and neither do errors in computing them.
-                return False
-            return self.budget.charge(fit)
+def is_charged(costs: ParameterCosts, budget: ReleaseBudget, params: dict[str, Any]) -> bool:
+    """Return whether parameters may be evaluated, and charge them to the budget if so."""
+    with Quiet():
+        try:
+            costs.epsilon(params)
+            fit = costs.of_evaluation(params)
+        except Exception:
+            # Costs do not depend on the data, and neither do errors in computing them.
+            return False
+        return budget.charge(fit)
 
 
 # A fold, and the seed of its fit.
@@ -476,31 +460,35 @@ class ParetoRun:
     def evaluate(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
         """Return the evaluations and their optuna study; None if it must not be shown."""
         exact, strategy, release = self._evaluator(data, public), self.strategy, self.plan.release
-        n_jobs, n_initial = self.search.n_jobs, strategy.n_initial
+        n_jobs, space, draw = self.search.n_jobs, self.plan.families.space, self.streams.draw
+        random_state = None if draw is None else int(draw.generate_state(1)[0] >> 1)
         if release is None:
             is_stored = strategy.storage is not None
-            optimizer = self._optimizer(
+            optimizer = ParetoOptimizer(
                 exact,
-                n_initial=n_initial,
-                n_iter=self.search.n_iter,
-                third=None if exact.third is None else exact.third.name,
-                storage=strategy.storage,
-                study_name=strategy.study_name,
-                n_jobs=n_jobs,
+                space,
+                strategy,
+                self.search.n_iter,
+                None if exact.third is None else exact.third.name,
+                n_jobs,
+                random_state,
                 fingerprint=self._fingerprint(data, public) if is_stored else "",
             )
             study = optimizer.run()
             return optimizer.records(), study
         scoring = score_of_all(self.plan.layout, self.scorer, strategy.n_repeats, release.noise)
         material = replace(exact.material, scoring=scoring, raises=False)
-        n_initial = min(n_initial, release.n_evaluations)
-        optimizer = self._optimizer(
+        n_initial = min(strategy.n_initial, release.n_evaluations)
+        optimizer = ParetoOptimizer(
             NoisyEvaluator(replace(exact, material=material), n_jobs),
-            n_initial=n_initial,
-            n_iter=release.n_evaluations - n_initial,
+            space,
+            replace(strategy, n_initial=n_initial),
+            release.n_evaluations - n_initial,
+            None,
             # The order in which evaluations end depends on the data.
-            n_jobs=1,
-            proposal_filter=ProposalFilter(self.plan),
+            1,
+            random_state,
+            partial(is_charged, self.plan.costs, ReleaseBudget(release)),
         )
         optimizer.run()
         # The time of an evaluation is not charged.
@@ -541,21 +529,6 @@ class ParetoRun:
             self.strategy.third(),
         )
 
-    def _optimizer(
-        self, evaluator: ExactEvaluator | NoisyEvaluator, **settings: Any
-    ) -> ParetoOptimizer:
-        strategy, draw = self.strategy, self.streams.draw
-        return ParetoOptimizer(
-            evaluator,
-            self.plan.families.space,
-            batch_size=strategy.batch_size,
-            sampler=strategy.sampler,
-            reference_point=tuple(strategy.reference_point),
-            epsilon_scale=strategy.epsilon_scale,
-            random_state=None if draw is None else int(draw.generate_state(1)[0] >> 1),
-            **settings,
-        )
-
     def _fingerprint(self, data: Data, public: Data | None) -> str:
         """Return a hash of everything that evaluations depend on, except for their parameters."""
         split = self.streams.random_split
@@ -579,10 +552,18 @@ class ParetoRun:
         if refit is False:
             return None
         limit = np.inf if refit is True else float(refit)
+        costs, release = self.plan.costs, self.plan.release
+
+        def cost(record: Record) -> float:
+            if release is None:
+                return record.evaluation.epsilon
+            # At the half of delta that is reserved for the final fit.
+            return costs.of_final_fit(record.params).epsilon(release.delta)
+
         within = [
             index
             for index, record in enumerate(records)
-            if record.evaluation.failure is None and self._cost_of_final_fit(record) <= limit
+            if record.evaluation.failure is None and cost(record) <= limit
         ]
         if not within:
             warnings.warn(
@@ -593,12 +574,6 @@ class ParetoRun:
             )
             return None
         return max(within, key=lambda index: float(np.mean(records[index].evaluation.utilities)))
-
-    def _cost_of_final_fit(self, record: Record) -> float:
-        if self.plan.release is None:
-            return record.evaluation.epsilon
-        # At the half of delta that is reserved for it.
-        return self.plan.costs.of_final_fit(record.params).epsilon(self.plan.release.delta)
 
     def fit_final(self, record: Record, data: Data) -> Any:
         """Return a model fitted to all records; a released one reveals no failure."""

@@ -28,7 +28,7 @@ from skdptune.model_selection._pareto._surrogates import (
     success_probability,
 )
 from skdptune.model_selection._space import SearchSpace
-from skdptune.model_selection._study import check_sampler, failed_by_parameters, proposal_numbers
+from skdptune.model_selection._study import EVALUATION, REFUSED, proposal_numbers
 
 FloatArray = NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
@@ -104,17 +104,14 @@ def best_point(
         is_known = ((apart**2).sum(axis=2) < 1e-12).any(axis=1)
         return np.where(is_known, -np.inf, score(units))
 
-    units = np.vstack([rng.random((_N_UNIFORM, len(space.names))), _near(around, space, rng)])
+    units = rng.random((_N_UNIFORM, len(space.names)))
+    if len(around):
+        centres = around[rng.integers(len(around), size=_N_NEAR)]
+        steps = 10.0 ** rng.uniform(-2.5, -0.5, size=(_N_NEAR, 1))
+        units = np.vstack([units, _moved(centres, steps, rng)])
     scores = new_score(units)
     best = np.argsort(-scores, kind="stable")[:_N_STARTS]
     return _local_search(new_score, units[best], scores[best], rng)
-
-
-def _near(around: FloatArray, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
-    if len(around) == 0:
-        return np.empty((0, len(space.names)))
-    centres = around[rng.integers(len(around), size=_N_NEAR)]
-    return _moved(centres, 10.0 ** rng.uniform(-2.5, -0.5, size=(_N_NEAR, 1)), rng)
 
 
 def _moved(centres: FloatArray, steps: FloatArray | float, rng: np.random.Generator) -> FloatArray:
@@ -352,40 +349,29 @@ class SamplerSettings:
 
     Attributes
     ----------
-    reference : tuple of float
-        The worst value of each objective that counts.
+    scales : Scales
+        The scales of the objectives, with the worst value of each that counts.
     entropy : int
         Seeds all proposals.
     n_initial, n_total : int
         Number of evaluations before the surrogates are used, and of all.
-    third_is_positive : bool
-        Whether a third objective is modelled on a logarithmic scale.
-    epsilon_scale : {"linear", "log"}
-        The scale of the first objective in the hypervolume.
     """
 
-    reference: tuple[float, ...]
+    scales: Scales
     entropy: int
     n_initial: int
     n_total: int
-    third_is_positive: bool = False
-    epsilon_scale: str = "linear"
 
 
 class SurrogateProposer:
     """Propose the point where an acquisition function of Gaussian processes is largest."""
 
     def __init__(
-        self, space: SearchSpace, settings: SamplerSettings, acquisition: Acquisition = hvpoi
+        self, space: SearchSpace, settings: SamplerSettings, acquisition: Acquisition
     ) -> None:
         self.space, self.settings, self.acquisition = space, settings, acquisition
-        self.scales = Scales(
-            settings.reference,
-            settings.third_is_positive,
-            epsilon_scale=settings.epsilon_scale,
-        )
-        self.groups = space.groups
-        self._surrogates = [Surrogate(self.groups) for _ in settings.reference]
+        self.scales, self.groups = settings.scales, space.groups
+        self._surrogates = [Surrogate(self.groups) for _ in self.scales.reference]
 
     def __call__(self, number: int, history: History) -> dict[str, Any]:
         """Return parameters for the evaluation with a given number."""
@@ -417,7 +403,8 @@ class SurrogateProposer:
             np.column_stack([process.targets for process in processes])[len(history.units) :]
         )
         points = np.vstack([history.values, predicted])
-        success = self.success(history)
+        good, failed = map(self.space.features, (history.units, history.failed))
+        success = success_probability(good, failed, self.groups)
 
         def score(units: FloatArray) -> FloatArray:
             features = self.space.features(units)
@@ -425,11 +412,6 @@ class SurrogateProposer:
             return self.acquisition(means, deviations, points, self.scales, success(features))
 
         return score
-
-    def success(self, history: History) -> Callable[[FloatArray], FloatArray]:
-        """Return the probability that an evaluation succeeds, as a function of features."""
-        good, failed = map(self.space.features, (history.units, history.failed))
-        return success_probability(good, failed, self.groups)
 
 
 def predictions(
@@ -443,12 +425,7 @@ def predictions(
 
 def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) -> Any:
     """Return the optuna sampler with a name, or a given optuna sampler unchanged."""
-    from optuna.samplers import BaseSampler
-
-    if isinstance(sampler, BaseSampler):
-        return sampler
-    check_sampler(sampler, SAMPLERS)
-    return _sampler_class()(sampler, space, settings)
+    return _sampler_class()(sampler, space, settings) if isinstance(sampler, str) else sampler
 
 
 def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propose:
@@ -458,7 +435,7 @@ def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propo
         points = grid_points(space, settings.entropy, settings.n_total)
         return lambda number, history: points[number % len(points)]
     # No fast formula is known for the expected improvement of three objectives.
-    has_formula = name == "auto" and len(settings.reference) == 2
+    has_formula = name == "auto" and len(settings.scales.reference) == 2
     acquisition = screened_expected_improvement if has_formula else hvpoi
     return SurrogateProposer(space, settings, acquisition)
 
@@ -493,23 +470,23 @@ def _sampler_class() -> Any:
             number = proposal_numbers(trials)[trial.number]
             return self.space.to_optuna(self.propose(number, history))
 
-        def sample_independent(
-            self, study: Any, trial: Any, param_name: str, param_distribution: Any
-        ) -> Any:
+        def sample_independent(self, study: Any, trial: Any, param_name: str, *_: Any) -> Any:
             raise ValueError(f"{shown(param_name)} must be a parameter of the space.")
 
         def _history(self, trial: Any, trials: Sequence[Any]) -> History:
-            others = [t for t in trials if t.number != trial.number and self._is_complete(t)]
+            names = set(self.space.names)
+            others = [t for t in trials if t.number != trial.number and set(t.params) >= names]
             done = [t for t in others if t.state == TrialState.COMPLETE]
             done.sort(key=lambda t: (t.datetime_complete, t.number))
             pending = [t for t in others if t.state == TrialState.RUNNING]
-            failed = [t for t in others if t.state == TrialState.FAIL and failed_by_parameters(t)]
+            # Because of their parameters, not of their processes.
+            kinds = {EVALUATION, REFUSED}
+            failed = [
+                t for t in others if t.state == TrialState.FAIL and kinds & set(t.user_attrs)
+            ]
             values = np.array([t.values for t in done], dtype=float)
             units, pending_units, failed_units = map(self._points, (done, pending, failed))
             return History(units, values, pending_units, failed_units)
-
-        def _is_complete(self, trial: Any) -> bool:
-            return set(trial.params) >= set(self.space.names)
 
         def _points(self, trials: Sequence[Any]) -> FloatArray:
             for trial in trials:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,7 @@ _SQRT5 = math.sqrt(5.0)
 _NEEDED_FOR_FIT = 4
 # Largest number of points for fitting hyperparameters: the cost grows with its cube.
 _MOST_FOR_FIT = 300
+_LARGEST_FRACTION = 1.0 - 1e-3
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,6 @@ class Scales:
 
     reference: tuple[float, ...]
     third_is_positive: bool = False
-    largest_fraction: float = 1.0 - 1e-3
     epsilon_scale: str = "linear"
 
     def forward(self, values: FloatArray) -> FloatArray:
@@ -124,7 +124,7 @@ class Scales:
         scaled = np.array(values, dtype=float)
         worst = self.reference[0]
         scaled[:, 0] = np.log(np.clip(scaled[:, 0], LEAST_SHARE * worst, 100.0 * worst))
-        fraction = np.clip(scaled[:, 1], 1.0 - self.largest_fraction, self.largest_fraction)
+        fraction = np.clip(scaled[:, 1], 1.0 - _LARGEST_FRACTION, _LARGEST_FRACTION)
         scaled[:, 1] = np.log(fraction) - np.log1p(-fraction)
         if self.third_is_positive:
             scaled[:, 2:] = np.log(np.maximum(scaled[:, 2:], 1e-9))
@@ -156,7 +156,6 @@ class Scales:
         return values
 
 
-@dataclass(frozen=True)
 class Posterior:
     """A Gaussian process of Matern 5/2 covariance, conditioned on points.
 
@@ -164,34 +163,25 @@ class Posterior:
     (a category's columns share one), and of the noise variance.
     """
 
-    features: FloatArray
-    targets: FloatArray
-    groups: NDArray[np.int_]
-    theta: FloatArray
-    _weights: FloatArray = field(init=False, repr=False)
-    _inverse: FloatArray = field(init=False, repr=False)
-    _centre: float = field(init=False, repr=False)
-    _spread: float = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Invert the covariance once."""
-        centre, spread = standardisation(self.targets)
-        covariance = _matern(_squares(self.features, self.features, self._lengths()))
-        covariance *= math.exp(self.theta[0])
-        covariance[np.diag_indices_from(covariance)] += math.exp(self.theta[-1]) + _JITTER
-        inverse = _inverse(covariance)[0]
-        object.__setattr__(self, "_inverse", inverse)
-        object.__setattr__(self, "_weights", inverse @ ((self.targets - centre) / spread))
-        object.__setattr__(self, "_centre", centre)
-        object.__setattr__(self, "_spread", spread)
-
-    def _lengths(self) -> FloatArray:
-        lengths: FloatArray = np.exp(self.theta[1:-1])[self.groups]
-        return lengths
+    def __init__(
+        self,
+        features: FloatArray,
+        targets: FloatArray,
+        groups: NDArray[np.int_],
+        theta: FloatArray,
+    ) -> None:
+        self.features, self.targets, self.groups, self.theta = features, targets, groups, theta
+        self._lengths = np.exp(theta[1:-1])[groups]
+        self._centre, self._spread = standardisation(targets)
+        covariance = _matern(_squares(features, features, self._lengths))
+        covariance *= math.exp(theta[0])
+        covariance[np.diag_indices_from(covariance)] += math.exp(theta[-1]) + _JITTER
+        self._inverse, _ = _inverse(covariance)
+        self._weights = self._inverse @ ((targets - self._centre) / self._spread)
 
     def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of the objective, without its noise."""
-        across = _matern(_squares(features, self.features, self._lengths()))
+        across = _matern(_squares(features, self.features, self._lengths))
         across *= math.exp(self.theta[0])
         mean = across @ self._weights
         explained = np.einsum("ij,ij->i", across @ self._inverse, across)
@@ -286,7 +276,9 @@ def fit_theta(
         features, targets = features[kept], targets[kept]
     centre, spread = standardisation(targets)
     scaled = (targets - centre) / spread
-    squares = _group_squares(features, groups)
+    along = [features[:, groups == group] for group in range(int(groups.max()) + 1)]
+    # The squared distances along each dimension.
+    squares = np.array([_squares(columns, columns, np.ones(1)) for columns in along])
     starts = [start]
     if len(targets) < 50:
         starts.append(default_theta(len(squares)))
@@ -367,13 +359,3 @@ def _squares(left: FloatArray, right: FloatArray, lengths: FloatArray) -> FloatA
     squares = (left**2).sum(axis=1)[:, np.newaxis] + (right**2).sum(axis=1) - 2 * left @ right.T
     clipped: FloatArray = np.maximum(squares, 0.0)
     return clipped
-
-
-def _group_squares(features: FloatArray, groups: NDArray[np.int_]) -> FloatArray:
-    """Return the squared distances along each dimension."""
-    return np.array(
-        [
-            _squares(features[:, groups == group], features[:, groups == group], np.ones(1))
-            for group in range(int(groups.max()) + 1)
-        ]
-    )

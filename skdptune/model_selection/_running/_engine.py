@@ -407,12 +407,8 @@ def _fitted_to(
     with Quiet(), np.errstate(all="ignore"):
         blank.fit(made)
         if response is not None:
-            _check_response(getattr(made, response), blank.X)
+            method = getattr(made, response)
+            # Single records that cannot be predicted get the worst score.
+            if all(result is None for _, result in by_halves(method, blank.X, lambda _: None)):
+                method(blank.X)
     return made
-
-
-def _check_response(method: Any, X: Any) -> None:
-    """Raise if a model cannot predict any record; single failing records get the worst score."""
-    parts = by_halves(method, X, lambda record: None)
-    if all(result is None for _, result in parts):
-        method(X)

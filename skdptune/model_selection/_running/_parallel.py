@@ -8,7 +8,7 @@ import functools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,6 @@ from skdptune._compat import Parallel, delayed, fcntl
 from skdptune.model_selection._running._quiet import Quiet
 
 _PREFIX = "skdptune-"
-_UNFINISHED = ".skdptune-"
 # The locked file. Its content distinguishes a folder of this package from others.
 _LOCK = "lock"
 _MARK = b"a private folder of skdptune, removed with all that is in it once its process is gone\n"
@@ -52,7 +51,13 @@ def _folder_of(process: int) -> str:
     """Return the new folder of a process; after a fork the child makes another one."""
     parent = _parent()
     remove_stale(parent)
-    folder, lock = _locked_folder(parent)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    lock = open(folder / _LOCK, "wb")  # noqa: SIM115 (it is open as long as the process lives)
+    if fcntl is not None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    # Only a marked folder is ever removed by others, so it is locked first.
+    lock.write(_MARK)
+    lock.flush()
     atexit.register(_remove, folder, process, lock)
     return str(folder)
 
@@ -70,20 +75,6 @@ def _parent() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def _locked_folder(parent: Path) -> tuple[Path, Any]:
-    """Return a folder that is locked as long as its process lives, and the file with the lock."""
-    unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=parent))
-    lock = open(unfinished / _LOCK, "wb")  # noqa: SIM115 (it is open as long as the process lives)
-    if fcntl is not None:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    lock.write(_MARK)
-    lock.flush()
-    # Under its final name the folder is never seen without the lock.
-    folder = parent / (_PREFIX + unfinished.name.removeprefix(_UNFINISHED))
-    unfinished.rename(folder)
-    return folder, lock
-
-
 def _remove(folder: Path, process: int, lock: Any) -> None:
     """Remove a process's own folder; a forked child leaves that of its parent."""
     if os.getpid() == process:
@@ -97,29 +88,19 @@ def remove_stale(parent: Path) -> None:
     A folder without the mark of this package stays, whatever its name. The empty folder of a
     process that was killed before it wrote the mark also stays.
     """
-    for folder in _own_folders(parent):
+    if fcntl is None:
+        return
+    for folder in parent.glob(f"{_PREFIX}*"):
         if _is_stale(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _own_folders(parent: Path) -> Iterator[Path]:
-    user = os.getuid() if hasattr(os, "getuid") else None
-    for folder in parent.iterdir():
-        if not folder.name.startswith((_PREFIX, _UNFINISHED)):
-            continue
-        with contextlib.suppress(OSError):
-            state = folder.lstat()
-            # Do not follow links, which could lead elsewhere.
-            is_own = user is None or state.st_uid == user
-            if is_own and not folder.is_symlink() and folder.is_dir():
-                yield folder
-
-
 def _is_stale(folder: Path) -> bool:
-    """Return whether a folder is marked and its lock is free, since its process has ended."""
-    if fcntl is None:
-        return False
+    """Return whether an own folder is marked and its lock is free, since its process has ended."""
     try:
+        # Do not follow links, which could lead elsewhere.
+        if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
+            return False
         # Do not follow links, and do not wait for a pipe.
         number = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(number, "rb") as lock:

@@ -290,7 +290,9 @@ def _guarded(
     for _, step in nested_estimators(estimator):
         if isinstance(step, ColumnTransformer) and 0.0 < step.sparse_threshold < 1.0:
             # The number of zero entries is secret, and must not decide the container.
-            step.sparse_threshold = float(_takes_sparse(estimator))
+            later = [later for _, later in getattr(estimator, "steps", [])[1:]]
+            takes = (get_tags(one).input_tags.sparse for one in later if one not in _KEYWORDS)
+            step.sparse_threshold = float(all(takes))
     guarded = _guard(estimator, compares, improper, persons)
     try:
         yield guarded
@@ -345,12 +347,6 @@ def _unguard(step: Any) -> Any:
                 setattr(step, attribute, entries)
         step.remainder = _unguard(step.remainder)
     return step
-
-
-def _takes_sparse(estimator: Any) -> bool:
-    """Return whether all steps of a pipeline after the first accept sparse tables."""
-    steps = [step for _, step in getattr(estimator, "steps", [])[1:]]
-    return all(get_tags(step).input_tags.sparse for step in steps if step not in _KEYWORDS)
 
 
 def check_persons(estimators: Iterable[Any]) -> None:

@@ -100,8 +100,11 @@ class RunFile:
         try:
             text = self._path.read_bytes() if self._path.is_file() else b""
             known = json.loads(text) if text else None
-            # A file that others could have written is not unpickled.
-            is_own = not text or _is_own(self._path)
+            is_own = True
+            if text and os.name == "posix":
+                # A file that others could have written is not unpickled.
+                state = self._path.stat()
+                is_own = state.st_uid == os.getuid() and not state.st_mode & 0o022
         except (OSError, ValueError):
             known = {}
         if known is not None and (not isinstance(known, dict) or known.get("format") != _FORMAT):
@@ -188,14 +191,6 @@ class RunFile:
             raise
         self._locked.close()
         self._locked = locked
-
-
-def _is_own(path: Path) -> bool:
-    """Return whether only its owner can have written a file."""
-    if os.name != "posix":
-        return True
-    state = path.stat()
-    return state.st_uid == os.getuid() and not state.st_mode & 0o022
 
 
 def _locked(path: Path) -> Any:

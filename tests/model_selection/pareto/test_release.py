@@ -111,7 +111,7 @@ class Pure(Failing):
 
 def test_adaptive_search_of_pure_costs_keeps_to_its_order() -> None:
     """Proposals follow the good scores, which here are expensive."""
-    fitted = search("auto", Pure, n_iter=12, release=8.0)
+    fitted = search("auto", Pure, n_iter=6, release=8.0)
     fitted.fit(X, Y)
     total = fitted._make_plan(600, 3, classes=[0, 1]).release.filter()
     assert isinstance(total, RenyiFilter)
