@@ -44,9 +44,8 @@ from skdptune.accounting import (
     selection_lower_bound,
     tune_then_fit,
 )
-from skdptune.accounting._profile import sides_of
-from skdptune.accounting._profile._profile import _profile_of_event
-from skdptune.accounting._selection._envelope import Envelope
+from skdptune.accounting._envelope import Envelope
+from skdptune.accounting._profile import _profile_of_event, sides_of
 
 DELTA = 1e-5
 RUN_COUNT = Geometric.from_mean(20)

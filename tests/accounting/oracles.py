@@ -23,10 +23,11 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._losses import ORDERS, Halves  # noqa: F401
+from skdptune.accounting._curves import Halves  # noqa: F401
+from skdptune.accounting._envelope import Envelope
 from skdptune.accounting._profile import profile_from_halves, renyi_of, sides_of
-from skdptune.accounting._selection._bounds import Run, bound_curve
-from skdptune.accounting._selection._envelope import Envelope
+from skdptune.accounting._renyi import ORDERS  # noqa: F401
+from skdptune.accounting._selection_bounds import Run, bound_curve
 
 # Distributions of every kind: heavy and light tails, with and without the empty search.
 DISTRIBUTIONS = [

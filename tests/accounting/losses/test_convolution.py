@@ -10,23 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import fft, stats
 
-from skdptune.accounting._losses import (
-    LossDistribution,
-    _composition,
-    _convolution,
-    _curves,
-    self_composed_sides,
-)
-from skdptune.accounting._losses._closed_forms import gaussian_halves
-from skdptune.accounting._losses._composition import composed
-from skdptune.accounting._losses._convolution import (
+from skdptune.accounting import _composition, _convolution, _curves
+from skdptune.accounting._closed_forms import gaussian_halves
+from skdptune.accounting._composition import composed, self_composed_sides
+from skdptune.accounting._convolution import (
     TAIL,
     convolved,
     convolved_in_stages,
     convolved_with_rare,
 )
-from skdptune.accounting._losses._curves import connected
-from skdptune.accounting._losses._distribution import trimmed
+from skdptune.accounting._curves import connected
+from skdptune.accounting._loss_distribution import LossDistribution, trimmed
 from tests.accounting.cases import few
 from tests.accounting.oracles_profile import (
     gaussian_delta,

@@ -11,7 +11,8 @@ from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant, pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from skdptune.accounting._losses import LossDistribution, _dp_accounting
+from skdptune.accounting import _dp_accounting
+from skdptune.accounting._loss_distribution import LossDistribution
 
 
 def distribution(masses, step=0.25, lowest=-2, infinity=0.0):

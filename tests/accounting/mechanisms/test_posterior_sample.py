@@ -12,7 +12,7 @@ from skdptune.accounting import (
     posterior_sample,
     printed_posterior_epsilon,
 )
-from skdptune.accounting._mechanisms._posterior_sample import (
+from skdptune.accounting._posterior_sample import (
     _inverse_of_ratio,
     hockey_stick,
     posterior_sample_deltas,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from skdptune.accounting import PrivacyProfile, random_allocation
-from skdptune.accounting._mechanisms._random_allocation import GridVariable, added
+from skdptune.accounting._random_allocation import GridVariable, added
 from tests.accounting.cases import few
 
 

@@ -19,8 +19,8 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
     selection_lower_bound,
 )
-from skdptune.accounting._selection import _bounds
-from skdptune.accounting._selection._envelope import Envelope, PricedEnvelope, _Edges
+from skdptune.accounting import _selection_bounds as _bounds
+from skdptune.accounting._envelope import Envelope, PricedEnvelope, _Edges
 from tests.accounting import oracles
 from tests.accounting.cases import few
 from tests.accounting.oracles import STEP, Pair

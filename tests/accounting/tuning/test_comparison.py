@@ -24,7 +24,7 @@ from skdptune.accounting import (
     compare_bounds,
     selection_lower_bound,
 )
-from skdptune.accounting._tuning._comparison import TwoThresholds, two_thresholds
+from skdptune.accounting._comparison import TwoThresholds, two_thresholds
 from tests.accounting import oracles, oracles_profile
 from tests.accounting.cases import few, trained
 from tests.accounting.oracles import Pair

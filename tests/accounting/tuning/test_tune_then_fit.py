@@ -24,11 +24,9 @@ from skdptune.accounting import (
     tune_then_fit,
     with_failure,
 )
-from skdptune.accounting._losses import largest_loss, pair_masses
+from skdptune.accounting._curves import largest_loss, pair_masses
 from skdptune.accounting._profile import sides_of
-from skdptune.accounting._tuning._tune_then_fit import (
-    composed,
-)
+from skdptune.accounting._tune_then_fit import composed
 from tests.accounting.cases import few, trained
 from tests.accounting.oracles_profile import renyi_of_response, renyi_of_tune_then_fit
 
