@@ -1,20 +1,38 @@
-"""Distributions of the number of runs of a private search."""
+"""Distributions of the number of runs of a private search.
+
+With ``a = 1 - gamma`` and ``w(x) = 1 - a x``, every quantity of the truncated negative binomial
+distribution is expressed in terms of
+
+* ``span = -log gamma``, the value of ``-log w`` at ``x = 1``,
+* ``exprel(t) = (e^t - 1) / t``, which is 1 at ``t = 0``.
+
+So ``eta = 0`` (the logarithmic distribution) needs no special case, and nothing overflows.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from skdptune._validation import FloatArray, check_integer, check_real
-from skdptune.accounting import _negative_binomial as negative_binomial
-from skdptune.accounting._negative_binomial import IntArray, draw_truncated_negative_binomial
-from skdptune.accounting._run_counts import RunCountDistribution
+from skdptune.accounting._run_counts import IntArray, RunCountDistribution
 
 # Up to here, floats represent all integers, and numpy's samplers accept the parameter.
 _LARGEST_COUNT = 2**53
+# Within these limits, the mean and both derivatives of the pgf are finite in double precision.
+_SMALLEST_GAMMA = 1e-140
+_LARGEST_GAMMA = 1.0 - sys.float_info.epsilon / 2
+_LARGEST_ETA = 1e6
+# From this shape on, the incomplete beta function is accurate; near 0 it is a ratio of zeros.
+_BETA_FROM_ETA = 0.1
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+# Sums of two draws up to this stay below the largest int64.
+_LARGEST_DRAW = 2**61
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +77,7 @@ class TruncatedNegativeBinomial(RunCountDistribution):
         gamma = check_real(
             self.gamma,
             name="gamma",
-            lower=negative_binomial.SMALLEST_GAMMA,
+            lower=_SMALLEST_GAMMA,
             upper=1,
             upper_open=True,
         )
@@ -69,7 +87,7 @@ class TruncatedNegativeBinomial(RunCountDistribution):
     def from_mean(cls, mean: float, eta: float) -> TruncatedNegativeBinomial:
         """Return the distribution of shape ``eta`` with the given mean, which must exceed 1."""
         eta = _check_eta(eta)
-        return TruncatedNegativeBinomial(eta, negative_binomial.gamma_from_mean(mean, eta))
+        return TruncatedNegativeBinomial(eta, _gamma_from_mean(mean, eta))
 
     def __eq__(self, other: object) -> bool:
         """Return whether ``other`` is the same distribution, even if its class differs."""
@@ -84,22 +102,113 @@ class TruncatedNegativeBinomial(RunCountDistribution):
     @property
     def mean(self) -> float:
         """Expected number of runs."""
-        return negative_binomial.mean(self.eta, self.gamma)
+        if self.eta == 1.0:
+            return 1.0 / self.gamma  # the same number, and free of rounding for round means
+        return _mean_of_span(self._span, self.eta)
+
+    @property
+    def _span(self) -> float:
+        return -math.log(self.gamma)
 
     def _pgf(self, x: FloatArray) -> FloatArray:
-        return negative_binomial.pgf(self.eta, self.gamma, x)
+        """Return ``(w(x)^-eta - 1) / (gamma^-eta - 1)``, or its limit at ``eta = 0``."""
+        eta, gamma = self.eta, self.gamma
+        below = (1.0 - gamma) * x
+        # 1 - below loses the digits of a small `below`, and log1p(-below) those of a small w.
+        decay = np.where(
+            below < 0.5,
+            -np.log1p(-np.minimum(below, 0.5)),
+            -np.log((1.0 - x) + gamma * x),
+        )
+        # expm1(eta decay) / expm1(eta span), with the large factor separated if eta > 0.
+        ratio = decay / self._span * special.exprel(-abs(eta) * decay)
+        ratio = ratio / special.exprel(-abs(eta) * self._span)
+        value: FloatArray = ratio * np.exp(-max(eta, 0.0) * self._log_growth(x))
+        return np.minimum(value, 1.0)
 
     def _pgf_derivative(self, x: FloatArray) -> FloatArray:
-        return negative_binomial.pgf_derivative(self.eta, self.gamma, x)
+        """Return ``E[K] (gamma / w(x))^(eta + 1)``."""
+        return _scaled_decay(self.mean, (self.eta + 1.0) * self._log_growth(x))
 
     def _pgf_second_derivative(self, x: FloatArray) -> FloatArray:
-        return negative_binomial.pgf_second_derivative(self.eta, self.gamma, x)
+        scale = self.mean * (self.eta + 1.0) * ((1.0 - self.gamma) / self.gamma)
+        return _scaled_decay(scale, (self.eta + 2.0) * self._log_growth(x))
+
+    def _log_growth(self, x: FloatArray) -> FloatArray:
+        """Return ``log(w(x) / gamma)`` with full relative accuracy near ``x = 1``."""
+        return np.log1p((1.0 - x) * ((1.0 - self.gamma) / self.gamma))
 
     def _probability_at_most(self, count: int) -> float:
-        return negative_binomial.probability_at_most(self.eta, self.gamma, count)
+        """Return ``P(K <= count)``.
+
+        Taylor's theorem with integral remainder, for the pgf at 0 evaluated at 1, gives for every
+        ``eta > -1``::
+
+            P(K > k) = Gamma(k + 1 + eta) / (Gamma(k + 1) Gamma(eta + 1))
+                       * integral over [0, span] of (1 - e^-z)^k e^(-eta z) dz
+                       / integral over [0, span] of e^(-eta z) dz,
+
+        which for ``eta > 0`` is an incomplete beta function.
+        """
+        eta, gamma = self.eta, self.gamma
+        if count == 0:
+            return 0.0
+        number = float(min(count, 10**300))
+        if eta < _BETA_FROM_ETA:
+            return 1.0 - min(self._exceedance_by_quadrature(number), 1.0)
+        log_none = eta * math.log(gamma)  # log P(K = 0) before the truncation
+        some = -math.expm1(log_none)
+        exceedance = float(special.betaincc(eta, number + 1.0, gamma)) / some
+        if exceedance <= 0.5:
+            return 1.0 - exceedance
+        at_most = float(special.betainc(eta, number + 1.0, gamma)) - math.exp(log_none)
+        return max(at_most, 0.0) / some
+
+    def _exceedance_by_quadrature(self, count: float) -> float:
+        """Return ``P(K > count)`` for ``eta`` near 0 or below, with an error of about 1e-11.
+
+        The integrand is smooth on the scale of 1 for any count: a step near ``z = log count``
+        times an exponential. Therefore panels of at most that width need no adaptation. The
+        accuracy is limited by the ratio of gamma functions.
+        """
+        eta, span = self.eta, self._span
+        edges = np.linspace(0.0, span, math.ceil(span) + 1)
+        half = span / (edges.size - 1) / 2
+        z = (edges[:-1, np.newaxis] + half * (1.0 + _NODES)).ravel()
+        # log(1 - e^-z) in the form that keeps its digits: the first one for small z.
+        log_step = np.where(z < 0.7, np.log(-np.expm1(-z)), np.log1p(-np.exp(-np.maximum(z, 0.7))))
+        integral = np.exp(count * log_step - eta * z) @ np.tile(_WEIGHTS, edges.size - 1) * half
+        scale = special.poch(count + 1.0, eta) / special.gamma(1.0 + eta)
+        return float(scale * integral / (span * special.exprel(-eta * span)))
 
     def _draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
-        return draw_truncated_negative_binomial(rng, self.eta, self.gamma, shape)
+        """Return exact draws, in a time that does not depend on the parameters.
+
+        Numbers of runs above 2**61 are clipped.
+
+        For ``eta >= 0``, the negative binomial distribution of shape ``eta`` is that of a process
+        at time ``eta`` that jumps at rate ``span = -log gamma`` by logarithmic numbers. Given that
+        it jumps at all, the first jump is at an exponential time truncated at ``eta``, and has a
+        logarithmic size. The rest is negative binomial with the remaining shape.
+
+        For ``eta < 0``, the tail ``P(K > k)`` (see `_probability_at_most`) is the mean of ``(v (1
+        - e^-z))^k`` with ``v ~ Beta(1 + eta, -eta)`` and ``z`` with a density proportional to
+        ``e^(-eta z)`` on ``[0, span]``: a mixture of geometric distributions.
+        """
+        eta, span = self.eta, self._span
+        if eta < 0.0:
+            z = span - _draw_cut_exponential(rng, -eta, span, shape)
+            # Draw 1 - v directly: the success 1 - v (1 - e^-z) may be far below the float spacing
+            # at 1.
+            complement = rng.beta(-eta, 1.0 + eta, shape)
+            success = np.exp(-z) + complement * -np.expm1(-z)
+            return np.minimum(rng.geometric(np.minimum(success, 1.0)), _LARGEST_DRAW)
+        # Geometric draws with success probability e^-z, z uniform on [0, span].
+        first = rng.geometric(np.exp(-span * rng.random(shape)))
+        shape_left = np.maximum(eta - _draw_cut_exponential(rng, span, eta, shape), 0.0)
+        rate = rng.standard_gamma(shape_left) * ((1.0 - self.gamma) / self.gamma)
+        more = rng.poisson(np.minimum(rate, float(_LARGEST_DRAW)))
+        return np.minimum(np.minimum(first, _LARGEST_DRAW) + more, _LARGEST_DRAW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +237,7 @@ class Geometric(TruncatedNegativeBinomial):
     @classmethod
     def from_mean(cls, mean: float) -> Geometric:  # type: ignore[override]  # eta is fixed
         """Return the geometric distribution with the given mean, which must exceed 1."""
-        return Geometric(negative_binomial.gamma_from_mean(mean, 1.0))
+        return Geometric(_gamma_from_mean(mean, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +266,7 @@ class Logarithmic(TruncatedNegativeBinomial):
     @classmethod
     def from_mean(cls, mean: float) -> Logarithmic:  # type: ignore[override]  # eta is fixed
         """Return the logarithmic distribution with the given mean, which must exceed 1."""
-        return Logarithmic(negative_binomial.gamma_from_mean(mean, 0.0))
+        return Logarithmic(_gamma_from_mean(mean, 0.0))
 
 
 @dataclass(frozen=True)
@@ -295,8 +404,7 @@ class Binomial(RunCountDistribution):
 
 
 def _check_eta(eta: float) -> float:
-    largest = negative_binomial.LARGEST_ETA
-    return check_real(eta, name="eta", lower=-1, lower_open=True, upper=largest)
+    return check_real(eta, name="eta", lower=-1, lower_open=True, upper=_LARGEST_ETA)
 
 
 def _check_rate(rate: float, *, name: str) -> float:
@@ -308,3 +416,49 @@ def _check_trials(trials: int) -> int:
     if trials > _LARGEST_COUNT:
         raise ValueError(f"trials must be at most {_LARGEST_COUNT}; got {trials}.")
     return trials
+
+
+# Functions of the truncated negative binomial distribution -----------------------------------
+
+
+def _gamma_from_mean(target: float, eta: float) -> float:
+    """Return the stopping probability for which shape ``eta`` has the mean ``target``."""
+    target = check_real(target, name="mean", lower=1, lower_open=True)
+    end = -math.log(_SMALLEST_GAMMA)
+    hint = "A larger eta allows a larger mean."
+    target = check_real(
+        target, name="mean", lower=1, lower_open=True, upper=_mean_of_span(end, eta), hint=hint
+    )
+    if eta == 1.0:
+        return min(1.0 / target, _LARGEST_GAMMA)
+
+    def excess(span: float) -> float:
+        return math.log(_mean_of_span(span, eta)) - math.log(target)
+
+    start = -math.log(_LARGEST_GAMMA)
+    if excess(start) >= 0.0:  # the mean is 1 up to rounding
+        return _LARGEST_GAMMA
+    rtol = 4 * sys.float_info.epsilon
+    span = optimize.brentq(excess, start, end, xtol=1e-300, rtol=rtol, maxiter=1000)
+    return max(math.exp(-float(span)), _SMALLEST_GAMMA)
+
+
+def _mean_of_span(span: float, eta: float) -> float:
+    return float(special.exprel(span) / special.exprel(-eta * span))
+
+
+def _scaled_decay(scale: float, exponent: FloatArray) -> FloatArray:
+    """Return ``scale e^-exponent``, even if the exponential itself would underflow."""
+    root = np.exp(-exponent / 2)
+    return np.asarray(scale * root * root)
+
+
+def _draw_cut_exponential(
+    rng: np.random.Generator, rate: float, end: float, shape: tuple[int, ...]
+) -> FloatArray:
+    """Return exponential draws, given that they are in ``[0, end]``."""
+    uniform = rng.random(shape)
+    extent = rate * end
+    if extent < sys.float_info.min:
+        return np.asarray(uniform * end)
+    return np.asarray(np.log1p(uniform * math.expm1(-extent)) * (-end / extent))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
+from skdptune._secure_random import SecureGenerator, secure_generator
 from skdptune._validation import (
     FloatArray,
     check_integer,
@@ -18,7 +21,10 @@ from skdptune._validation import (
     check_real,
     check_vector,
 )
-from skdptune.accounting._negative_binomial import IntArray, RandomState, make_generator
+
+IntArray = NDArray[np.int64]
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
 
 # Relative differences allowed in numerical checks, and number of draws compared with
 # probabilities.
@@ -123,12 +129,12 @@ class RunCountDistribution(ABC):
         int, or array of int64 where ``size`` is given
         """
         if size is None:
-            return int(self._draw(make_generator(random_state), ()))
+            return int(self._draw(_generator(random_state), ()))
         sizes = size if isinstance(size, tuple) else (size,)
         shape = tuple(
             check_integer(extent, name="size", lower=0, is_entry=True) for extent in sizes
         )
-        return np.asarray(self._draw(make_generator(random_state), shape), dtype=np.int64)
+        return np.asarray(self._draw(_generator(random_state), shape), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the distribution's name and parameters as plain values for JSON."""
@@ -170,6 +176,26 @@ class RunCountDistribution(ABC):
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray: ...
+
+
+def _generator(random_state: RandomState) -> np.random.Generator:
+    """Return a generator: from a cryptographic source for None, or seeded."""
+    if isinstance(random_state, np.random.Generator | SecureGenerator):
+        return random_state
+    check_kind(
+        random_state,
+        name="random_state",
+        kind=(type(None), numbers.Integral, np.random.RandomState),
+        domain="None, an integer, a numpy Generator or a numpy RandomState",
+    )
+    if random_state is None:
+        # Assumption E0: random bits from AES with a key from the operating system.
+        return secure_generator()
+    if isinstance(random_state, np.random.RandomState):
+        # Drawing the seed advances the legacy generator, so that two calls give two samples.
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    seed = check_integer(random_state, name="random_state", lower=0, upper=None)
+    return np.random.default_rng(seed)
 
 
 def check_distribution(value: Any) -> RunCountDistribution:
