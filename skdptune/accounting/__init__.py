@@ -5,8 +5,14 @@ All computations are conservative: a profile is an upper bound at every epsilon.
 """
 
 from skdptune.accounting._budget_filter import BudgetExceededError, BudgetFilter
-from skdptune.accounting._calibration import Calibration, UnreachableBudgetError, calibrate
-from skdptune.accounting._comparison import BoundComparison, compare_bounds
+from skdptune.accounting._calibration import (
+    Calibration,
+    SharedCurve,
+    UnreachableBudgetError,
+    calibrate,
+    calibrate_to_curve,
+)
+from skdptune.accounting._comparison import BoundComparison, compare_bounds, selection_lower_bound
 from skdptune.accounting._distributions import (
     Binomial,
     Geometric,
@@ -15,7 +21,6 @@ from skdptune.accounting._distributions import (
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._gaussian_filter import GaussianFilter
-from skdptune.accounting._lower_bound import selection_lower_bound
 from skdptune.accounting._noisy_max import (
     exponential_mechanism,
     permute_and_flip,
@@ -32,7 +37,6 @@ from skdptune.accounting._renyi_filter import RenyiFilter, suitable_order
 from skdptune.accounting._report import PrivacyReport
 from skdptune.accounting._run_counts import RunCountDistribution
 from skdptune.accounting._selection_bounds import BoundNotApplicableError
-from skdptune.accounting._shared_curve import SharedCurve, calibrate_to_curve
 from skdptune.accounting._splitting import mixture, search_on_split
 from skdptune.accounting._statement import PrivacyStatement
 from skdptune.accounting._thresholds import (

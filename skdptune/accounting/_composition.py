@@ -79,53 +79,40 @@ def _on_grid_of_sum(sides: Sides, count: int) -> Sides:
     return regridded(*sides, step_at_most(wanted))
 
 
-def composed(
-    first: LossDistribution, second: LossDistribution, tail: float | None = None
-) -> LossDistribution:
+def composed(first: LossDistribution, second: LossDistribution, tail: float) -> LossDistribution:
     """Return the composition of two distributions on one grid.
 
     Notes
     -----
     Theorem P4.
 
-    A mass of up to ``tail`` may be moved from the upper end to infinity; by default none, if there
-    is no mass at infinity.
+    A mass of up to ``tail`` may be moved from the upper end to infinity.
     """
     few, many = sorted((first, second), key=lambda side: np.count_nonzero(side.masses))
-    tail = _tail(first, second) if tail is None else tail
     if is_lost([(first, 1), (second, 1)], tail):
         return everything_lost(first.step)[0]
     if np.count_nonzero(few.masses) <= _FEW_MASSES:
-        return _directly_composed(few, many)
+        # Directly, which is exact up to rounding: a product and some additions.
+        masses = np.zeros(few.masses.size + many.masses.size - 1)
+        for place in np.flatnonzero(few.masses):
+            masses[place : place + many.masses.size] += few.masses[place] * many.masses
+        masses *= 1.0 + 2.0 * _FEW_MASSES * np.finfo(np.float64).eps
+        infinity = few.infinity + many.infinity - few.infinity * many.infinity
+        return LossDistribution(few.step, few.lowest + many.lowest, masses, infinity)
     return convolved([(first, 1), (second, 1)], tail)
 
 
-def _directly_composed(few: LossDistribution, many: LossDistribution) -> LossDistribution:
-    """Return the composition with a distribution of a few masses, exact up to rounding."""
-    masses = np.zeros(few.masses.size + many.masses.size - 1)
-    for place in np.flatnonzero(few.masses):
-        masses[place : place + many.masses.size] += few.masses[place] * many.masses
-    # A product and some additions.
-    masses *= 1.0 + 2.0 * _FEW_MASSES * np.finfo(np.float64).eps
-    infinity = few.infinity + many.infinity - few.infinity * many.infinity
-    return LossDistribution(few.step, few.lowest + many.lowest, masses, infinity)
-
-
-def self_composed(
-    losses: LossDistribution, count: int, tail: float | None = None
-) -> LossDistribution:
+def self_composed(losses: LossDistribution, count: int, tail: float) -> LossDistribution:
     """Return the composition of ``count >= 1`` copies of a distribution.
 
     Notes
     -----
     Theorem P4.
 
-    A mass of up to a few times ``tail`` may be moved to infinity; by default none, if there is no
-    mass at infinity.
+    A mass of up to a few times ``tail`` may be moved to infinity.
     """
     if count == 1:
         return losses
-    tail = _tail(losses) if tail is None else tail
     if is_lost([(losses, count)], tail):
         return everything_lost(losses.step)[0]
     first = _first_rare_loss(without_ends(losses, tail / count), count) if tail > 0.0 else None

@@ -259,7 +259,7 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     exponent = min(_USUAL_EXPONENT, 0.8 * cumulant.largest_exponent())
     first = cumulant.slope_of_tail(exponent) if exponent > _LEAST_EXPONENT else None
     floor = _FLOOR * (tail or TAIL)
-    masses = _least(_Sum(parts), (low, size), floor, first, cumulant.slope_of_mean)
+    masses = _least(parts, (low, size), floor, first, cumulant.slope_of_mean)
     masses[0] += tail
     # The largest loss is kept, however improbable.
     masses[-1] = max(masses[-1], np.finfo(float).tiny)
@@ -443,14 +443,14 @@ def _direct_power(masses: FloatArray, count: int) -> FloatArray:
 
 
 def _least(
-    source: _Sum,
+    parts: Parts,
     window: tuple[int, int],
     floor: float,
     slope: float | None,
     next_slope: Callable[[int], float],
 ) -> FloatArray:
     """Return the smallest bounds over a few slopes, as many as needed to resolve all tails."""
-    masses, allowance = source.bounds(0.0, *window)
+    masses, allowance = bounds(parts, 0.0, *window)
     slopes = [0.0]
     while len(slopes) < _MOST_SLOPES:
         if slope is None:
@@ -458,7 +458,7 @@ def _least(
             slope = next_slope(window[0] + place)
             if share <= _SHARE or any(abs(slope - each) <= 0.01 * slope for each in slopes):
                 break
-        other, other_allowance = source.bounds(slope, *window)
+        other, other_allowance = bounds(parts, slope, *window)
         smaller = other < masses
         np.copyto(masses, other, where=smaller)
         np.copyto(allowance, other_allowance, where=smaller)
@@ -478,44 +478,51 @@ def _worst_share(masses: FloatArray, allowance: FloatArray, floor: float) -> tup
     return float(shares[worst]), tails.size - 1 - first - worst
 
 
-class _Sum:
-    """The sum of all copies of all parts."""
+def bounds(parts: Parts, slope: float, low: int, size: int) -> Bounds:
+    """Return upper bounds on the masses of a sum in a range, and the allowances in them.
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._longest = max(part.masses.size for part, _ in parts)
-
-    def bounds(self, slope: float, low: int, size: int) -> Bounds:
-        """Return upper bounds on the masses from a grid number on, and the allowances in them."""
-        length = _length(size, self._longest)
-        error = _transform_error(length)
-        tilt = tilted(self._parts, slope)
-        spectra = [_spectrum(weights, 0, length) for weights in tilt.weights]
-        counts = [count for _, count in self._parts]
-        sizes = [np.abs(spectrum) + error for spectrum in spectra]
-        logs = np.sum([n * np.log(each) for n, each in zip(counts, sizes, strict=True)], axis=0)
-        used = np.flatnonzero(logs > _INVISIBLE)
-        # All but the first and the last frequency of a real transform represent two.
-        is_alone = (used == 0) | (2 * used == length)
-        largest = np.exp(logs[used]) * np.where(is_alone, 1.0, 2.0)
-        # The mean over all frequencies bounds each mass, and likewise each error of one.
-        allowance = sum(
-            n * float(np.sum(largest / each[used])) for n, each in zip(counts, sizes, strict=True)
-        )
-        allowance = (allowance + float(largest.sum())) * error / length + math.exp(_INVISIBLE)
-        product = np.zeros(length // 2 + 1, dtype=np.complex128)
-        product[used] = _product_of_powers([each[used] for each in spectra], counts)
-        start = low - sum(count * part.lowest for part, count in self._parts)
-        found: FloatArray = fft.irfft(product, length)
-        # Negative masses are noise of the transform.
-        masses = np.maximum(np.roll(found, -(start % length))[:size], 0.0) + allowance
-        if not slope:
-            # Masses that were rounded up, of many copies, may exceed all doubles. A smaller bound
-            # holds as well if it is above 1, and the allowance makes it so.
-            scale = math.exp(min(tilt.log_scale, 600.0)) * (1.0 + 2.0 * tilt.error)
-            return masses * scale, np.full(size, allowance * scale)
-        back = tilt.back(low, size) * (1.0 + 2.0 * tilt.error)
-        return masses * back, allowance * back
+    Parameters
+    ----------
+    parts : sequence of (LossDistribution, count)
+    slope : float
+        Slope of the tilting.
+    low, size : int
+        The range of grid numbers.
+    """
+    length = _length(size, max(part.masses.size for part, _ in parts))
+    # A bound on the error of a transform at any frequency, and of its power per copy. Each output
+    # is a sum of the masses, here with total 1, times factors of size 1. A mass undergoes no more
+    # roundings than these.
+    error = UNIT * (_PER_STAGE * math.log2(length) + _OUTSIDE)
+    tilt = tilted(parts, slope)
+    spectra = [_spectrum(weights, length) for weights in tilt.weights]
+    counts = [count for _, count in parts]
+    sizes = [np.abs(spectrum) + error for spectrum in spectra]
+    logs = np.sum([n * np.log(each) for n, each in zip(counts, sizes, strict=True)], axis=0)
+    used = np.flatnonzero(logs > _INVISIBLE)
+    # All but the first and the last frequency of a real transform represent two.
+    is_alone = (used == 0) | (2 * used == length)
+    largest = np.exp(logs[used]) * np.where(is_alone, 1.0, 2.0)
+    # The mean over all frequencies bounds each mass, and likewise each error of one.
+    allowance = sum(
+        n * float(np.sum(largest / each[used])) for n, each in zip(counts, sizes, strict=True)
+    )
+    allowance = (allowance + float(largest.sum())) * error / length + math.exp(_INVISIBLE)
+    product = np.zeros(length // 2 + 1, dtype=np.complex128)
+    product[used] = 1.0
+    for spectrum, count in zip(spectra, counts, strict=True):
+        product[used] *= spectrum[used] if count == 1 else _power(spectrum[used], count)
+    start = low - sum(count * part.lowest for part, count in parts)
+    found: FloatArray = fft.irfft(product, length)
+    # Negative masses are noise of the transform.
+    masses = np.maximum(np.roll(found, -(start % length))[:size], 0.0) + allowance
+    if not slope:
+        # Masses that were rounded up, of many copies, may exceed all doubles. A smaller bound
+        # holds as well if it is above 1, and the allowance makes it so.
+        scale = math.exp(min(tilt.log_scale, 600.0)) * (1.0 + 2.0 * tilt.error)
+        return masses * scale, np.full(size, allowance * scale)
+    back = tilt.back(low, size) * (1.0 + 2.0 * tilt.error)
+    return masses * back, allowance * back
 
 
 def _length(size: int, longest: int) -> int:
@@ -523,33 +530,13 @@ def _length(size: int, longest: int) -> int:
     return int(fft.next_fast_len(max(size, longest // 8), real=True))
 
 
-def _transform_error(length: int) -> float:
-    """Return a bound on the error of a transform at any frequency, and of its power per copy.
-
-    Each output is a sum of the masses, here with total 1, times factors of size 1. A mass
-    undergoes no more roundings than these.
-    """
-    return UNIT * (_PER_STAGE * math.log2(length) + _OUTSIDE)
-
-
-def _spectrum(weights: FloatArray, start: int, length: int) -> ComplexArray:
-    """Return the transform of masses that start at a grid number, wrapped if too many."""
-    start %= length
-    if start + weights.size > length:
-        padded = np.zeros(-(-(start + weights.size) // length) * length)
-        padded[start : start + weights.size] = weights
+def _spectrum(weights: FloatArray, length: int) -> ComplexArray:
+    """Return the transform of masses, wrapped if too many."""
+    if weights.size > length:
+        padded = np.append(weights, np.zeros(-weights.size % length))
         weights = padded.reshape(-1, length).sum(axis=0)
-    elif start:
-        weights = np.concatenate([np.zeros(start), weights])
     spectrum: ComplexArray = fft.rfft(weights, length)
     return spectrum
-
-
-def _product_of_powers(spectra: list[ComplexArray], counts: list[int]) -> ComplexArray:
-    product = np.ones(spectra[0].shape, dtype=np.complex128)
-    for spectrum, count in zip(spectra, counts, strict=True):
-        product *= spectrum if count == 1 else _power(spectrum, count)
-    return product
 
 
 def _power(spectrum: ComplexArray, count: int) -> ComplexArray:

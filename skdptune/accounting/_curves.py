@@ -393,18 +393,13 @@ def worst_of(first: Sides, second: Sides) -> Halves:
     # The curves may cross anywhere, so a coarse grid would lose much.
     fine = step_at_most(max(largest_loss(first), largest_loss(second), 1e-6) / 2**14)
     step = min(mine[0].step, max(fine, 1e-9))
-    remove, add = (
-        _pointwise_maximum(upper_half(a, step), upper_half(b, step))
-        for a, b in zip(mine, theirs, strict=True)
-    )
-    return Halves(step, remove, add)
-
-
-def _pointwise_maximum(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the larger of two upper halves on one grid."""
-    size = max(first.size, second.size)
-    padded = [np.pad(curve, (0, size - curve.size), mode="edge") for curve in (first, second)]
-    return np.maximum(*padded)
+    halves = []
+    for pair in zip(mine, theirs, strict=True):
+        curves = [upper_half(side, step) for side in pair]
+        size = max(curve.size for curve in curves)
+        padded = [np.pad(curve, (0, size - curve.size), mode="edge") for curve in curves]
+        halves.append(np.maximum(*padded))
+    return Halves(step, *halves)
 
 
 def hockey_stick(

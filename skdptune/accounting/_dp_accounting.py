@@ -7,6 +7,7 @@ which this module was tested, and the tests compare every used signature with a 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,7 +19,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from skdptune._validation import FloatArray
 from skdptune.accounting._curves import Sides, everything_lost
-from skdptune.accounting._loss_distribution import LossDistribution, trimmed
+from skdptune.accounting._loss_distribution import LARGEST_LOSS, LossDistribution, normalised
 
 # dp_accounting computes a curve as the difference of two probabilities with a few roundings each.
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
@@ -39,7 +40,8 @@ def losses_of_single_event(event: dp_event.DpEvent, discretization: float) -> Si
     accountant.compose(event)
     if accountant._contains_non_dp_event:
         return everything_lost(discretization)
-    return from_pld(accountant._pld)
+    remove, add = map(_from_pmf, (accountant._pld._pmf_remove, accountant._pld._pmf_add))
+    return remove, add
 
 
 def is_renyi_supported(event: dp_event.DpEvent) -> bool:
@@ -73,12 +75,6 @@ def _is_not_about_an_order(record: logging.LogRecord) -> bool:
 # Objects of dp_accounting ----------------------------------------------------------------
 
 
-def from_pld(pld: PrivacyLossDistribution) -> Sides:
-    """Return the two directions (remove, add) of a privacy loss distribution."""
-    remove, add = (_from_pmf(pmf) for pmf in (pld._pmf_remove, pld._pmf_add))
-    return remove, add
-
-
 def to_pld(remove: LossDistribution, add: LossDistribution) -> PrivacyLossDistribution:
     """Return dp_accounting's object for the two directions."""
     return PrivacyLossDistribution(_to_pmf(remove), _to_pmf(add))
@@ -102,3 +98,39 @@ def _from_pmf(pmf: pld_pmf.PLDPmf) -> LossDistribution:
         tail=_TAIL if infinity > 0.0 else 0.0,
         error=_ROUNDING,
     )
+
+
+def trimmed(
+    step: float,
+    lowest: int,
+    masses: FloatArray,
+    infinity: float,
+    tail: float,
+    error: float,
+) -> LossDistribution:
+    """Return a distribution without its negligible ends, from masses with rounding noise.
+
+    Negative masses (noise of a Fourier transform) become zero. The mass that they lacked, and the
+    allowance for invisible errors, is added at the top. An upper end with mass below ``tail`` is
+    moved to infinity, a lower end to the lowest remaining loss. Both can only raise the
+    divergence. With ``tail = 0``, the highest loss stays finite, as required for a pure guarantee.
+
+    Notes
+    -----
+    Theorem P4.
+    """
+    noise = float(-np.minimum(masses, 0.0).sum()) + error
+    masses = np.maximum(masses, 0.0)
+    if tail > 0.0:
+        infinity += noise
+        beyond = max(math.floor(LARGEST_LOSS / step) - lowest + 1, 1)
+        keep = int(np.searchsorted(-np.cumsum(masses[::-1])[::-1], -tail, side="right"))
+        keep = min(max(keep, 1), beyond)
+        infinity += float(masses[keep:].sum())
+        masses = masses[:keep].copy()
+    else:
+        masses[-1] = max(masses[-1] + noise, np.finfo(float).tiny)
+    start = int(np.searchsorted(np.cumsum(masses), tail, side="right"))
+    start = min(start, masses.size - 1)
+    masses[start] += masses[:start].sum()
+    return normalised(step, lowest + start, masses[start:], min(infinity, 1.0))

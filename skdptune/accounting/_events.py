@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 from dp_accounting import dp_event
 
-from skdptune.accounting._closed_forms import laplace_halves
+from skdptune.accounting._closed_forms import (
+    Form,
+    GaussianForm,
+    ResponseForm,
+    SampledGaussianForm,
+    laplace_halves,
+)
 from skdptune.accounting._composition import composed_sides, self_composed_sides
 from skdptune.accounting._curves import Sides, connected, everything_lost, step_at_most
 from skdptune.accounting._dp_accounting import is_supported, losses_of_single_event
-from skdptune.accounting._forms import Form, GaussianForm, ResponseForm, SampledGaussianForm
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
 
-# Spread and range of losses.
-Scales = tuple[float, float]
-_USUAL: Scales = (1.0, 1.0)
 # The components of an event: closed forms or other events, with their numbers.
 Parts = Iterator[tuple[Form | dp_event.DpEvent, int]]
 
@@ -78,62 +80,42 @@ def _merged(forms: list[tuple[Form, int]]) -> list[Form]:
     return found
 
 
-@functools.singledispatch
 def _parts(event: dp_event.DpEvent, count: int) -> Parts:
     """Yield the components of an event."""
-    yield event, count
+    match event:
+        case dp_event.NoOpDpEvent():
+            return
+        case dp_event.SelfComposedDpEvent():
+            yield from _parts(event.event, count * int(event.count))
+        case dp_event.ComposedDpEvent():
+            for part in event.events:
+                yield from _parts(part, count)
+        case dp_event.GaussianDpEvent():
+            yield from _parts_of_gaussian(event, event, 1.0, count)
+        case dp_event.PoissonSampledDpEvent():
+            # A rate in single precision would leave few digits of 1 - rate.
+            rate = float(event.sampling_probability)
+            if rate == 1.0:
+                yield from _parts(event.event, count)
+            elif isinstance(event.event, dp_event.GaussianDpEvent) and 0.0 <= rate < 1.0:
+                yield from _parts_of_gaussian(event, event.event, rate, count)
+            else:
+                yield event, count
+        case _:
+            yield event, count
 
 
-@_parts.register
-def _(event: dp_event.NoOpDpEvent, count: int) -> Parts:
-    yield from ()
-
-
-@_parts.register
-def _(event: dp_event.SelfComposedDpEvent, count: int) -> Parts:
-    yield from _parts(event.event, count * int(event.count))
-
-
-@_parts.register
-def _(event: dp_event.ComposedDpEvent, count: int) -> Parts:
-    for part in event.events:
-        yield from _parts(part, count)
-
-
-@_parts.register
-def _(event: dp_event.GaussianDpEvent, count: int) -> Parts:
-    noise = float(event.noise_multiplier)
+def _parts_of_gaussian(
+    event: dp_event.DpEvent, gaussian: dp_event.GaussianDpEvent, rate: float, count: int
+) -> Parts:
+    """Yield Gaussian releases on samples; none if the noise is infinite or samples are empty."""
+    noise = float(gaussian.noise_multiplier)
     if noise > 0.0:
-        yield from _if_any(GaussianForm(1.0 / noise), 1.0 / noise, count)
-    else:
-        yield _not_private(event, noise), count
-
-
-@_parts.register
-def _(event: dp_event.PoissonSampledDpEvent, count: int) -> Parts:
-    # A rate in single precision would leave few digits of 1 - rate.
-    rate = float(event.sampling_probability)
-    if rate == 1.0:
-        yield from _parts(event.event, count)
-    elif isinstance(event.event, dp_event.GaussianDpEvent) and 0.0 <= rate < 1.0:
-        noise = float(event.event.noise_multiplier)
-        if noise > 0.0:
-            form = SampledGaussianForm(1.0 / noise, rate)
-            yield from _if_any(form, rate / noise, count)
-        elif rate > 0.0:
-            yield _not_private(event, noise), count
-    else:
-        yield event, count
-
-
-def _if_any(form: Form, shift: float, count: int) -> Parts:
-    """Yield a form unless its noise is infinite or its sample is empty."""
-    if shift > 0.0 and count > 0:
-        yield form, count
-
-
-def _not_private(event: dp_event.DpEvent, noise: float) -> dp_event.DpEvent:
-    return dp_event.NonPrivateDpEvent() if noise == 0.0 else event
+        mu = 1.0 / noise
+        if rate / noise > 0.0 and count > 0:
+            yield GaussianForm(mu) if rate == 1.0 else SampledGaussianForm(mu, rate), count
+    elif rate > 0.0:
+        yield dp_event.NonPrivateDpEvent() if noise == 0.0 else event, count
 
 
 # Events without a closed form -------------------------------------------------------------
@@ -141,32 +123,22 @@ def _not_private(event: dp_event.DpEvent, noise: float) -> dp_event.DpEvent:
 
 def _losses_of_one(event: dp_event.DpEvent, step: float | None) -> Sides:
     if step is None:
-        step = suitable_step(event)
+        # 1e-4, less for losses with a small spread, or more for those with a large range.
+        spread, reach = _scales(event)
+        fine = min(step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
+        step = max(fine, step_at_most(min(reach, LARGEST_LOSS) / 2**20))
     if isinstance(event, dp_event.LaplaceDpEvent) and event.noise_multiplier > 0:
         return connected(*laplace_halves(1.0 / event.noise_multiplier, step))
     return losses_of_single_event(event, step)
 
 
-def suitable_step(event: dp_event.DpEvent) -> float:
-    """Return 1e-4, less for losses with a small spread, or more for those with a large range."""
-    spread, reach = _scales(event)
-    fine = min(step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
-    return max(fine, step_at_most(min(reach, LARGEST_LOSS) / 2**20))
-
-
-@functools.singledispatch
-def _scales(event: dp_event.DpEvent) -> Scales:
+def _scales(event: dp_event.DpEvent) -> tuple[float, float]:
     """Return the approximate spread of the privacy loss, and its range."""
-    return _USUAL
-
-
-@_scales.register
-def _(event: dp_event.LaplaceDpEvent) -> Scales:
-    largest = 1.0 / event.noise_multiplier if event.noise_multiplier else 1.0
-    return largest, largest
-
-
-@_scales.register
-def _(event: dp_event.PoissonSampledDpEvent) -> Scales:
-    spread, reach = _scales(event.event)
-    return event.sampling_probability * spread or 1.0, reach
+    match event:
+        case dp_event.LaplaceDpEvent():
+            largest = 1.0 / event.noise_multiplier if event.noise_multiplier else 1.0
+            return largest, largest
+        case dp_event.PoissonSampledDpEvent():
+            spread, reach = _scales(event.event)
+            return event.sampling_probability * spread or 1.0, reach
+    return 1.0, 1.0

@@ -7,7 +7,7 @@ import binascii
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,6 @@ _LONGEST_TEXT = 2**17
 _SAME = 1e-9
 
 IntArray = npt.NDArray[np.int64]
-# Increasing grid numbers of losses, and their masses.
-_Masses = tuple[IntArray, FloatArray]
 
 
 def packed(
@@ -59,8 +57,16 @@ def packed(
     """
     sides = remove, add
     is_short = all(np.count_nonzero(side.masses) <= _FEW_LOSSES for side in sides)
-    if is_short and not _is_of_knots(sides):
-        kind, masses = "losses", [_ends_and_masses(side) for side in sides]
+    if is_short:
+        # Unless its knots describe the profile fully.
+        again = sides_through(remove.step, *map(knots_of, sides))
+        is_short = not all(map(LossDistribution.equals, sides, again))
+    if is_short:
+        kind, masses = "losses", []
+        for side in sides:
+            # All losses with a mass, and the first and last ones even without a mass.
+            places = np.union1d(np.flatnonzero(side.masses), [0, side.masses.size - 1])
+            masses.append((places + side.lowest, side.masses[places]))
         variation = knots_of(remove).total_variation(remove.step)
     else:
         kind, knots = "knots", few_knots(sides, deltas)
@@ -104,9 +110,14 @@ def unpacked(
         read = {"losses": _from_losses, "knots": _from_knots}[content["kind"]]
         add = content["remove"] if content["add"] is None else content["add"]
         sides = read(step, content["remove"], add)
-        variation = check_real(content["total_variation"], name="total_variation")
+        written = check_real(content["total_variation"], name="total_variation")
         for side in sides:
-            _check_variation(side, variation)
+            found = knots_of(side).total_variation(step)
+            # A direction that lost masses would claim a smaller cost.
+            if not abs(found - written) <= _SAME * max(found, written):
+                raise ValueError(
+                    f"total_variation must be {found}, that of the masses; got {written}."
+                )
         renyi = _from_table(content["rdp"])
         is_checked = content["format"] != _WITHOUT_CHECKSUM
         if is_checked and content["checksum"] != _checksum(content):
@@ -132,55 +143,32 @@ def _checksum(content: Mapping[str, Any]) -> int:
 # Directions --------------------------------------------------------------------------------
 
 
-def _is_of_knots(sides: Sides) -> bool:
-    """Return whether a profile is fully described by its knots."""
-    again = sides_through(sides[0].step, *map(knots_of, sides))
-    return all(side.equals(other) for side, other in zip(sides, again, strict=True))
+def _from_losses(step: float, *directions: Mapping[str, Any]) -> Sides:
+    """Return both directions, whose losses were all written."""
+    sides = []
+    for places, masses, infinity in map(_side_decoded, directions):
+        if not places.size:
+            raise ValueError("masses must be at least one; got none.")
+        # A total mass below one would claim a smaller cost than any release has.
+        total = float(masses.sum()) + infinity
+        if not total >= 1.0 - 1e-9:
+            raise ValueError(f"masses must sum to at least 1 with infinity's; got {total}.")
+        dense = np.zeros(int(places[-1] - places[0]) + 1)
+        dense[places - places[0]] = masses
+        sides.append(LossDistribution(step, int(places[0]), dense, infinity))
+    remove, add = sides
+    return remove, add
 
 
-def _ends_and_masses(side: LossDistribution) -> _Masses:
-    """Return all losses with a mass, and the first and last ones even without a mass."""
-    places = np.union1d(np.flatnonzero(side.masses), [0, side.masses.size - 1])
-    return places + side.lowest, side.masses[places]
-
-
-def _from_losses(step: float, remove: Mapping[str, Any], add: Mapping[str, Any]) -> Sides:
-    return _all_losses(step, remove), _all_losses(step, add)
-
-
-def _all_losses(step: float, content: Mapping[str, Any]) -> LossDistribution:
-    """Return a direction whose losses were all written."""
-    places, masses, infinity = _side_decoded(content)
-    if not places.size:
-        raise ValueError("masses must be at least one; got none.")
-    # A total mass below one would claim a smaller cost than any release has.
-    total = float(masses.sum()) + infinity
-    if not total >= 1.0 - 1e-9:
-        raise ValueError(f"masses must sum to at least 1 with infinity's; got {total}.")
-    dense = np.zeros(int(places[-1] - places[0]) + 1)
-    dense[places - places[0]] = masses
-    return LossDistribution(step, int(places[0]), dense, infinity)
-
-
-def _from_knots(step: float, remove: Mapping[str, Any], add: Mapping[str, Any]) -> Sides:
+def _from_knots(step: float, *directions: Mapping[str, Any]) -> Sides:
     """Return both directions from their knots; the curves must meet at ``epsilon = 0``."""
-    knots = [Knots(*_side_decoded(content)) for content in (remove, add)]
+    knots = [Knots(*_side_decoded(content)) for content in directions]
     if any(each.places.size and each.places[0] < 1 for each in knots):
         raise ValueError("knots must be at positive losses; got others.")
     variations = [each.total_variation(step) for each in knots]
     if not abs(variations[0] - variations[1]) <= _SAME * max(variations):
         raise ValueError(f"directions must have one total variation; got {variations}.")
     return sides_through(step, *knots)
-
-
-def _check_variation(side: LossDistribution, written: float) -> None:
-    """Raise if a direction does not have the total variation that was written with it.
-
-    A direction that lost masses would claim a smaller cost.
-    """
-    found = knots_of(side).total_variation(side.step)
-    if not abs(found - written) <= _SAME * max(found, written):
-        raise ValueError(f"total_variation must be {found}, that of the masses; got {written}.")
 
 
 def _side_decoded(content: Mapping[str, Any]) -> tuple[IntArray, FloatArray, float]:
@@ -356,12 +344,13 @@ def few_knots(sides: Sides, deltas: Sequence[float] = ()) -> tuple[Knots, Knots]
     remove, add = sides
     is_same = remove.equals(add)
     knots = knots_of(remove), knots_of(add)
-    tolerance = _Tolerance()
+    tolerances = _tolerances()
     exact = tuple(dict.fromkeys(deltas))[:_MOST_DELTAS]
-    while _count(knots, is_same) > MOST_KNOTS:
-        first = _moved(remove, _chosen(remove, tolerance, exact))
-        second = first if is_same else _moved(add, _chosen(add, tolerance, exact))
-        knots, tolerance = (first, second), tolerance.next()
+    while knots[0].places.size + (0 if is_same else knots[1].places.size) > MOST_KNOTS:
+        share, above = next(tolerances)
+        first = _moved(remove, _chosen(remove, share, above, exact))
+        second = first if is_same else _moved(add, _chosen(add, share, above, exact))
+        knots = first, second
     return _with_one_total_variation(remove.step, *knots)
 
 
@@ -378,25 +367,23 @@ def sides_through(step: float, remove: Knots, add: Knots) -> Sides:
 # Choosing knots ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Tolerance:
-    """Relative increase of epsilon allowed for chords, and its factor above the range."""
+def _tolerances() -> Iterator[tuple[float, float]]:
+    """Yield larger and larger relative increases of epsilon, and their factor above the range.
 
-    share: float = _TOLERANCE
-    above: float = 1.0
-
-    def next(self) -> _Tolerance:
-        """Return the next larger tolerance: the range itself is relaxed last."""
-        if self.above < _MOST_ABOVE:
-            return _Tolerance(self.share, 4.0 * self.above)
-        return _Tolerance(2.0 * self.share, self.above)
-
-
-def _count(knots: tuple[Knots, Knots], is_same: bool) -> int:
-    return knots[0].places.size + (0 if is_same else knots[1].places.size)
+    The range itself is relaxed last.
+    """
+    share, above = _TOLERANCE, 1.0
+    while above < _MOST_ABOVE:
+        yield share, above
+        above *= 4.0
+    while True:
+        yield share, above
+        share *= 2.0
 
 
-def _chosen(side: LossDistribution, tolerance: _Tolerance, deltas: Sequence[float]) -> IntArray:
+def _chosen(
+    side: LossDistribution, share: float, above: float, deltas: Sequence[float]
+) -> IntArray:
     """Return the grid numbers of a few knots, including 0 and the largest loss."""
     known = np.flatnonzero(side.positive_masses)
     if not known.size:
@@ -409,7 +396,7 @@ def _chosen(side: LossDistribution, tolerance: _Tolerance, deltas: Sequence[floa
         corners |= {place for place in (right - 1, right) if 0 < place < last}
     # The curve minus the mass at infinity, which would hide small differences.
     excess = np.append(np.cumsum(side.weighted_tails[::-1])[::-1] * math.expm1(side.step), 0.0)
-    latest = _latest(side, excess, tolerance)
+    latest = _latest(side, excess, share, above)
     chosen = [0]
     for corner in sorted(corners):
         while chosen[-1] < corner:
@@ -417,13 +404,13 @@ def _chosen(side: LossDistribution, tolerance: _Tolerance, deltas: Sequence[floa
     return np.array(chosen)
 
 
-def _latest(side: LossDistribution, excess: FloatArray, tolerance: _Tolerance) -> FloatArray:
+def _latest(side: LossDistribution, excess: FloatArray, share: float, above: float) -> FloatArray:
     """Return for each point of the curve the epsilon up to which chords must be as low."""
     least = max(_LEAST_DELTA - side.infinity, _RESOLUTION * side.infinity)
-    share = np.full(excess.size, tolerance.share)
-    share[excess < least] *= 10.0
-    share[excess + side.infinity > _LARGEST_DELTA] *= tolerance.above
-    latest = side.step * np.arange(excess.size) * (1.0 + share)
+    shares = np.full(excess.size, share)
+    shares[excess < least] *= 10.0
+    shares[excess + side.infinity > _LARGEST_DELTA] *= above
+    latest = side.step * np.arange(excess.size) * (1.0 + shares)
     latest[excess < 1e-5 * least] = math.inf
     # Where the tolerance decreases, keep the order; an earlier epsilon is stricter.
     return np.minimum.accumulate(latest[::-1])[::-1]

@@ -15,13 +15,13 @@ from skdptune.accounting._budget_filter import SLACK, SummingFilter, check_total
 from skdptune.accounting._calibration import Calibration, calibrate
 from skdptune.accounting._closed_forms import gaussian_delta
 from skdptune.accounting._loss_distribution import LossDistribution
-from skdptune.accounting._profile import PrivacyProfile, renyi_of, sides_of, with_failure
+from skdptune.accounting._profile import PrivacyProfile, with_failure
 from skdptune.accounting._renyi import (
     RenyiCurve,
     RenyiMultiple,
     RenyiOfEvent,
+    RenyiOfParts,
     RenyiOfPure,
-    RenyiSum,
 )
 
 # Chords of the total profile are this close to it.
@@ -212,10 +212,8 @@ def charge_of(profile: PrivacyProfile, failure: float, whole: float) -> tuple[fl
     -----
     Theorem G5.
     """
-    exact = _exact_shift(renyi_of(profile))
-    if exact is not None:
-        return exact, 0.0
-    return _covering(profile, failure, whole)
+    exact = _exact_shift(profile._renyi)
+    return _covering(profile, failure, whole) if exact is None else (exact, 0.0)
 
 
 def _exact_shift(renyi: RenyiCurve) -> float | None:
@@ -227,7 +225,7 @@ def _exact_shift(renyi: RenyiCurve) -> float | None:
     if isinstance(renyi, RenyiMultiple):
         one = _exact_shift(renyi.part)
         return None if one is None else math.sqrt(renyi.count) * one
-    if isinstance(renyi, RenyiSum):
+    if isinstance(renyi, RenyiOfParts) and renyi.combine is np.sum:
         shifts = [_exact_shift(part) for part in renyi.parts]
         return None if None in shifts else math.hypot(*(shift or 0.0 for shift in shifts))
     return None
@@ -236,7 +234,7 @@ def _exact_shift(renyi: RenyiCurve) -> float | None:
 @functools.lru_cache(maxsize=256)
 def _covering(profile: PrivacyProfile, failure: float, whole: float) -> tuple[float, float]:
     """Return nearly the smallest shift that covers a profile, and the failure it leaves."""
-    remove, add = sides_of(profile)
+    remove, add = profile._sides
     sides = [remove] if remove.equals(add) else [remove, add]
     infinity = max(side.infinity for side in sides)
 
@@ -244,7 +242,14 @@ def _covering(profile: PrivacyProfile, failure: float, whole: float) -> tuple[fl
         share = min((shift / whole) ** 2, 1.0)
         return (infinity + failure * share) * (1.0 + _ROUNDING)
 
-    rough = _rough_shift([_selected_points(side) for side in sides], left_by)
+    # The points where a curve falls to some values, and its values there.
+    selected: list[tuple[FloatArray, FloatArray]] = []
+    for side in sides:
+        left = side.curve - side.infinity
+        wanted = np.geomspace(1.0, 1e-15, _VALUES) * left[0]
+        places = np.unique(np.minimum(np.searchsorted(-left, -wanted), left.size - 1))
+        selected.append((side.step * places, side.curve[places]))
+    rough = _rough_shift(selected, left_by)
     for growth in (0.0, *_GROWTH):
         shift = rough * (1.0 + growth)
         if shift > LARGEST_SHIFT:
@@ -252,14 +257,6 @@ def _covering(profile: PrivacyProfile, failure: float, whole: float) -> tuple[fl
         if all(is_below(side, shift, left_by(shift)) for side in sides):
             return shift, left_by(shift)
     return math.inf, infinity
-
-
-def _selected_points(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
-    """Return the points where a curve falls to some values, and its values there."""
-    left = side.curve - side.infinity
-    wanted = np.geomspace(1.0, 1e-15, _VALUES) * left[0]
-    places = np.unique(np.minimum(np.searchsorted(-left, -wanted), left.size - 1))
-    return side.step * places, side.curve[places]
 
 
 def _rough_shift(

@@ -28,7 +28,6 @@ LARGEST_LOSS = 600.0
 LEAST_RATE = 1e-20
 # Number of masses up to which a grid may be filled up with zeros.
 _MOST_PADDING = 2**20
-TAIL_MASS = 1e-15
 # Grid numbers with at most this relative distance to an integer differ because of rounding.
 _NEAR = 2.0**-48
 
@@ -94,7 +93,10 @@ class LossDistribution:
     @cached_property
     def positive_masses(self) -> FloatArray:
         """Masses at the losses ``1 * step, 2 * step, ...``."""
-        return self._masses_between(1, self.highest)
+        start = 1 - self.lowest
+        values = self.masses[max(start, 0) :]
+        missing = min(max(-start, 0), self.highest)
+        return np.pad(values, (missing, 0)) if missing else values
 
     @cached_property
     def curve(self) -> FloatArray:
@@ -223,12 +225,6 @@ class LossDistribution:
             other.infinity,
         ) and np.array_equal(self.masses, other.masses)
 
-    def _masses_between(self, first: int, last: int) -> FloatArray:
-        start = first - self.lowest
-        values = self.masses[max(start, 0) : max(last + 1 - self.lowest, 0)]
-        missing = min(max(-start, 0), last + 1 - first)
-        return np.pad(values, (missing, 0)) if missing else values
-
 
 def cells_below(values: FloatArray, step: float) -> FloatArray:
     """Return the grid numbers at or below values; a value just below one counts as on it."""
@@ -251,42 +247,6 @@ def times_fitting(coarse: float, fine: float, slack: float = _NEAR) -> int | Non
     many = round(factor) if factor < 2.0**53 else 0
     fits = many >= 1 and -_NEAR * factor <= many - factor <= slack * factor
     return many if fits else None
-
-
-def trimmed(
-    step: float,
-    lowest: int,
-    masses: FloatArray,
-    infinity: float,
-    tail: float = TAIL_MASS,
-    error: float = 0.0,
-) -> LossDistribution:
-    """Return a distribution without its negligible ends, from masses with rounding noise.
-
-    Negative masses (noise of a Fourier transform) become zero. The mass that they lacked, and the
-    allowance for invisible errors, is added at the top. An upper end with mass below ``tail`` is
-    moved to infinity, a lower end to the lowest remaining loss. Both can only raise the
-    divergence. With ``tail = 0``, the highest loss stays finite, as required for a pure guarantee.
-
-    Notes
-    -----
-    Theorem P4.
-    """
-    noise = float(-np.minimum(masses, 0.0).sum()) + error
-    masses = np.maximum(masses, 0.0)
-    if tail > 0.0:
-        infinity += noise
-        beyond = max(math.floor(LARGEST_LOSS / step) - lowest + 1, 1)
-        keep = int(np.searchsorted(-np.cumsum(masses[::-1])[::-1], -tail, side="right"))
-        keep = min(max(keep, 1), beyond)
-        infinity += float(masses[keep:].sum())
-        masses = masses[:keep].copy()
-    else:
-        masses[-1] = max(masses[-1] + noise, np.finfo(float).tiny)
-    start = int(np.searchsorted(np.cumsum(masses), tail, side="right"))
-    start = min(start, masses.size - 1)
-    masses[start] += masses[:start].sum()
-    return normalised(step, lowest + start, masses[start:], min(infinity, 1.0))
 
 
 def normalised(step: float, lowest: int, masses: FloatArray, infinity: float) -> LossDistribution:

@@ -16,7 +16,7 @@ from scipy import special
 from skdptune._validation import FloatArray, check_flag, check_integer, check_option, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile, profile_from_halves
+from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._renyi import RenyiCurve
 
 NOISES = ("gaussian", "laplace")
@@ -102,7 +102,12 @@ def report_noisy_max(
     if count == 1 or influence == 0.0:
         return PrivacyProfile.pure(0.0)
     shift = influence / spread * (1.0 if monotone else 2.0)
-    return _pure_or_cut(shift) if noise == "laplace" else _gaussian_noisy_max(count, shift)
+    if noise == "gaussian":
+        return _gaussian_noisy_max(count, shift)
+    if shift <= LARGEST_LOSS:
+        return PrivacyProfile.pure(shift)
+    # An epsilon beyond the grid becomes a failure probability.
+    return PrivacyProfile.approximate(LARGEST_LOSS, -math.expm1(LARGEST_LOSS - shift))
 
 
 def permute_and_flip(epsilon: float) -> PrivacyProfile:
@@ -196,7 +201,7 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     step = bound / cells
     rest = np.expm1(0.5 * (step * np.arange(cells + 1) - bound))
     half = rest * rest / -math.expm1(-bound)
-    return profile_from_halves(Halves(step, half, half), _RenyiOfBoundedRange(bound))
+    return PrivacyProfile._from_halves(Halves(step, half, half), _RenyiOfBoundedRange(bound))
 
 
 @dataclass(frozen=True)
@@ -231,13 +236,6 @@ def _checked_epsilon(epsilon: float) -> float:
     return check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)
 
 
-def _pure_or_cut(epsilon: float) -> PrivacyProfile:
-    """Return a pure profile; an epsilon beyond the grid becomes a failure probability."""
-    if epsilon <= LARGEST_LOSS:
-        return PrivacyProfile.pure(epsilon)
-    return PrivacyProfile.approximate(LARGEST_LOSS, -math.expm1(LARGEST_LOSS - epsilon))
-
-
 def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
     """Return the smaller of the theorem's curve and that of all scores at once.
 
@@ -257,7 +255,7 @@ def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
     epsilons = step * np.arange(math.ceil(top / step) + 1)
     each = count * _gaussian_curve(shift, epsilons)
     half = np.minimum(each, _gaussian_curve(joint, epsilons))
-    return profile_from_halves(Halves(step, half, half))
+    return PrivacyProfile._from_halves(Halves(step, half, half))
 
 
 def _gaussian_curve(mu: float, epsilons: FloatArray) -> FloatArray:

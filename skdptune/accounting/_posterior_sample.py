@@ -44,7 +44,7 @@ from scipy import optimize, special
 from skdptune._validation import FloatArray, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, sides_of
+from skdptune.accounting._profile import PrivacyProfile
 
 # Number of points of a curve, up to a small factor: chords between them are within 1e-3 of it.
 _POINTS = 2**12
@@ -107,7 +107,7 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
         _supremum(step * np.arange(math.ceil(top / step) + 2), largest, bound, sign)
         for top, sign in zip(tops, (1.0, -1.0), strict=True)
     )
-    return profile_from_halves(Halves(step, remove, add))
+    return PrivacyProfile._from_halves(Halves(step, remove, add))
 
 
 def posterior_sample_deltas(
@@ -180,7 +180,7 @@ def covered_squared_residual(
     these points also lies below the chords, since it is convex in ``exp(epsilon)``. Beyond the
     last point it decreases, and the profile does not.
     """
-    sides = sides_of(posterior_sample(leverage, squared_residual))
+    sides = posterior_sample(leverage, squared_residual)._sides
     points = [side.step * np.arange(side.highest + 1) for side in sides]
     limits = [side.curve + slack for side in sides]
 
@@ -318,16 +318,12 @@ def _turning_leverage(bound: float) -> float:
     if bound <= 1.0:
         return 0.0
     low = 1e-4
-    high = _inverse_of_ratio(bound)
+    # The z > 0 with z / tanh z = bound.
+    high = float(optimize.brentq(lambda z: z - bound * math.tanh(z), 1e-9, bound + 1.0))
     if high <= low or turning_slope(low, bound) >= 0.0:
         return bound - 1.0
     z = optimize.brentq(turning_slope, low, high, args=(bound,), xtol=1e-12)
     return max(bound * math.tanh(z) / z - 1.0, 0.0)
-
-
-def _inverse_of_ratio(value: float) -> float:
-    """Return z > 0 with ``z / tanh z = value > 1``."""
-    return float(optimize.brentq(lambda z: z - value * math.tanh(z), 1e-9, value + 1.0))
 
 
 def turning_slope(z: float, bound: float) -> float:

@@ -21,7 +21,7 @@ from skdptune._validation import (
     check_real,
     check_vector,
 )
-from skdptune.accounting._closed_forms import subsampled_halves
+from skdptune.accounting._closed_forms import Form, GaussianForm, ResponseForm, subsampled_halves
 from skdptune.accounting._composition import composed_sides, self_composed_sides
 from skdptune.accounting._curves import (
     Halves,
@@ -40,16 +40,14 @@ from skdptune.accounting._curves import (
 from skdptune.accounting._dp_accounting import is_renyi_supported, to_pld
 from skdptune.accounting._events import form_of_event, losses_of_event
 from skdptune.accounting._format import packed, unpacked
-from skdptune.accounting._forms import Form, GaussianForm, ResponseForm
 from skdptune.accounting._loss_distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
 from skdptune.accounting._renyi import (
     RenyiCurve,
-    RenyiMaximum,
     RenyiMultiple,
     RenyiOfEvent,
+    RenyiOfParts,
     RenyiOfPure,
     RenyiSubsampled,
-    RenyiSum,
     RenyiTable,
 )
 from skdptune.accounting._run_counts import RunCountDistribution, check_distribution
@@ -162,6 +160,13 @@ class PrivacyProfile:
     def _from_halves(cls, halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
         """Create a profile from bounds on ``delta(0), delta(step), ...`` of each direction."""
         return cls._make(*connect_dots(*halves), renyi)
+
+    @classmethod
+    def _from_bound(
+        cls, delta: Callable[[FloatArray], FloatArray], renyi: RenyiCurve | None = None
+    ) -> PrivacyProfile:
+        """Create a profile from a bound on delta in both directions, at any epsilon >= 0."""
+        return cls._from_halves(halves_of_bound(delta), renyi)
 
     @classmethod
     def from_event(
@@ -310,11 +315,11 @@ class PrivacyProfile:
             return NotImplemented
         if self._is_nothing or other._is_nothing:
             return other if self._is_nothing else self
-        renyi = RenyiSum((self._renyi, other._renyi))
+        renyi = RenyiOfParts(np.sum, (self._renyi, other._renyi))
         form = self._form.composed(other._form) if self._form and other._form else None
         if form is not None:
             return self._from_form(form, renyi)
-        return self._make(*composed_sides(self._both, other._both), renyi)
+        return self._make(*composed_sides(self._pairs[0], other._pairs[0]), renyi)
 
     def __radd__(self, other: object) -> PrivacyProfile:
         """Allow ``sum`` to start with 0."""
@@ -335,7 +340,7 @@ class PrivacyProfile:
         form = self._form.repeated(count) if self._form else None
         if form is not None:
             return self._from_form(form, renyi)
-        return self._make(*self_composed_sides(self._both, count), renyi)
+        return self._make(*self_composed_sides(self._pairs[0], count), renyi)
 
     __rmul__ = __mul__
 
@@ -350,11 +355,11 @@ class PrivacyProfile:
         """
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
-        renyi = RenyiMaximum((self._renyi, other._renyi))
+        renyi = RenyiOfParts(np.max, (self._renyi, other._renyi))
         for one, two in ((self, other), (other, self)):
             if one._covers(two):
                 return self._make(one._remove, one._add, renyi, one._form)
-        return self._from_halves(worst_of(self._bounded, other._bounded), renyi)
+        return self._from_halves(worst_of(self._sides, other._sides), renyi)
 
     def subsampled(self, fraction: float) -> PrivacyProfile:
         """Return the profile of the release on a Poisson sample of the data.
@@ -382,7 +387,7 @@ class PrivacyProfile:
         form = self._form.subsampled(fraction) if self._form else None
         if form is not None:
             return self._from_form(form, renyi)
-        return self._from_halves(subsampled_halves(self._bounded, fraction), renyi)
+        return self._from_halves(subsampled_halves(self._sides, fraction), renyi)
 
     def selected(
         self, distribution: RunCountDistribution, bound: str = "envelope"
@@ -415,7 +420,7 @@ class PrivacyProfile:
         """
         check_distribution(distribution)
         check_option(bound, name="bound", options=BOUNDS)
-        halves = selected_halves(self._bounded, self._renyi, distribution, bound)
+        halves = selected_halves(self._sides, self._renyi, distribution, bound)
         return self._from_halves(halves, RenyiSelected(self._renyi, distribution))
 
     # Evaluation --------------------------------------------------------------------------
@@ -451,7 +456,13 @@ class PrivacyProfile:
 
     @property
     def _is_nothing(self) -> bool:
-        return isinstance(self._form, ResponseForm) and self._form.is_nothing
+        form = self._form
+        return isinstance(form, ResponseForm) and form.epsilon == form.failure == 0.0
+
+    @property
+    def _shift(self) -> float:
+        """Shift of a Gaussian release that costs at least as much, if a closed form states one."""
+        return math.inf if self._form is None else self._form.shift
 
     def _covers(self, other: PrivacyProfile) -> bool:
         """Return whether another profile is known to cost no more at any epsilon."""
@@ -460,11 +471,7 @@ class PrivacyProfile:
         return self == other
 
     @property
-    def _both(self) -> Sides:
-        return self._remove, self._add
-
-    @property
-    def _bounded(self) -> Sides:
+    def _sides(self) -> Sides:
         """Both directions with the largest losses at infinity, so that exponentials are finite."""
         remove = self._remove.within_doubles()
         return remove, remove if self._add is self._remove else self._add.within_doubles()
@@ -606,7 +613,7 @@ def _computed(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
             "event must be one that an accountant of dp_accounting supports; "
             f"got {shown(event)}. Give its curve to from_curve if you know it."
         )
-    return PrivacyProfile._from_halves(halves_of_bound(renyi.delta), renyi)
+    return PrivacyProfile._from_bound(renyi.delta, renyi)
 
 
 # Guarantees with a premise that holds with high probability ------------------------------
@@ -647,46 +654,8 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
     probability = check_real(probability, name="probability", lower=0.0, upper=1.0)
     if probability == 0.0:
         return profile
-    sides = profile._bounded
+    sides = profile._sides
     step = sides[0].step
     # A premise that fails does so at epsilon = 0, too, where both directions meet.
     halves = [np.minimum(upper_half(side, step) + probability, 1.0) for side in sides]
     return PrivacyProfile._from_halves(Halves(step, *halves))
-
-
-# Access for the other modules of accounting ----------------------------------------------
-
-
-def shift_of(profile: PrivacyProfile) -> float:
-    """Return the shift of a Gaussian release that costs at least as much, by the closed form.
-
-    It is infinite if no closed form states one.
-    """
-    return math.inf if profile._form is None else profile._form.shift
-
-
-def sides_of(profile: PrivacyProfile) -> Sides:
-    """Return a profile's loss distributions, for the remove and the add direction."""
-    return profile._bounded
-
-
-def renyi_of(profile: PrivacyProfile) -> RenyiCurve:
-    """Return a profile's Rényi curve, which is infinite where no bound is known."""
-    return profile._renyi
-
-
-def profile_from_halves(halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
-    """Return the profile with bounds on ``delta(0), delta(step), ...`` in each direction."""
-    return PrivacyProfile._from_halves(halves, renyi)
-
-
-def profile_from_bound(
-    delta: Callable[[FloatArray], FloatArray], renyi: RenyiCurve | None = None
-) -> PrivacyProfile:
-    """Return the profile of a bound on delta in both directions, a function of epsilon >= 0."""
-    return PrivacyProfile._from_halves(halves_of_bound(delta), renyi)
-
-
-def profile_from_renyi(renyi: RenyiCurve) -> PrivacyProfile:
-    """Return the profile that a Rényi curve proves, in both directions."""
-    return profile_from_bound(renyi.delta, renyi)

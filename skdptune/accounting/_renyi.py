@@ -10,8 +10,8 @@ from __future__ import annotations
 import abc
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from dp_accounting import dp_event
@@ -143,19 +143,27 @@ class RenyiOfPure(RenyiCurve):
 
 
 @dataclass(frozen=True)
-class RenyiSum(RenyiCurve):
-    """The composition of several releases.
+class RenyiOfParts(RenyiCurve):
+    """Several curves, combined at each order.
+
+    Attributes
+    ----------
+    combine : callable
+        ``np.sum`` for a composition, ``np.max`` for the worst of several releases, ``np.min`` for
+        the smallest of several bounds on one release.
+    parts : tuple of RenyiCurve
 
     Notes
     -----
     Theorem P9.
     """
 
+    combine: Callable[..., FloatArray]
     parts: tuple[RenyiCurve, ...]
 
     def at(self, orders: FloatArray) -> FloatArray:
-        """Return the sum of the parts' divergences."""
-        return np.sum([part.at(orders) for part in self.parts], axis=0)
+        """Return the combined divergences."""
+        return np.asarray(self.combine([part.at(orders) for part in self.parts], axis=0))
 
 
 @dataclass(frozen=True)
@@ -168,17 +176,6 @@ class RenyiMultiple(RenyiCurve):
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the part's divergences times ``count``."""
         return self.count * self.part.at(orders)
-
-
-@dataclass(frozen=True)
-class RenyiMaximum(RenyiCurve):
-    """The maximum of several curves."""
-
-    parts: tuple[RenyiCurve, ...]
-
-    def at(self, orders: FloatArray) -> FloatArray:
-        """Return the largest of the parts' divergences."""
-        return np.max([part.at(orders) for part in self.parts], axis=0)
 
 
 @dataclass(frozen=True)
@@ -211,11 +208,28 @@ class RenyiTable(RenyiCurve):
         return np.where(orders > known[-1], math.inf, bounded)
 
 
-@dataclass(frozen=True)
-class RenyiSubsampled(RenyiCurve):
-    """Poisson subsampling of any mechanism: Zhu and Wang (2019), Theorem 5.
+class RenyiAtIntegers(RenyiCurve):
+    """A curve that a theorem bounds at integer orders; between them, chords are used."""
 
-    The theorem is about integer orders; between them, convexity is used (`RenyiTable`).
+    @abc.abstractmethod
+    def at_integers(self, integers: FloatArray) -> FloatArray:
+        """Return the theorem's bound at orders 2, 3, 4 and so on."""
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the bound, interpolated between integer orders (`RenyiTable`)."""
+        return _table_of_integer_orders(self).at(orders)
+
+
+# Not cached in the curves, since reports publish these.
+@functools.lru_cache(maxsize=64)
+def _table_of_integer_orders(curve: RenyiAtIntegers) -> RenyiTable:
+    values = curve.at_integers(INTEGER_ORDERS)
+    return RenyiTable(tuple(INTEGER_ORDERS.tolist()), tuple(values.tolist()))
+
+
+@dataclass(frozen=True)
+class RenyiSubsampled(RenyiAtIntegers):
+    """Poisson subsampling of any mechanism: Zhu and Wang (2019), Theorem 5.
 
     Notes
     -----
@@ -224,10 +238,6 @@ class RenyiSubsampled(RenyiCurve):
 
     part: RenyiCurve
     fraction: float
-
-    def at(self, orders: FloatArray) -> FloatArray:
-        """Return the bound, interpolated between integer orders."""
-        return table_of_integer_orders(self).at(orders)
 
     def at_integers(self, integers: FloatArray) -> FloatArray:
         """Return the theorem's bound at orders 2, 3, 4 and so on."""
@@ -253,21 +263,6 @@ class RenyiSubsampled(RenyiCurve):
             result = float(np.logaddexp(first, rest))
         error = 4.0 * float(np.finfo(np.float64).eps) * order * self.fraction
         return max(result, 0.0) * (1.0 + 1e-12) + error
-
-
-class KnownAtIntegers(Protocol):
-    """A curve for which a theorem gives a bound at integer orders."""
-
-    def at_integers(self, integers: FloatArray) -> FloatArray:
-        """Return the bound at integer orders."""
-
-
-# Not cached in the curves, since reports publish these.
-@functools.lru_cache(maxsize=64)
-def table_of_integer_orders(curve: KnownAtIntegers) -> RenyiTable:
-    """Return a curve's bound at integer orders, with chords between them."""
-    values = curve.at_integers(INTEGER_ORDERS)
-    return RenyiTable(tuple(INTEGER_ORDERS.tolist()), tuple(values.tolist()))
 
 
 def log_binomial(n: float | FloatArray, k: float | FloatArray) -> FloatArray:

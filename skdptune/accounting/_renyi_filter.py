@@ -12,7 +12,7 @@ from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._budget_filter import SLACK, SummingFilter, check_total
 from skdptune.accounting._calibration import Calibration, UnreachableBudgetError, calibrate
 from skdptune.accounting._loss_distribution import LossDistribution
-from skdptune.accounting._profile import PrivacyProfile, profile_from_bound, sides_of, with_failure
+from skdptune.accounting._profile import PrivacyProfile, with_failure
 from skdptune.accounting._renyi import ORDERS, RenyiTable
 
 _TOLERANCE = 1e-6
@@ -146,7 +146,7 @@ class RenyiFilter(SummingFilter):
             return least
 
         curve = RenyiTable((self._order,), (budget,))
-        profile = profile_from_bound(delta, curve)
+        profile = PrivacyProfile._from_bound(delta, curve)
         return with_failure(profile, failure * (1.0 + 2.0 * SLACK))
 
     @property
@@ -192,7 +192,10 @@ def suitable_order(
     check_kind(parts, name="parts", kind=Sequence, domain="a sequence of profiles")
     if not parts:
         raise ValueError("parts must hold a profile at least; got none.")
-    costs = np.mean([_costs(part, failure) for part in parts], axis=0)
+    charges = [divergences_of(part, ORDERS) for part in parts]
+    # Infinite if the failure does not suffice.
+    limited = [np.where(left <= failure, cost, math.inf) for cost, left in charges]
+    costs = np.mean(limited, axis=0)
     budgets = np.array([_largest_budget(epsilon, delta - failure, order) for order in ORDERS])
     if budgets.max() <= 0.0:
         raise UnreachableBudgetError(
@@ -209,12 +212,6 @@ def suitable_order(
     # Releases that cost nothing fit at every order, and infinite ones at none.
     many = np.where(budgets > 0.0, budgets / np.maximum(costs, np.finfo(float).tiny), -1.0)
     return float(ORDERS[int(np.argmax(many))])
-
-
-def _costs(part: PrivacyProfile, failure: float) -> FloatArray:
-    """Return a release's divergences, or infinity if the failure does not suffice."""
-    divergences, failures = divergences_of(part, ORDERS)
-    return np.where(failures <= failure, divergences, math.inf)
 
 
 def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -237,7 +234,7 @@ def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatAr
     is_known = np.isfinite(known)
     if is_known.all():
         return known, np.zeros_like(known)
-    remove, add = sides_of(profile)
+    remove, add = profile._sides
     sides = [_moments(remove, add, orders), _moments(add, remove, orders)]
     read = np.log1p(np.max(sides, axis=0)) / (orders - 1.0)
     left_out = max(remove.infinity, add.infinity)

@@ -25,8 +25,6 @@ from skdptune.accounting._tradeoff import IntArray
 Curve = Callable[[FloatArray], FloatArray]
 BOUNDS = ("envelope", "profile", "rdp", "best")
 _POINTS = 2**12
-# The curve of a pure run has few bends, and is correlated at every point of its grid.
-_PURE_POINTS = 2**12
 _NEGLIGIBLE = 1e-17
 # Steps between the points to which bends of the envelope are moved.
 _STRIDE = 4
@@ -71,10 +69,12 @@ def selected_halves(
     runs = [Run(remove, add, renyi), Run(add, remove, renyi)]
     # Equal directions have equal bounds.
     distinct = runs[: 1 if remove.equals(add) else 2]
-    curves = [_applicable_curves(run, distribution, bound) for run in distinct]
+    curves = [bound_curves(run, distribution, bound) for run in distinct]
     top = max(min(curve.top for curve in side) for side in curves)
-    is_pure = remove.infinity == add.infinity == 0.0
-    step = _grid_step(top, remove.step, _PURE_POINTS if is_pure else _POINTS)
+    # A step that resolves [0, top], and no finer than the run's own if that helps.
+    step, own = step_at_most(top / _POINTS), step_at_most(remove.step)
+    if step < own <= 2.0 * step:
+        step = own
     # Bends are moved to points of a coarser grid, so the curve may decrease one step of it later.
     # The grid must include this: a value at its end would count as never decreasing.
     size = place_above(min(top, LARGEST_LOSS), step) + 2 + 2 * _STRIDE
@@ -83,30 +83,26 @@ def selected_halves(
     return Halves(step, halves[0], halves[-1])
 
 
-def _applicable_curves(
-    run: Run, distribution: RunCountDistribution, bound: str
-) -> list[BoundCurve]:
+def bound_curves(run: Run, distribution: RunCountDistribution, bound: str) -> list[BoundCurve]:
+    """Return one bound in one direction, or for "best" all that apply."""
     names = [bound]
     if bound == "best":
-        names = [name for name in BOUNDS[:-1] if _applies(name, run, distribution)]
-    return [bound_curve(name, run, distribution) for name in names]
-
-
-def bound_curve(name: str, run: Run, distribution: RunCountDistribution) -> BoundCurve:
-    """Return one bound in one direction, as a function of epsilon >= 0."""
-    return _CURVES[name](run, distribution)
+        names = [name for name in _CURVES if _applies(name, run, distribution)]
+    return [_CURVES[name](run, distribution) for name in names]
 
 
 class _EnvelopeCurve:
     """The minimum of the envelope and of bounds in which every position is used only once."""
 
-    def __init__(
-        self, own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
-    ) -> None:
-        self._envelope = Envelope(own, other, distribution)
-        self._is_pure = own.infinity == 0.0
-        self._positions = self._envelope.positions() if _is_crowded(distribution) else None
-        residue = distribution.mean * own.infinity
+    def __init__(self, run: Run, distribution: RunCountDistribution) -> None:
+        self._envelope = Envelope(run.own, run.other, distribution)
+        self._is_pure = run.own.infinity == 0.0
+        # Where prices of positions can lower the bound noticeably.
+        is_crowded = (
+            not isinstance(distribution, TruncatedNegativeBinomial) or distribution.eta > 5.0
+        )
+        self._positions = self._envelope.positions() if is_crowded else None
+        residue = distribution.mean * run.own.infinity
         self.top = useful_end(self._envelope.delta, residue, self._envelope.top)
 
     def delta(self, epsilons: FloatArray) -> FloatArray:
@@ -155,11 +151,6 @@ class _PointCurve:
 BoundCurve = _EnvelopeCurve | _PointCurve
 
 
-def _is_crowded(distribution: RunCountDistribution) -> bool:
-    """Return whether prices of positions can lower the bound noticeably."""
-    return not isinstance(distribution, TruncatedNegativeBinomial) or distribution.eta > 5.0
-
-
 def useful_end(delta: Curve, residue: float, end: float) -> float:
     """Return an epsilon above which only the residue remains."""
     if residue == 0.0 and end < LARGEST_LOSS:
@@ -177,17 +168,6 @@ def useful_end(delta: Curve, residue: float, end: float) -> float:
         is_enough = float(delta(np.array([start * _STRETCH**middle]))[0]) <= enough
         low, high = (low, middle) if is_enough else (middle, high)
     return max(min(start * _STRETCH**high, last), 1e-9)
-
-
-def _grid_step(top: float, finest: float, points: int) -> float:
-    """Return a step that resolves [0, top], and no finer than the run's own if that helps."""
-    step = step_at_most(top / points)
-    own = step_at_most(finest)
-    return own if step < own <= 2.0 * step else step
-
-
-def _envelope(run: Run, distribution: RunCountDistribution) -> _EnvelopeCurve:
-    return _EnvelopeCurve(run.own, run.other, distribution)
 
 
 def _profile(run: Run, distribution: RunCountDistribution) -> _PointCurve:
@@ -252,7 +232,7 @@ def _applies(name: str, run: Run, distribution: RunCountDistribution) -> bool:
 
 
 _CURVES: dict[str, Callable[[Run, RunCountDistribution], BoundCurve]] = {
-    "envelope": _envelope,
+    "envelope": _EnvelopeCurve,
     "profile": _profile,
     "rdp": _rdp,
 }
@@ -285,16 +265,14 @@ class RenyiSelected(RenyiCurve):
 
     def _of_theorem(self, orders: FloatArray) -> FloatArray:
         excess: float | FloatArray
-        if isinstance(self.distribution, TruncatedNegativeBinomial):
-            excess = self._excess_of_negative_binomial(self.distribution)
+        distribution = self.distribution
+        if isinstance(distribution, TruncatedNegativeBinomial):
+            log_odds = math.log(1.0 / distribution.gamma)
+            excesses = (1.0 - 1.0 / ORDERS) * self.run.at(ORDERS) + log_odds / ORDERS
+            excess = (1.0 + distribution.eta) * float(np.min(excesses))
         else:
-            excess = self.distribution.mean * self.run.delta(np.log1p(1.0 / (orders - 1.0)))
-        return self.run.at(orders) + excess + math.log(self.distribution.mean) / (orders - 1.0)
-
-    def _excess_of_negative_binomial(self, distribution: TruncatedNegativeBinomial) -> float:
-        log_odds = math.log(1.0 / distribution.gamma)
-        excesses = (1.0 - 1.0 / ORDERS) * self.run.at(ORDERS) + log_odds / ORDERS
-        return (1.0 + distribution.eta) * float(np.min(excesses))
+            excess = distribution.mean * self.run.delta(np.log1p(1.0 / (orders - 1.0)))
+        return self.run.at(orders) + excess + math.log(distribution.mean) / (orders - 1.0)
 
 
 def is_covered(distribution: RunCountDistribution) -> bool:

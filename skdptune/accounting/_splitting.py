@@ -27,8 +27,8 @@ import numpy as np
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_kind, check_option, check_real
 from skdptune.accounting._curves import Halves, common_step, largest_loss, step_at_most, upper_half
-from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, renyi_of, sides_of
-from skdptune.accounting._renyi import RenyiMaximum
+from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._renyi import RenyiOfParts
 from skdptune.accounting._tune_then_fit import TUNING_BOUNDS, VARIANTS, composed, tune_then_fit
 
 _POINTS = 2**13
@@ -86,7 +86,7 @@ def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
 
     The grid of a pure profile has its epsilon as step, which is far too coarse for other curves.
     """
-    sides = [sides_of(profile) for profile in profiles]
+    sides = [profile._sides for profile in profiles]
     wanted = max(max(map(largest_loss, sides)) / _POINTS, 1e-9)
     shared = reduce(common_step, (remove.step for remove, _ in sides))
     if shared < wanted:
@@ -97,16 +97,15 @@ def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
 def _mixed(pairs: list[tuple[PrivacyProfile, float]]) -> PrivacyProfile:
     step = _common_step([profile for profile, _ in pairs])
     curves = [
-        ([upper_half(side, step) for side in sides_of(profile)], weight)
-        for profile, weight in pairs
+        ([upper_half(side, step) for side in profile._sides], weight) for profile, weight in pairs
     ]
     size = max(curve.size for sides, _ in curves for curve in sides)
     remove, add = np.zeros(size), np.zeros(size)
     for sides, weight in curves:
         for total, curve in zip((remove, add), sides, strict=True):
             total += weight * np.pad(curve, (0, size - curve.size), mode="edge")
-    renyi = RenyiMaximum(tuple(renyi_of(profile) for profile, _ in pairs))
-    return profile_from_halves(Halves(step, remove, add), renyi)
+    renyi = RenyiOfParts(np.max, tuple(profile._renyi for profile, _ in pairs))
+    return PrivacyProfile._from_halves(Halves(step, remove, add), renyi)
 
 
 def search_on_split(

@@ -7,17 +7,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_flag, check_integer, check_real
+from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.accounting._budget_filter import BudgetFilter
 from skdptune.accounting._curves import MOST_POINTS, Halves
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, renyi_of
-from skdptune.accounting._renyi import RenyiCurve, RenyiOfPure
+from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._renyi import RenyiOfParts, RenyiOfPure
 
 
 def above_threshold(epsilon_threshold: float, epsilon_queries: float) -> PrivacyProfile:
@@ -243,16 +242,5 @@ def _ended(profile: PrivacyProfile, end: float, cells: int) -> PrivacyProfile:
     # A pure guarantee only states that delta(end) = 0 in both directions; its curve is the chord
     # between these two points, and therefore above the convex hull.
     half[-1] = 0.0
-    renyi = _RenyiLeast((RenyiOfPure(end), renyi_of(profile)))
-    return profile_from_halves(Halves(step, half, half), renyi)
-
-
-@dataclass(frozen=True)
-class _RenyiLeast(RenyiCurve):
-    """The smallest of several bounds on one release."""
-
-    parts: tuple[RenyiCurve, ...]
-
-    def at(self, orders: FloatArray) -> FloatArray:
-        """Return the smallest of the parts."""
-        return np.asarray(np.min([part.at(orders) for part in self.parts], axis=0))
+    renyi = RenyiOfParts(np.min, (RenyiOfPure(end), profile._renyi))
+    return PrivacyProfile._from_halves(Halves(step, half, half), renyi)

@@ -36,20 +36,14 @@ from scipy import special
 from skdptune._validation import FloatArray, check_kind, check_option, check_real
 from skdptune.accounting._curves import Halves, Sides, largest_loss, step_at_most, upper_half
 from skdptune.accounting._loss_distribution import LARGEST_LOSS, LossDistribution
-from skdptune.accounting._profile import (
-    PrivacyProfile,
-    profile_from_halves,
-    profile_from_renyi,
-    renyi_of,
-    sides_of,
-)
+from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._renyi import (
     INTEGER_ORDERS,
+    RenyiAtIntegers,
     RenyiCurve,
+    RenyiOfParts,
     RenyiSubsampled,
-    RenyiSum,
     log_binomial,
-    table_of_integer_orders,
 )
 from skdptune.accounting._selection_bounds import BoundNotApplicableError, useful_end
 
@@ -120,7 +114,11 @@ def tune_then_fit(
         return _by_renyi(tune, fit, fraction, variant)
     if variant == 2:
         return composed(tune.subsampled(fraction), fit)
-    return _disjoint(tune, fit, fraction)
+    # Variant 1: its formula in each direction, with few points of all curves.
+    parts = _DisjointParts(tune._sides, fit._sides, fraction)
+    halves = Halves(*curves_through_dots((parts.remove, parts.add), parts.ends))
+    renyi = RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)
+    return PrivacyProfile._from_halves(halves, renyi)
 
 
 def _by_renyi(
@@ -129,23 +127,15 @@ def _by_renyi(
     # Theorem T5: Rényi divergences of tuning on a part.
     renyi: RenyiCurve
     if variant == 1:
-        renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)
+        renyi = RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)
     else:
-        renyi = RenyiSum((RenyiSubsampled(renyi_of(tune), fraction), renyi_of(fit)))
+        renyi = RenyiOfParts(np.sum, (RenyiSubsampled(tune._renyi, fraction), fit._renyi))
     if not np.isfinite(renyi.at(INTEGER_ORDERS)).any():
         raise BoundNotApplicableError(
             "bound must be 'profile' here; got 'rdp', but no Rényi bound is known for the "
             "search or the fit."
         )
-    return profile_from_renyi(renyi)
-
-
-def _disjoint(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float) -> PrivacyProfile:
-    """Return variant 1: its formula in each direction, with few points of all curves."""
-    parts = _DisjointParts(sides_of(tune), sides_of(fit), fraction)
-    halves = Halves(*curves_through_dots((parts.remove, parts.add), parts.ends))
-    renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)
-    return profile_from_halves(halves, renyi)
+    return PrivacyProfile._from_bound(renyi.delta, renyi)
 
 
 class _DisjointParts:
@@ -278,7 +268,7 @@ def composed(first: PrivacyProfile, second: PrivacyProfile) -> PrivacyProfile:
     A curve that is read at every n-th point and connected by chords is an upper bound. The grid is
     fine compared to the spread of the sum: epsilon grows by a relative amount of about 1e-6.
     """
-    extent = sum(largest_loss(sides_of(part)) for part in (first, second))
+    extent = sum(largest_loss(part._sides) for part in (first, second))
     if not extent > 0.0:
         return first + second
     step = step_at_most(extent / _POINTS)
@@ -287,23 +277,21 @@ def composed(first: PrivacyProfile, second: PrivacyProfile) -> PrivacyProfile:
 
 def _on_grid(profile: PrivacyProfile, step: float) -> PrivacyProfile:
     """Return the profile on a coarser grid, or unchanged if its curves are not smooth."""
-    sides = sides_of(profile)
+    sides = profile._sides
     # The losses of a pure guarantee are exact numbers.
     is_pure = not any(side.infinity for side in sides)
     if is_pure or any(side.step >= step for side in sides):
         return profile
     halves = Halves(step, *(upper_half(side, step) for side in sides))
-    return profile_from_halves(halves, renyi_of(profile))
+    return PrivacyProfile._from_halves(halves, profile._renyi)
 
 
 # Under Rényi differential privacy --------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class RenyiTuneThenFit(RenyiCurve):
+class RenyiTuneThenFit(RenyiAtIntegers):
     """Tuning on a Poisson sample, fit on the rest: Koskela and Kulkarni (2023), Theorem 1.
-
-    The theorem is about integer orders; between them, chords are used.
 
     Notes
     -----
@@ -314,12 +302,8 @@ class RenyiTuneThenFit(RenyiCurve):
     fit: RenyiCurve
     fraction: float
 
-    def at(self, orders: FloatArray) -> FloatArray:
-        """Return the larger of the two directions' bounds."""
-        return table_of_integer_orders(self).at(orders)
-
     def at_integers(self, integers: FloatArray) -> FloatArray:
-        """Return the theorem's bound at orders 2, 3, 4 and so on."""
+        """Return the larger of the two directions' bounds at orders 2, 3, 4 and so on."""
         log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
         j = np.arange(0.0, integers[-1] + 1.0)
         tune, fit = (_moments(curve, j) for curve in (self.tune, self.fit))
