@@ -89,6 +89,19 @@ def test_fit_and_quantile_cost_a_mixture(epsilon, delta, fraction) -> None:
     assert parts[1].epsilon(delta) > epsilon
 
 
+def test_the_quantile_is_drawn_with_the_epsilon_that_is_charged(monkeypatch) -> None:
+    # Theorem I1.
+    given: list[float] = []
+
+    def quantile(scores: Any, level: float, low: float, high: float, *others: Any, **more: Any):
+        given.append(others[0])
+        return 0.5
+
+    monkeypatch.setattr(module, "private_quantile", quantile)
+    model = PrivateConformalRegressor(RIDGE, coverage=0.5, random_state=0).fit(ROWS, TARGETS)
+    assert model.privacy_.parts[1].profile == exponential_mechanism(given[0])
+
+
 def test_a_pure_budget_stays_pure() -> None:
     model = PrivateConformalClassifier(LOGISTIC, epsilon=0.7, delta=0.0)
     assert 0.699 < profile_of(model, 3000, 3).epsilon(0.0) <= 0.7
