@@ -44,9 +44,8 @@ from skdptune.accounting import (
     selection_lower_bound,
     tune_then_fit,
 )
-from skdptune.accounting._profile import sides_of
-from skdptune.accounting._profile._profile import _profile_of_event
-from skdptune.accounting._selection._envelope import Envelope
+from skdptune.accounting._envelope import Envelope
+from skdptune.accounting._profile import _profile_of_event
 
 DELTA = 1e-5
 RUN_COUNT = Geometric.from_mean(20)
@@ -164,7 +163,7 @@ MEANS_DELTA = 1e-6
 
 def envelope_epsilon(run: PrivacyProfile, distribution: RunCountDistribution) -> float:
     """Return what Theorem S1 says without Theorem S6, both of which make the default bound."""
-    remove, add = sides_of(run)
+    remove, add = run._sides
     curves = [Envelope(*sides, distribution) for sides in ((remove, add), (add, remove))]
 
     def excess(epsilon: float) -> float:

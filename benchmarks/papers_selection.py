@@ -37,8 +37,8 @@ from skdptune.accounting import (
     report_noisy_max,
     selection_lower_bound,
 )
+from skdptune.accounting._comparison import TwoThresholds, two_thresholds
 from skdptune.accounting._shared import gaussian_delta
-from skdptune.accounting._tuning._comparison import TwoThresholds, two_thresholds
 
 LABELS = {
     "rdp": "Rényi (Papernot and Steinke)",

@@ -311,7 +311,9 @@ def view_of(report: PrivacyReport) -> ReportView:
         delta=shown_delta(report.delta),
         spent=shown_number(report.epsilon_spent) if is_less else "",
         neighbouring=relation,
-        assumptions=tuple(dict.fromkeys(map(one_line, _gathered_assumptions(report)))),
+        assumptions=tuple(
+            dict.fromkeys(one_line(one) for part in _parts_in(report) for one in part.assumptions)
+        ),
     )
 
 
@@ -379,12 +381,6 @@ def adds(added: float) -> str:
     return f"adds {shown_number(added)}" if added > 0.0 else "adds nothing"
 
 
-def _gathered_assumptions(report: PrivacyReport) -> Iterator[str]:
-    yield from report.assumptions
-    for part in report.parts:
-        yield from _gathered_assumptions(part)
-
-
 # Statements --------------------------------------------------------------------------------
 
 
@@ -404,7 +400,10 @@ def _facts_of(report: PrivacyReport) -> ReleaseFacts:
             f"numerically, and rounded so that no error makes the total too small.{by_bound}"
         ),
         tuning=_tuning_in(report),
-        other_releases=_other_releases(report),
+        other_releases=(
+            "Not known from this release: costs of several releases from the same data add up. A "
+            f"PrivacyLedger records them. {_fits_in(report)}"
+        ),
         tree=to_text(view),
         is_continual=False,
     )
@@ -413,22 +412,18 @@ def _facts_of(report: PrivacyReport) -> ReleaseFacts:
 def _tuning_in(report: PrivacyReport) -> str:
     """Return whether tuning is part of a release, as a sentence, from the tree of its parts."""
     if includes_tuning(part.name for part in _parts_in(report)):
-        parts = "; ".join(_named(part) for part in report.parts) or one_line(report.name)
+        parts = "; ".join(
+            one_line(part.name) + (f" ({one_line(part.note)})" if part.note else "")
+            for part in report.parts
+        )
         return (
             "Yes. All fits of the search, their scores, the choice and the final fit are part of "
-            f"the guarantee: {parts}."
+            f"the guarantee: {parts or one_line(report.name)}."
         )
     return (
         "No search is part of this release. Parameters that were chosen by trying them out on the "
         f"same data are not accounted for here. {_fits_in(report)} Preprocessing that learns from "
         "data is accounted for where it is among the parts below."
-    )
-
-
-def _other_releases(report: PrivacyReport) -> str:
-    return (
-        "Not known from this release: costs of several releases from the same data add up. A "
-        f"PrivacyLedger records them. {_fits_in(report)}"
     )
 
 
@@ -448,11 +443,6 @@ def _fits_in(report: PrivacyReport) -> str:
         f"This process has seen {shown} to tables with these columns, the released one among "
         "them. Fits in other processes, as in workers or before a restart, are not known."
     )
-
-
-def _named(part: PrivacyReport) -> str:
-    note = f" ({one_line(part.note)})" if part.note else ""
-    return one_line(part.name) + note
 
 
 def _parts_in(report: PrivacyReport) -> Iterator[PrivacyReport]:

@@ -1,8 +1,10 @@
 """Names of this folder that other folders use, in addition to its public ones."""
 
-from skdptune.accounting._budgets import charge_of
-from skdptune.accounting._losses import LARGEST_LOSS, gaussian_delta
-from skdptune.accounting._mechanisms import covered_squared_residual, persons_minimum_curves
+from skdptune.accounting._closed_forms import gaussian_delta
+from skdptune.accounting._gaussian_filter import charge_of
+from skdptune.accounting._loss_distribution import LARGEST_LOSS
+from skdptune.accounting._persons_minimum import persons_minimum_curves
+from skdptune.accounting._posterior_sample import covered_squared_residual
 from skdptune.accounting._report import (
     ReportView,
     Row,
@@ -14,6 +16,6 @@ from skdptune.accounting._report import (
     to_text,
 )
 from skdptune.accounting._run_counts import check_distribution
-from skdptune.accounting._selection import BOUNDS
+from skdptune.accounting._selection_bounds import BOUNDS
 from skdptune.accounting._statement import ReleaseFacts, includes_tuning
-from skdptune.accounting._tuning import VARIANTS
+from skdptune.accounting._tune_then_fit import VARIANTS

@@ -176,11 +176,46 @@ class PrivacyStatement:
 
         Required fields without an answer say so; optional ones are left out.
         """
-        return to_yaml(registry_record(self))
+        return "\n".join(_lines(self.to_dict())) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record of `to_registry_yaml` as plain values."""
-        return registry_record(self)
+        # Optional fields that are not stated are left out.
+        about, facts, basic = self.about, self.facts, _basic(self)
+        delta = {"delta": facts.delta} if facts.delta > 0.0 else {}
+        authors = list(about["authors"]) or list(about["curators"]) or [self.answer("authors")]
+        return {
+            "url_slug": _slug(basic),
+            "status": "Draft",
+            "tier": 1 if self.unstated else 3,
+            "deployment": {
+                "basic": basic,
+                "dp_variant": {
+                    "variant_name": "Pure DP" if facts.delta == 0.0 else "Approximate DP",
+                    **_stated(data_domain=about["domain"]),
+                    "unprotected_quantities": self.public_knowledge,
+                },
+                "privacy_loss": {
+                    "privacy_unit": self.answer("unit"),
+                    "privacy_unit_details": f"Neighbouring data sets: {facts.neighbouring}.",
+                    "privacy_parameters": {"epsilon": facts.epsilon} | delta,
+                    "privacy_parameters_details": facts.tree,
+                },
+                "deployment_model": _model(self),
+                "accounting": _stated(
+                    post_processing=about["post_processing"], composition=facts.composition
+                ),
+                "implementation": {
+                    "preprocessing_and_hyperparameter_tuning": self.tuning,
+                    "mechanisms": self.mechanisms,
+                    **_stated(justification=about["justification"]),
+                },
+                "administrative": {
+                    **_stated(sources=about["sources"], notes=about["notes"]),
+                    "registry_authors": authors,
+                },
+            },
+        }
 
     def __str__(self) -> str:
         """Return the page as text."""
@@ -337,32 +372,6 @@ def includes_tuning(names: Iterable[str]) -> bool:
 # Names of fields and their allowed values are those of the registry, in its schema of 2026.
 
 
-def registry_record(statement: PrivacyStatement) -> dict[str, Any]:
-    """Return the record of a statement, without optional fields that are not stated."""
-    basic = _basic(statement)
-    return {
-        "url_slug": _slug(basic),
-        "status": "Draft",
-        "tier": 1 if statement.unstated else 3,
-        "deployment": {
-            "basic": basic,
-            "dp_variant": _variant(statement),
-            "privacy_loss": _privacy_loss(statement),
-            "deployment_model": _model(statement),
-            "accounting": _stated(
-                post_processing=statement.about["post_processing"],
-                composition=statement.facts.composition,
-            ),
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": statement.tuning,
-                "mechanisms": statement.mechanisms,
-                **_stated(justification=statement.about["justification"]),
-            },
-            "administrative": _administrative(statement),
-        },
-    }
-
-
 def _basic(statement: PrivacyStatement) -> dict[str, Any]:
     about = statement.about
     return {
@@ -374,26 +383,6 @@ def _basic(statement: PrivacyStatement) -> dict[str, Any]:
         "description": statement.answer("description"),
         "publication_date": about["publication_date"],
         **({"data_product_sector": about["sector"]} if about["sector"] else {}),
-    }
-
-
-def _variant(statement: PrivacyStatement) -> dict[str, Any]:
-    facts = statement.facts
-    return {
-        "variant_name": "Pure DP" if facts.delta == 0.0 else "Approximate DP",
-        **_stated(data_domain=statement.about["domain"]),
-        "unprotected_quantities": statement.public_knowledge,
-    }
-
-
-def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
-    facts = statement.facts
-    delta = {"delta": facts.delta} if facts.delta > 0.0 else {}
-    return {
-        "privacy_unit": statement.answer("unit"),
-        "privacy_unit_details": f"Neighbouring data sets: {facts.neighbouring}.",
-        "privacy_parameters": {"epsilon": facts.epsilon, **delta},
-        "privacy_parameters_details": facts.tree,
     }
 
 
@@ -410,15 +399,6 @@ def _model(statement: PrivacyStatement) -> dict[str, Any]:
         **_stated(data_source_type=statement.about["data_source"]),
         "access_type": "Non-interactive",
         **_stated(access_type_details=statement.about["access"]),
-    }
-
-
-def _administrative(statement: PrivacyStatement) -> dict[str, Any]:
-    about = statement.about
-    authors = list(about["authors"]) or list(about["curators"]) or [statement.answer("authors")]
-    return {
-        **_stated(sources=about["sources"], notes=about["notes"]),
-        "registry_authors": authors,
     }
 
 
@@ -441,12 +421,8 @@ _NOT_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n
 _INDENT = "  "
 
 
-def to_yaml(content: Mapping[str, Any]) -> str:
-    """Return a mapping of strings, numbers, lists of strings and nested mappings as YAML."""
-    return "\n".join(_lines(content)) + "\n"
-
-
 def _lines(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a mapping of strings, numbers, lists of strings and mappings."""
     for key, value in content.items():
         if isinstance(value, Mapping):
             yield f"{key}:"
@@ -476,13 +452,12 @@ def _is_block(text: str) -> bool:
 def _scalar(value: str | int | float) -> str:
     if isinstance(value, str):
         is_plain = _PLAIN.fullmatch(value) and value.lower() not in _NOT_WORDS
-        return value if is_plain else _quoted(value)
+        if is_plain:
+            return value
+        # In double quotes, with unprintable characters as numbers.
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        shown = "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped)
+        return f'"{shown}"'
     # YAML 1.1 reads 1e-05 as a string.
     text = repr(value)
     return re.sub(r"^(-?\d+)e", r"\1.0e", text)
-
-
-def _quoted(text: str) -> str:
-    """Return a text in double quotes, with unprintable characters as numbers."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._docstrings import with_shared_text
@@ -26,6 +25,7 @@ from skdptune.base._shared import (
     target_range,
 )
 from skdptune.calibration._private_conformal import TEXT, ConformalPlan, PrivateConformal
+from skdptune.calibration._release import if_model_has
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._shared import as_schema
 
@@ -184,10 +184,6 @@ def _known_range(estimator: Any) -> tuple[float, float] | None:
     return None
 
 
-def _has_decision_function(model: Any) -> bool:
-    return hasattr(getattr(model, "estimator_", model.estimator), "decision_function")
-
-
 @with_shared_text(TEXT)
 class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
     """Prediction sets of a private classifier, with a stated coverage.
@@ -291,7 +287,7 @@ class PrivateConformalClassifier(ClassifierMixin, PrivateConformal):
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
 
-    @available_if(_has_decision_function)
+    @if_model_has("decision_function")
     def decision_function(self, X: Any) -> Any:
         """Return the model's scores of labels.
 

@@ -68,252 +68,87 @@ A histogram of fewer than 230 records for each standard deviation of its noise i
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from sklearn.base import ClassifierMixin, is_classifier
-from sklearn.isotonic import isotonic_regression
-from sklearn.utils import Bunch
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Bunch, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from skdptune._compat import number_of_features, number_of_samples, routing_is_enabled
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown, shown_names
-from skdptune._validation import check_flag, check_integer, check_real
+from skdptune._validation import check_flag, check_integer, check_real, check_share
+from skdptune.accounting import PrivacyProfile, PrivacyReport, calibrate
+from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
+    ADD_OR_REMOVE,
+    GROUPS,
+    HOLDERS,
+    PUBLIC_SIZE,
+    SEEDED,
+    Budget,
     Persons,
+    Refusal,
+    about_persons,
     arguments_of,
+    assumptions_of,
+    budget_owners,
+    check_given,
     check_length,
+    cost_of,
     declared_labels,
+    hold_persons,
     labels_in,
+    neighbouring_of,
+    no_profile,
+    once,
     own_parameters,
+    persons_of,
     read_targets,
+    report_of,
+    set_budget,
+    set_public_size,
+    set_seeds,
+    without_noise,
 )
+from skdptune.calibration._histogram import COARSE, Floats, ScoreHistogram, edges_for
 from skdptune.calibration._release import (
-    PrivateRelease,
-    ReleasePlan,
+    AnswersForFitted,
     cells_of,
+    if_model_has,
+    refusal_by_persons,
     values_of_records,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import gaussian_release
+from skdptune.mechanisms import (
+    fit_generator,
+    gaussian_profile,
+    gaussian_release,
+    noise_for_budget,
+)
 
-# Noisy counts of scores by label, and everything computed from them: curves, areas, bands -------
-# Everything here is computed from the released counts and public numbers, at no further cost.
-
-Floats = NDArray[np.float64]
-# Confidence of the bands of whole histograms.
-CONFIDENCE = 0.95
-# Shares are not shown for sums that are smaller than this, in standard deviations of their noise.
-_LEAST_DEVIATIONS = 3.0
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreHistogram:
-    """Numbers of records by score and label, with noise.
-
-    Attributes
-    ----------
-    edges : ndarray of shape (n_bins + 1,)
-        Ends of the bins of scores; scores beyond them are in the first and last bin.
-    counts : ndarray of shape (2, n_bins)
-        The released counts of the negative and the positive label; may be below 0.
-    scale : float
-        Standard deviation of the noise of each count.
-    """
-
-    edges: Floats
-    counts: Floats
-    scale: float
-
-    @property
-    def n_bins(self) -> int:
-        """Number of bins."""
-        return int(self.edges.size - 1)
-
-    @property
-    def sizes(self) -> Floats:
-        """Numbers of negative and positive records, at least 1."""
-        return np.maximum(self.counts.sum(axis=1), 1.0)
-
-    def above(self) -> Floats:
-        """Return the shares of each label's records above each edge, starting at the highest edge.
-
-        They are the shares nearest to the released ones that never decrease, which undoes negative
-        noise in empty bins.
-        """
-        sums = np.cumsum(self.counts[:, ::-1], axis=1) / self.sizes[:, None]
-        inner = [isotonic_regression(row, y_min=0.0, y_max=1.0) for row in sums[:, :-1]]
-        return np.concatenate([np.zeros((2, 1)), inner, np.ones((2, 1))], axis=1)
-
-    @property
-    def shares(self) -> Floats:
-        """Shares of each label's records in the bins, from `above`."""
-        return np.diff(self.above(), axis=1)[:, ::-1]
-
-    def above_std(self, label: int) -> Floats:
-        """Return standard deviations of `above` for one label, of noise and sampling."""
-        share, size = self.above()[label], self.sizes[label]
-        n_above = np.arange(self.n_bins + 1)
-        noise = n_above * (1.0 - share) ** 2 + (self.n_bins - n_above) * share**2
-        return np.sqrt(self.scale**2 * noise / size**2 + share * (1.0 - share) / size)
-
-    def share_above(self, label: int, score: float) -> float:
-        """Return the share of a label's records above a score, linear between edges."""
-        # From the lowest edge upwards, as the interpolation requires.
-        return float(np.interp(score, self.edges, self.above()[label, ::-1]))
-
-    # Area under the ROC curve -------------------------------------------------------------
-
-    def auc(self) -> float:
-        """Return the area under the ROC curve; two scores in one bin count half."""
-        negative, positive = self.shares
-        return float(_auc_table(negative[None], positive[None])[0, 0])
-
-    def auc_std(self) -> float:
-        """Return the standard deviation of `auc`, of noise, sampling and bins.
-
-        Notes
-        -----
-        The noise by propagation of errors; sampling by Hanley and McNeil (1982); and an eighth of
-        the pairs in one bin, whose order is unknown.
-        """
-        (negative, positive), (n_negative, n_positive) = self.shares, self.sizes
-        area = self.auc()
-        below = np.cumsum(negative) - 0.5 * negative
-        beyond = 1.0 - np.cumsum(positive) + 0.5 * positive
-        noise = self.scale**2 * (
-            ((below - area) ** 2).sum() / n_positive**2
-            + ((beyond - area) ** 2).sum() / n_negative**2
-        )
-        wins = area / (2.0 - area) - area**2
-        twice = 2.0 * area**2 / (1.0 + area) - area**2
-        sampling = area * (1.0 - area) + (n_positive - 1.0) * wins + (n_negative - 1.0) * twice
-        sampling = max(sampling, 0.0) / (n_positive * n_negative)
-        bins = 0.125 * float((negative * positive).sum())
-        return math.sqrt(noise + sampling + bins**2)
-
-    def auc_band(self) -> tuple[float, float]:
-        """Return the least and the largest area of counts that are possible given the noise.
-
-        Notes
-        -----
-        Theorem Q2.
-        """
-        low, high = self.box()
-        # The extreme has counts of one label at one end up to some bin, and at the other end
-        # beyond.
-        first = np.tri(self.n_bins + 1, self.n_bins, -1, dtype=bool)
-        ends = []
-        for is_least in (True, False):
-            positive = np.where(first == is_least, high[1], low[1])
-            negative = np.where(first == is_least, low[0], high[0])
-            areas = _auc_table(negative, positive)
-            ends.append(float(areas.min() if is_least else areas.max()))
-        return ends[0], ends[1]
-
-    def box(self) -> tuple[Floats, Floats]:
-        """Return the least and largest counts that together contain all true ones.
-
-        Notes
-        -----
-        Theorem Q2.
-        """
-        z = float(special.ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * self.counts.size)))
-        low, high = self.counts - z * self.scale, self.counts + z * self.scale
-        return np.maximum(low, 0.0), np.maximum(high, 0.0)
-
-    # Shares of labels -----------------------------------------------------------------------
-
-    def precision_above(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Return precision above each edge, its standard deviation, and where noise leaves any."""
-        false, true = self.above() * self.sizes[:, None]
-        total = false + true
-        noise = self.scale * np.sqrt(np.arange(self.n_bins + 1))
-        is_known = total > np.maximum(_LEAST_DEVIATIONS * noise, 1.0)
-        total = np.maximum(total, 1.0)
-        share = true / total
-        return share, self._share_std(share, total, noise), is_known
-
-    def reliability(self) -> Bunch:
-        """Return the share of positive records by score, for bins with more records than noise."""
-        negative, positive = self.shares * self.sizes[:, None]
-        total = negative + positive
-        is_known = total > max(_LEAST_DEVIATIONS * self.scale, 1.0)
-        total = np.where(is_known, total, 1.0)
-        share = positive / total
-        centres = 0.5 * (self.edges[1:] + self.edges[:-1])
-        return Bunch(
-            prob_pred=special.expit(centres)[is_known],
-            prob_true=share[is_known],
-            prob_true_std=self._share_std(share, total, self.scale)[is_known],
-            n_records=total[is_known],
-        )
-
-    def _share_std(self, share: Floats, total: Floats, noise: Any) -> Floats:
-        """Return standard deviations of shares of positive records, of noise and sampling."""
-        spread = noise**2 * (share**2 + (1.0 - share) ** 2) / total**2
-        return np.asarray(np.sqrt(spread + share * (1.0 - share) / total))
-
-
-def _auc_table(negative: Floats, positive: Floats) -> Floats:
-    """Return the area for each pair of rows of counts; a half if a label has no record."""
-    below = np.cumsum(negative, axis=1) - 0.5 * negative
-    pairs = np.outer(negative.sum(axis=1), positive.sum(axis=1))
-    areas = below @ positive.T
-    return np.asarray(np.where(pairs > 0.0, areas / np.where(pairs > 0.0, pairs, 1.0), 0.5))
-
-
-# Where scores lie -----------------------------------------------------------------------------
-
-# Ends of the cells in which the range of scores is found.
-RANGES = np.array([0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
-COARSE = np.concatenate([-RANGES[::-1], [0.0], RANGES])
-# Share of a label's records that may lie beyond an end of the bins.
-_BEYOND = 0.02
-# Bins for each 0.4th power of the records of the rarer label over the noise of a coarse count:
-# errors by noise grow as the root of the number of bins, errors by width fall as its square.
-_BINS = 2.8
-
-
-def edges_for(counts: Floats, scale: float, n_bins: int | None) -> Floats:
-    """Return edges of about equal bins, one of them 0, around nearly all records of each label.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (2, n_cells)
-        Noisy numbers of records between the edges `COARSE`.
-    scale : float
-        Standard deviation of their noise.
-    n_bins : int or None
-        None for the number at which the errors by noise, which grow with it, and by coarseness are
-        about equal.
-    """
-    if n_bins is None:
-        n_fewest = max(float(counts.sum(axis=1).min()), 1.0)
-        n_bins = round(min(max(_BINS * (n_fewest / max(scale, 1e-300)) ** 0.4, 10.0), 24.0))
-    middle = RANGES.size + 1
-    least = _BEYOND * counts.sum(axis=1)
-    low = _end(counts[:, :middle][:, ::-1], least, scale)
-    high = _end(counts[:, middle:], least, scale)
-    n_low = min(max(round(n_bins * low / (low + high)), 1), n_bins - 1)
-    lower, upper = np.linspace(-low, 0.0, n_low + 1), np.linspace(0.0, high, n_bins - n_low + 1)
-    return np.concatenate([lower, upper[1:]])
-
-
-def _end(counts: Floats, least: Floats, scale: float) -> float:
-    """Return the nearest end of a range beyond which there are few records of either label."""
-    for place, end in enumerate(RANGES):
-        beyond = counts[:, place + 1 :]
-        noise = _LEAST_DEVIATIONS * scale * math.sqrt(beyond.shape[1])
-        if (beyond.sum(axis=1) <= np.maximum(least, noise)).all():
-            return float(end)
-    return float(RANGES[-1])
-
-
+_ALONE = (
+    "this budget pays only for the release: the cost of the frozen model is additional, and is "
+    "in its own report"
+)
+_NOT_LAST = Refusal(
+    "a composition or a search inside",
+    "a fit could not identify records that no step accepts",
+    "Put it around the last step, such as make_pipeline(scaler, PrivateScoreCurves(model, "
+    "...)), and the search around the pipeline. Wrap a fitted model in a FrozenEstimator.",
+    demand="estimator must be a single model",
+)
+# Roots and quotients of the noise are rounded: their relative errors are some 1e-16.
+_ROUNDED = 1.0 + 1e-12
 # Share of the release's squared shift that pays for the range of the scores.
 _RANGE_SHARE = 0.1
 # With fewer records per standard deviation of noise, areas are wrong by more than .04.
@@ -322,15 +157,33 @@ _LEAST_RECORDS = 230.0
 SCORES_TEXT = __doc__
 
 
-def _has(name: str) -> Any:
-    def check(self: Any) -> bool:
-        return hasattr(getattr(self, "estimator_", self.estimator), name)
+@dataclass(frozen=True)
+class ReleasePlan:
+    """The plan of a fit with a release, from public numbers.
 
-    return available_if(check)
+    Attributes
+    ----------
+    estimator : estimator
+        A copy of the estimator, with its part of the budget.
+    scale : float
+        Standard deviation of the noise of the whole release, in units of a sensitivity of 1.
+    release, profile : PrivacyProfile
+        Cost of the release, and of the fit and the release together.
+    is_precise : bool
+        Whether there are enough records for the noise.
+    """
+
+    estimator: Any
+    scale: float
+    release: PrivacyProfile
+    profile: PrivacyProfile
+    is_precise: bool
 
 
 @with_shared_text(SCORES_TEXT)
-class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
+class PrivateScoreCurves(
+    ClassifierMixin, AnswersForFitted, PrivateEstimatorMixin, MetaEstimatorMixin, BaseEstimator
+):
     """ROC and precision-recall curves of a private classifier, at 3 % of its budget.
 
     One fit trains the classifier and releases a noisy histogram of its scores by label, within
@@ -372,7 +225,12 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
     1.0
     """
 
-    _release_name = "score histogram"
+    # For `make_private_pipeline`: parameters of the model that a schema can set.
+    _model_prefix = "estimator__"
+
+    estimator: Any
+    delta: float | None  # type: ignore[assignment]
+    share: float
     n_bins: int | None
     pos_label: Any
     insist: bool
@@ -395,6 +253,112 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
 
     # Before data ----------------------------------------------------------------------------
 
+    @property
+    def cost_parameters(self) -> frozenset[str]:
+        """Names of the parameters that set the cost, except those of the estimator."""
+        return frozenset({"estimator", "epsilon", "delta", "share"})
+
+    @property
+    def neighbouring(self) -> str:  # type: ignore[override]
+        """The neighbouring relation in the wording of reports: that of the estimator."""
+        return neighbouring_of(self.estimator)
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return the cost of a fit including the release, from public numbers only.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it if it is given.
+        n_features : int, optional
+            Number of columns; the estimator may need it.
+
+        Returns
+        -------
+        PrivacyProfile
+
+        Notes
+        -----
+        Theorem Q1.
+        """
+        size = check_integer(n_samples, name="n_samples", lower=1)
+        return self._plan(self._public_size(size), n_features).profile
+
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return the assumptions that a fit's report will state, from parameters and public sizes.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        tuple of str
+        """
+        # Theorem F11: the report carries the assumptions of its parts.
+        inner = assumptions_of(self.estimator, n_samples, n_features)
+        return once((*inner, *self._own_assumptions()))
+
+    def _own_assumptions(self) -> tuple[str, ...]:
+        return (PUBLIC_SIZE, _ALONE) if self._is_frozen() else (PUBLIC_SIZE,)
+
+    def _is_frozen(self) -> bool:
+        return isinstance(self.estimator, FrozenEstimator)
+
+    def _plan(self, n_samples: int, n_features: int | None) -> ReleasePlan:
+        """Return the budget of the fit and the noise of the release.
+
+        Notes
+        -----
+        Theorem Q1.
+        """
+        self._check_parameters()
+        epsilon, delta = self._checked_budget()
+        noise, whole = noise_for_budget(epsilon, delta)
+        sensitivity = 1.0 if self.neighbouring == ADD_OR_REMOVE else math.sqrt(2.0)
+        model = clone(self.estimator)
+        if self.n_public is not None:
+            set_public_size(model, n_samples)
+        # The squared shift of a Gaussian release is one over its squared noise.
+        scale = noise * sensitivity * _ROUNDED * (1.0 if self._is_frozen() else self.share**-0.5)
+        is_precise = self._is_precise(scale, n_samples)
+        if self._is_frozen():
+            # A frozen model needs no data; raise if it is not fitted.
+            cost_of(model, n_samples, n_features)
+            return ReleasePlan(model, scale, whole, whole, is_precise)
+        release = gaussian_profile(sensitivity, scale)
+        if not budget_owners(model):
+            raise ValueError(
+                "estimator must have an epsilon, which is set so that the total is met; got "
+                f"{shown(self.estimator)}. Set its epsilon, and noise_multiplier=None."
+            )
+        if math.isinf(epsilon):
+            model = without_noise(model, n_samples, n_features)
+            return ReleasePlan(model, scale, whole, whole, is_precise)
+
+        def composed(budget: float) -> PrivacyProfile:
+            # Theorem P4: the release may depend on what the fit has published.
+            set_budget(model, Budget(budget, delta))
+            return cost_of(model, n_samples, n_features) + release
+
+        guess = epsilon * math.sqrt(1.0 - self.share)
+        found = calibrate(
+            composed,
+            epsilon,
+            delta,
+            parameter="budget",
+            lower=1e-3 * guess,
+            upper=epsilon,
+            guess=0.99 * guess,
+        )
+        set_budget(model, Budget(found.value, delta))
+        return ReleasePlan(model, scale, release, found.profile, is_precise)
+
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
         """Return parameters with which a fit on fewer records resembles the final fit.
 
@@ -413,7 +377,20 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         return {"insist": True}
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        """Validate the parameters, before any data are read."""
+        model = self.estimator
+        if not hasattr(model, "get_params") or isinstance(model, type):
+            raise no_profile(model)
+        if _holds_others(model):
+            raise NoProfileError(_NOT_LAST)
+        _, delta = self._checked_budget()
+        self._public_size(1)
+        if delta == 0.0:
+            raise ValueError(
+                "delta must be positive, since normal noise is never pure; got 0. None stands for "
+                "that of the estimator: give another one here."
+            )
+        check_share(self.share, name="share")
         if self.n_bins is not None:
             check_integer(self.n_bins, name="n_bins", lower=2, upper=1000)
         check_flag(self.insist, name="insist")
@@ -438,13 +415,6 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
                 f"{shown(self.pos_label)}."
             )
 
-    def _check_targets(self, y: Any) -> None:
-        # The label set is taken to be public if none is declared, here or in a schema.
-        own = own_parameters(self.estimator)
-        if own.get("classes", ()) is None and own.get("schema") is None:
-            targets, _ = read_targets(y, "any", None)
-            self._check_labels(labels_in(targets))
-
     def _is_precise(self, scale: float, n_samples: int) -> bool:
         if n_samples >= _LEAST_RECORDS * scale:
             return True
@@ -457,8 +427,102 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
             "larger share; insist=True releases it anyway."
         )
 
-    def _note(self, plan: ReleasePlan) -> str:
-        return "" if plan.is_precise else "insist=True: areas may be wrong by more than 0.04"
+    # Fitting ------------------------------------------------------------------------------
+
+    def _input_refusal(self, form: str) -> str | None:
+        if form != GROUPS:
+            return super()._input_refusal(form)
+        # A frozen model reads nothing, and its own report says whom it protects.
+        if self._is_frozen():
+            return None
+        if isinstance(self.estimator, Pipeline) and hold_persons([self.estimator]):
+            model, name = type(self.estimator.steps[-1][1]).__name__, type(self).__name__
+            return (
+                f"Put it into the pipeline: make_private_pipeline({name}({model}(...), ...), "
+                "schema), and put a search around that pipeline."
+            )
+        if _holds_others(self.estimator):
+            return _NOT_LAST.remedy
+        return refusal_by_persons(self.estimator, self._checked_budget)
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **params: Any) -> Self:
+        """Fit the estimator privately, then release a histogram of its scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            In the form that the estimator accepts. A record that the fitted estimator cannot
+            predict, or whose target is improper, is not counted.
+        y : array-like of shape (n_samples,)
+            Targets.
+        groups : array-like of shape (n_samples,), optional
+            The id of the person of each row, if the estimator fits by persons. The guarantee is
+            then about adding or removing one person with all of their rows (Theorem P14), and all
+            numbers of records are numbers of persons. Each row is counted by one over the number
+            of its person's rows. A row without a proper id is left out.
+        **params
+            Passed to the estimator's ``fit``, by metadata routing if it is enabled.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if routing_is_enabled():
+            params = dict(process_routing(self, "fit", **params).estimator.fit)
+        # An interrupted fit leaves no release, nor that of an earlier fit.
+        self.__dict__.pop("privacy_", None)
+        check_given(y, self)
+        persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
+        n_samples = number_of_samples(X) if persons is None else persons.size
+        plan = self._plan(self._public_size(n_samples), number_of_features(X))
+        # The label set is taken to be public if none is declared, here or in a schema.
+        declared = own_parameters(self.estimator)
+        if declared.get("classes", ()) is None and declared.get("schema") is None:
+            self._check_labels(labels_in(read_targets(y, "any", None)[0]))
+        generator = fit_generator(self.random_state)
+        if self.random_state is not None:
+            inner, own = np.random.SeedSequence(self.random_state).spawn(2)
+            set_seeds(plan.estimator, inner)
+            generator = np.random.default_rng(own)
+        if persons is not None:
+            params["groups"] = persons
+        self.estimator_ = plan.estimator.fit(X, y, **params)
+        self._release(X, y, plan.scale, generator, persons)
+        self.privacy_ = self._report(plan, persons)
+        return self
+
+    def _check_fit(self, given: Mapping[str, Any]) -> None:
+        """Refuse arguments that the fit of the estimator cannot use, before a ledger pays."""
+        if not self._is_frozen() and hasattr(self.estimator, "_check_fit"):
+            self.estimator._check_fit(given)
+
+    def _report(self, plan: ReleasePlan, persons: Persons | None) -> PrivacyReport:
+        epsilon, delta = self._checked_budget()
+        relation, own = self.neighbouring, self._own_assumptions()
+        if persons is not None:
+            relation, own = about_persons(relation, own)
+        part = PrivacyReport(
+            plan.release,
+            delta,
+            name="score histogram",
+            note="" if plan.is_precise else "insist=True: areas may be wrong by more than 0.04",
+            neighbouring=relation,
+        )
+        inner = report_of(self.estimator_, None)
+        # Theorem F11: the assumptions of a part are stated with the part.
+        stated = () if self._is_frozen() else inner.assumptions
+        seeded = (SEEDED,) if self.random_state is not None else ()
+        assumed = once((*inner.assumptions, *own, *seeded))
+        return PrivacyReport(
+            plan.profile,
+            delta,
+            epsilon=epsilon if plan.profile.epsilon(delta) <= epsilon < math.inf else None,
+            name=type(self).__name__,
+            parts=(part,) if self._is_frozen() else (inner, part),
+            assumptions=tuple(one for one in assumed if one not in stated),
+            neighbouring=relation,
+        )
 
     # The release ----------------------------------------------------------------------------
 
@@ -629,17 +693,17 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         """
         return np.asarray(self._method("predict")(X))
 
-    @_has("predict_proba")
+    @if_model_has("predict_proba")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the classifier's probability of each class."""
         return np.asarray(self._method("predict_proba")(X))
 
-    @_has("predict_log_proba")
+    @if_model_has("predict_log_proba")
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of `predict_proba`."""
         return np.asarray(self._method("predict_log_proba")(X))
 
-    @_has("decision_function")
+    @if_model_has("decision_function")
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the decisions of the classifier."""
         return np.asarray(self._method("decision_function")(X))
@@ -648,11 +712,32 @@ class PrivateScoreCurves(ClassifierMixin, PrivateRelease):
         check_is_fitted(self)
         return getattr(self.estimator_, name)
 
+    # For scikit-learn ---------------------------------------------------------------------
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the metadata routing: metadata are passed to the fit of the estimator."""
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
     def __sklearn_tags__(self) -> Any:
         """Return the tags of the classifier, for two classes."""
         tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        for name in (
+            *("estimator_type", "target_tags", "classifier_tags", "regressor_tags"),
+            *("input_tags", "non_deterministic"),
+        ):
+            setattr(tags, name, deepcopy(getattr(inner, name)))
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _holds_others(model: Any) -> bool:
+    """Return whether a model contains others, like a search or an ensemble."""
+    return isinstance(model, HOLDERS) or getattr(type(model), "_is_private_search", False)
 
 
 def _counts(

@@ -486,9 +486,9 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         """Return the noisy quantile of scores, rounded up, in [0, 1]."""
         if plan.level is None:
             return 1.0
-        epsilon, random = self._checked_budget()[0], _generator(noise)
+        random = _generator(noise)
         found = private_quantile(
-            scores, plan.level, 0.0, 1.0, epsilon, random, steps=plan.steps, weights=weights
+            scores, plan.level, 0.0, 1.0, plan.epsilon, random, steps=plan.steps, weights=weights
         )
         # Theorem I2: scores were rounded to the nearest point.
         return min(found + (0.5 + _SLACK) / plan.steps, 1.0)

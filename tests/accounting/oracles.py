@@ -23,10 +23,10 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._losses import ORDERS, Halves  # noqa: F401
-from skdptune.accounting._profile import profile_from_halves, renyi_of, sides_of
-from skdptune.accounting._selection._bounds import Run, bound_curve
-from skdptune.accounting._selection._envelope import Envelope
+from skdptune.accounting._curves import Halves  # noqa: F401
+from skdptune.accounting._envelope import Envelope
+from skdptune.accounting._renyi import ORDERS  # noqa: F401
+from skdptune.accounting._selection_bounds import Run, bound_curves
 
 # Distributions of every kind: heavy and light tails, with and without the empty search.
 DISTRIBUTIONS = [
@@ -64,6 +64,11 @@ class Pair:
 def hockey_stick(pair, epsilon):
     """Return ``sum [p - exp(epsilon) q]_+``, epsilon of any sign."""
     return float(np.maximum(pair.p - np.exp(epsilon) * pair.q, 0.0).sum())
+
+
+def hockey_sticks(pair, epsilons):
+    """Return the same for several epsilons."""
+    return np.maximum(pair.p - np.exp(epsilons)[:, None] * pair.q, 0.0).sum(axis=1)
 
 
 def pair_on_grid(losses, weights, base=0.0):
@@ -112,13 +117,13 @@ def profile_of(pair, step, size=None):
     if size is None:
         size = int(np.ceil(np.abs(losses).max(initial=step) / step - 1e-9)) + 1
     grid = step * np.arange(size)
-    remove, add = ([hockey_stick(side, e) for e in grid] for side in (pair, pair.mirrored))
-    return profile_from_halves(Halves(step, np.array(remove), np.array(add)))
+    halves = (hockey_sticks(side, grid) for side in (pair, pair.mirrored))
+    return PrivacyProfile._from_halves(Halves(step, *halves))
 
 
 def profile_by_curve(pair, points, discretization):
     """Return the profile that the public constructor makes of exact values of the curve."""
-    remove, add = ([hockey_stick(side, e) for e in points] for side in (pair, pair.mirrored))
+    remove, add = (hockey_sticks(side, points) for side in (pair, pair.mirrored))
     return PrivacyProfile.from_curve(points, remove, deltas_add=add, discretization=discretization)
 
 
@@ -176,18 +181,10 @@ def winner_masses(masses, distribution):
     )
 
 
-def winner_masses_by_counts(masses, count_masses):
-    """Return the same by summing over the number of runs: P(all <= i) - P(all < i)."""
-    cumulated = np.concatenate([[0.0], np.cumsum(masses)])
-    counts = np.arange(len(count_masses))
-    powers = cumulated[:, None] ** counts
-    return np.concatenate([[count_masses[0]], np.diff(powers, axis=0) @ count_masses])
-
-
 def selection_delta(profile, distribution, epsilons, direction, bound):
     """Return what a bound of the package says at single points, without a grid in between."""
-    run = Run(*directed(profile, direction), renyi_of(profile))
-    curve = bound_curve(bound, run, distribution)
+    run = Run(*directed(profile, direction), profile._renyi)
+    (curve,) = bound_curves(run, distribution, bound)
     return np.minimum(curve.delta(np.asarray(epsilons, dtype=float)), 1.0)
 
 
@@ -199,7 +196,7 @@ def envelope_alone(profile, distribution, epsilons, direction):
 
 def directed(profile, direction):
     """Return a direction's own loss distribution and that of the other direction."""
-    remove, add = sides_of(profile)
+    remove, add = profile._sides
     return (remove, add) if direction == "remove" else (add, remove)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.metrics import roc_auc_score
 
-from skdptune.calibration._curves import COARSE, ScoreHistogram, edges_for
+from skdptune.calibration._histogram import COARSE, ScoreHistogram, edges_for
 
 EDGES = np.linspace(-3.0, 3.0, 25)
 Floats = NDArray[np.float64]

@@ -89,6 +89,19 @@ def test_fit_and_quantile_cost_a_mixture(epsilon, delta, fraction) -> None:
     assert parts[1].epsilon(delta) > epsilon
 
 
+def test_the_quantile_is_drawn_with_the_epsilon_that_is_charged(monkeypatch) -> None:
+    # Theorem I1.
+    given: list[float] = []
+
+    def quantile(scores: Any, level: float, low: float, high: float, *others: Any, **more: Any):
+        given.append(others[0])
+        return 0.5
+
+    monkeypatch.setattr(module, "private_quantile", quantile)
+    model = PrivateConformalRegressor(RIDGE, coverage=0.5, random_state=0).fit(ROWS, TARGETS)
+    assert model.privacy_.parts[1].profile == exponential_mechanism(given[0])
+
+
 def test_a_pure_budget_stays_pure() -> None:
     model = PrivateConformalClassifier(LOGISTIC, epsilon=0.7, delta=0.0)
     assert 0.699 < profile_of(model, 3000, 3).epsilon(0.0) <= 0.7
@@ -274,9 +287,6 @@ def test_a_ledger_records_the_whole_once(tmp_path) -> None:
 
 CASES = {
     "intervals": PrivateConformalRegressor(RIDGE, coverage=0.8),
-    "told": PrivateConformalRegressor(
-        DPRidge(), target_bound=(-1.0, 1.0), epsilon=4.0, coverage=0.5
-    ),
     "sets": PrivateConformalClassifier(LOGISTIC, delta=0.0),
     "descent": PrivateConformalClassifier(
         DPLogisticRegression(solver="sgd", epochs=2, batch_size=0.2)
@@ -290,11 +300,12 @@ def test_contract_of_private_estimators(name: str) -> None:
         assert result.passed is not False
 
 
-@pytest.mark.parametrize("name", ["intervals", "sets"])
-def test_neighbours_show_no_more_than_is_claimed(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "record"), [("intervals", [50.0, -50.0, 50.0]), ("sets", ["x", None, np.inf])]
+)
+def test_neighbours_show_no_more_than_is_claimed(name: str, record: list[Any]) -> None:
     y = TARGETS if name == "intervals" else LABELS
-    for record in ([50.0, -50.0, 50.0], ["x", None, np.inf]):
-        replay_neighbours(CASES[name], ROWS[:400], y[:400], (record, 1)).assert_passes()
+    replay_neighbours(CASES[name], ROWS[:400], y[:400], (record, 1)).assert_passes()
 
 
 def test_seeds_repeat_and_are_not_kept() -> None:

@@ -129,7 +129,7 @@ def test_one_record_changes_one_count_by_one() -> None:
     # Theorem Q1.
     whole = exact(X, Y).histogram_
     assert whole.counts.sum() == len(Y)
-    for place in range(20):
+    for place in range(8):
         less = exact(np.delete(X, place, 0), np.delete(Y, place)).histogram_
         assert np.array_equal(less.edges, whole.edges)
         change = whole.counts - less.counts

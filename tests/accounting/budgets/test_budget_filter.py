@@ -20,7 +20,7 @@ from skdptune.accounting import (
 from tests.accounting.budgets.interactions import filled
 from tests.accounting.cases import few
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=60)
+deterministic = settings(derandomize=True, deadline=None, max_examples=25)
 # Sixty outcomes, as the bits of a number: drawing a list takes ten times as long.
 outcomes = st.integers(0, 2**60 - 1).map(lambda bits: [bits >> i & 1 == 1 for i in range(60)])
 decimals = st.integers(1, 5000).map(lambda n: n / 1000)
@@ -127,33 +127,6 @@ class TestRefusals:
         with pytest.raises(BudgetExceededError, match="rounds must be at most 2; got one more"):
             budget_filter.record(True)
 
-    @pytest.mark.parametrize("hit", [1, 0, None, "hit", 0.5])
-    def test_an_outcome_is_a_truth_value(self, hit):
-        with pytest.raises(TypeError, match="hit must be True or False; got "):
-            BudgetFilter(0.1, 1.0).record(hit)
-
-    @pytest.mark.parametrize(
-        ("arguments", "error", "message"),
-        [
-            ((0.0, 1.0), ValueError, r"round_epsilon must be a number in \(0, 600\]; got 0\.0"),
-            ((math.nan, 1.0), ValueError, "round_epsilon must be a number"),
-            (("0.1", 1.0), TypeError, "round_epsilon must be a number .* got str"),
-            ((0.1, -1.0), ValueError, r"budget must be a number in \(0, 600\]; got -1\.0"),
-            ((0.1, math.inf), ValueError, "budget must be a number"),
-            (
-                (0.1, 0.09),
-                ValueError,
-                r"budget must be at least round_epsilon \(0\.1\).*got 0\.09",
-            ),
-            ((0.1, None), ValueError, "budget must be given if max_rounds is not"),
-            ((0.1, 1.0, 0), ValueError, "max_rounds must be an integer of at least 1; got 0"),
-            ((0.1, 1.0, 2.0), TypeError, "max_rounds must be an integer"),
-        ],
-    )
-    def test_bad_parameters(self, arguments, error, message):
-        with pytest.raises(error, match=message):
-            BudgetFilter(*arguments)
-
 
 class TestState:
     def test_the_history_that_is_shown_cannot_change_the_filter(self):
@@ -224,10 +197,3 @@ def test_attributes_are_read_only(make):
     for name in ("budget", "profile", "spent", "spent_failure", "n_parts", "failure", "other"):
         with pytest.raises(AttributeError):
             setattr(total, name, 0)
-
-
-def test_parts_are_profiles(make):
-    with pytest.raises(TypeError, match="part must be a PrivacyProfile; got float"):
-        make(1.0, 1e-3).fits(0.5)
-    with pytest.raises(ValueError, match="count must be"):
-        make(1.0, 1e-3).fits(PrivacyProfile.pure(0.1), 0)

@@ -31,7 +31,7 @@ from tests.accounting.budgets.interactions import (
     greedy,
 )
 from tests.accounting.cases import trained
-from tests.accounting.oracles_profile import gaussian_delta, gaussian_epsilon
+from tests.accounting.oracles_profile import gaussian_curve, gaussian_epsilon
 
 
 class TestTotal:
@@ -45,12 +45,6 @@ class TestTotal:
         assert epsilon * (1.0 - 1e-4) <= exact <= epsilon
         assert total.profile.epsilon(delta) <= epsilon
         assert total.profile.delta(500.0) == pytest.approx(share * delta, rel=1e-6, abs=1e-17)
-
-    def test_profile_is_above_the_curve_and_near(self):
-        total = GaussianFilter(3.0, 1e-5, failure=1e-6)
-        for epsilon in EPSILONS:
-            exact = gaussian_delta(math.sqrt(total.budget), epsilon) + 1e-6
-            assert exact <= total.profile.delta(epsilon) <= exact * (1.0 + 1e-4)
 
     @pytest.mark.parametrize("mu", [0.05, 0.1, 0.3])
     def test_gaussian_parts_cost_their_square_and_no_failure(self, mu):
@@ -107,24 +101,19 @@ def binned(mu, edges=(-1.0, 0.3, 1.5)):
 def read(pair):
     """Return a pair of lists of masses with the profile of its curve."""
     p, q = np.array(pair).T
-    points = np.linspace(0.0, 6.0, 3001)
+    points = np.linspace(0.0, 6.0, 601)
     curves = [
         np.maximum(a - np.exp(points)[:, np.newaxis] * b, 0.0).sum(axis=1)
         for a, b in ((p, q), (q, p))
     ]
-    return pair, PrivacyProfile.from_curve(points, curves[0], deltas_add=curves[1])
+    profile = PrivacyProfile.from_curve(
+        points, curves[0], deltas_add=curves[1], discretization=0.01
+    )
+    return pair, profile
 
 
 BINNED = [binned(mu) for mu in (0.5, 0.7, 1.0)]
 READ = [read(binned(mu)[0]) for mu in (0.6, 0.8, 1.0)]
-
-
-def curve(mu, epsilon):
-    """A Gaussian release's curve at any epsilon, negative ones included."""
-    if mu == 0.0:
-        return max(-math.expm1(epsilon), 0.0)
-    tail = special.log_ndtr(-mu / 2 - epsilon / mu)
-    return float(special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + tail))
 
 
 def two_rounds(first, second, epsilon, is_mirrored):
@@ -132,17 +121,16 @@ def two_rounds(first, second, epsilon, is_mirrored):
 
     Outcomes of the first are normal around 0 or `first`.
     """
-
-    def density(x):
-        # Losses of the first round, and what the second adds.
-        loss = first * (x - first / 2)
-        loss = -loss if is_mirrored else loss
-        mean = 0.0 if is_mirrored else first
-        return stats.norm.pdf(x, mean) * curve(second(x), epsilon - loss)
-
-    cuts = np.linspace(-9.0, 9.0 + first, 73)
-    pieces = zip(cuts[:-1], cuts[1:], strict=True)
-    return math.fsum(integrate.quad(density, a, b, epsabs=1e-12)[0] for a, b in pieces)
+    x = np.linspace(-9.0, 9.0 + first, 200_001)
+    # Losses of the first round, and what the second adds.
+    losses = first * (x - first / 2)
+    losses = -losses if is_mirrored else losses
+    weights = stats.norm.pdf(x, 0.0 if is_mirrored else first)
+    rest = np.maximum(-np.expm1(epsilon - losses), 0.0)
+    shifts = second(x)
+    used = shifts > 0.0
+    rest[used] = gaussian_curve(shifts[used], epsilon - losses[used])
+    return integrate.trapezoid(weights * rest, x)
 
 
 class TestAdaptiveChoices:
@@ -155,13 +143,13 @@ class TestAdaptiveChoices:
         check_all_courses(GaussianFilter(3.0, 0.05, failure=0.001), choose, parts)
 
     @given(seed=st.integers(0, 10**9))
-    @settings(max_examples=5)
+    @settings(max_examples=3)
     def test_random_choices(self, seed):
         total = GaussianFilter(3.0, 0.05, failure=0.002)
         check_all_courses(total, chosen_by(seed, 6), BINNED + READ)
 
     @given(seed=st.integers(0, 10**9))
-    @settings(max_examples=5)
+    @settings(max_examples=3)
     def test_parts_that_may_tell_all(self, seed):
         total = GaussianFilter(3.0, 0.05, failure=0.02)
         found = check_all_courses(total, chosen_by(seed, 4), LEAKY)
@@ -181,22 +169,22 @@ class TestAdaptiveChoices:
     def test_a_second_round_that_follows_the_first(self, epsilon, is_mirrored):
         first, rest = 0.6, 0.8
         rules = {
-            "whole": lambda x: rest,
-            "where the loss is high": lambda x: rest if x > 0.75 else 0.0,
-            "where it is low": lambda x: rest if x < 0.25 else 0.3,
-            "in steps": lambda x: rest * (math.floor(4.0 * x) % 4) / 3.0,
+            "whole": lambda x: np.full_like(x, rest),
+            "where the loss is high": lambda x: np.where(x > 0.75, rest, 0.0),
+            "where it is low": lambda x: np.where(x < 0.25, rest, 0.3),
+            "in steps": lambda x: rest * (np.floor(4.0 * x) % 4) / 3.0,
         }
         found = {
             name: two_rounds(first, second, epsilon, is_mirrored) for name, second in rules.items()
         }
         whole = found.pop("whole")
-        assert whole == pytest.approx(curve(1.0, epsilon), rel=1e-7)
+        assert whole == pytest.approx(gaussian_curve(1.0, epsilon), rel=1e-7)
         assert max(found.values()) < whole
         # Totals that are within the budget only on average violate the bound in the tail.
         beyond = two_rounds(
-            first, lambda x: 1.6 if x > 1.5 else 0.0, 6.0 + epsilon, is_mirrored=False
+            first, lambda x: np.where(x > 1.5, 1.6, 0.0), 6.0 + epsilon, is_mirrored=False
         )
-        assert beyond > curve(1.0, 6.0 + epsilon)
+        assert beyond > gaussian_curve(1.0, 6.0 + epsilon)
 
 
 class TestState:
@@ -204,24 +192,8 @@ class TestState:
         total = GaussianFilter(590.0, 0.5)
         assert 25.0**2 < total.budget <= 30.0**2
         assert total.profile.epsilon(0.5) <= 590.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ((0.0, 1e-5), ValueError, r"epsilon must be a number in \(0, inf\)"),
-        ((math.inf, 1e-5), ValueError, "epsilon must be"),
-        ((1.0, 0.0), ValueError, r"delta must be a number in \(0, 1\); got 0\.0"),
-        (("1", 1e-5), TypeError, "epsilon must be"),
-        ((1.0, 1e-5, 1e-5), ValueError, r"failure must be a number in \[0, 1e-05\)"),
-        ((1.0, 1e-5, -0.1), ValueError, "failure must be"),
-        ((1e-13, 1e-13), UnreachableBudgetError, "epsilon must be at least"),
-    ],
-)
-def test_bad_parameters(arguments, error, message):
-    failure = {"failure": arguments[2]} if len(arguments) == 3 else {}
-    with pytest.raises(error, match=message):
-        GaussianFilter(*arguments[:2], **failure)
+        with pytest.raises(UnreachableBudgetError, match="epsilon must be at least"):
+            GaussianFilter(1e-13, 1e-13)
 
 
 # Charges of a release ---------------------------------------------------------------------
@@ -239,12 +211,6 @@ RELEASES = {
 }
 
 
-def exact(mu, points):
-    """Balle and Wang's curve, computed only with scipy, exact to about 1e-15."""
-    tail = special.log_ndtr
-    return special.ndtr(mu / 2 - points / mu) - np.exp(points + tail(-mu / 2 - points / mu))
-
-
 def charged(release, failure=1e-6, epsilon=12.0):
     """Return the shift and the failure that a release is charged, and the shift of the total."""
     total = GaussianFilter(epsilon, 0.1, failure=failure)
@@ -255,7 +221,7 @@ def charged(release, failure=1e-6, epsilon=12.0):
 def excess(release, shift, left):
     """Return by how much a curve is above a Gaussian one, at most."""
     return max(
-        float(np.max(release.delta(POINTS, direction) - exact(shift, POINTS) - left))
+        float(np.max(release.delta(POINTS, direction) - gaussian_curve(shift, POINTS) - left))
         for direction in ("remove", "add")
     )
 
@@ -265,10 +231,10 @@ class TestBelow:
 
     def test_what_touches_at_points_and_is_above_between_costs_more(self):
         points = 0.8192 * np.arange(11)
-        deltas = np.append(exact(1.0, points)[:-1], 0.0)
+        deltas = np.append(gaussian_curve(1.0, points)[:-1], 0.0)
         release = PrivacyProfile.from_curve(points, deltas, discretization=0.8192)
         shift, left, _ = charged(release)
-        assert np.all(release.delta(points) <= exact(1.0, points) + 1e-15)
+        assert np.all(release.delta(points) <= gaussian_curve(1.0, points) + 1e-15)
         assert excess(release, 1.0, left) > 0.01 and shift > 1.01
         assert excess(release, shift, left) <= 1e-13
 
@@ -276,7 +242,7 @@ class TestBelow:
         deltas=st.lists(st.floats(1e-7, 0.3), min_size=1, max_size=5),
         failure=st.sampled_from([1e-6, 1e-3]),
     )
-    @settings(max_examples=20)
+    @settings(max_examples=8)
     def test_any_curve_is_below_what_is_charged(self, deltas, failure):
         points = np.linspace(0.0, 3.0, len(deltas) + 1)
         release = PrivacyProfile.from_curve(points, [*sorted(deltas, reverse=True), 0.0])

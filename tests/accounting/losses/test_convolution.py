@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -10,25 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import fft, stats
 
-from skdptune.accounting._losses import (
-    LossDistribution,
-    _composition,
-    _convolution,
-    _curves,
-    self_composed_sides,
-)
-from skdptune.accounting._losses._closed_forms import gaussian_halves
-from skdptune.accounting._losses._composition import composed
-from skdptune.accounting._losses._convolution import (
+from skdptune.accounting import _composition, _convolution, _curves
+from skdptune.accounting._closed_forms import GaussianForm
+from skdptune.accounting._composition import composed, self_composed_sides
+from skdptune.accounting._convolution import (
     TAIL,
     convolved,
     convolved_in_stages,
     convolved_with_rare,
 )
-from skdptune.accounting._losses._curves import connected
-from skdptune.accounting._losses._distribution import trimmed
+from skdptune.accounting._dp_accounting import trimmed
+from skdptune.accounting._loss_distribution import LossDistribution
 from tests.accounting.cases import few
 from tests.accounting.oracles_profile import (
+    gaussian_curve,
     gaussian_delta,
     gaussian_epsilon,
     hockey_stick_of_losses,
@@ -94,11 +90,11 @@ def check_upper_bound(result, exact, lowest, *, above, floor):
 def test_stages_of_many_releases_stay_above_the_closed_form():
     # Theorem P1, Theorem P4: 2**18 + 100 Gaussian releases; the group's size is no divisor.
     mu, count = 0.002, 2**18 + 100
-    losses = connected(*gaussian_halves(mu, 1e-4 / 2**9))[0]
+    losses = GaussianForm(mu).sides(1e-4 / 2**9)[0]
     found = convolved_in_stages(losses, count, TAIL)
     assert found.step > losses.step
     epsilons = np.linspace(0.0, 5.0, 50)
-    exact = np.array([gaussian_delta(mu * math.sqrt(count), float(one)) for one in epsilons])
+    exact = gaussian_curve(mu * math.sqrt(count), epsilons)
     values = found.delta(epsilons)
     assert np.all(values >= exact) and np.all(values <= 1.01 * exact + 1e-13)
 
@@ -107,7 +103,7 @@ def test_stages_of_many_releases_stay_above_the_closed_form():
 LIGHT = {"normal": 1e-6, "some at infinity": 1e-6, "random": 1e-3, "gaps": 1e-3}
 
 
-@pytest.mark.parametrize(("name", "count"), few(15, SHAPES, [1, 2, 3, 12, 40]))
+@pytest.mark.parametrize(("name", "count"), few(8, SHAPES, [1, 2, 3, 12, 40]))
 def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
     # Theorem P12.
     losses = SHAPES[name]
@@ -126,7 +122,7 @@ def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
     st.integers(1, 30),
     st.floats(0.0, 40.0),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_mass_of_any_shape_is_understated(weights, count, decay):
     # Theorem P12.
     masses = np.array(weights) * np.exp(-decay * np.arange(len(weights)) / len(weights))
@@ -140,13 +136,13 @@ def test_no_mass_of_any_shape_is_understated(weights, count, decay):
     check_upper_bound(directly, exact, -3 * count, above=1e-9, floor=1e-13)
 
 
-@pytest.mark.parametrize("count", [10, 10**4, 10**6, 10**8])
+@pytest.mark.parametrize("count", [10, 10**6, 10**8])
 def test_many_normal_losses_sum_to_a_normal_one(count):
     """A Gaussian release of shift 1 in ever more parts: mpmath's curve down to 1e-14."""
     # Theorem P12.
     mu = 1.0 / math.sqrt(count)
     step = mu / 40.0 if count < 10**7 else mu / 8.0
-    one = connected(*gaussian_halves(mu, step))[0]
+    one = GaussianForm(mu).sides(step)[0]
     result = convolved([(one, count)], TAIL)
     for delta in (1e-2, 1e-5, 1e-9, 1e-12, 1e-14):
         exact = gaussian_epsilon(1.0, delta)
@@ -159,16 +155,15 @@ def test_many_normal_losses_sum_to_a_normal_one(count):
 
 
 @pytest.mark.parametrize(
-    ("losses", "slope", "count"), few(18, SHAPES.values(), [0.0, 0.01, 0.05], [1, 3, 1000])
+    ("losses", "slope", "count"), few(8, SHAPES.values(), [0.0, 0.01, 0.05], [1, 3, 1000])
 )
 def test_allowances_are_many_times_the_rounding(losses, slope, count):
     """Longer floats show what a transform and its power are really off by."""
     # Theorem P12.
-    source = _convolution._Sum([(losses, count)])
     spread = losses.deviation / losses.step * math.sqrt(count)
     size = int(min(20.0 * spread + 400, 400 * count))
     low = int(count * losses.lowest)
-    masses, allowance = source.bounds(slope, low, size)
+    masses, allowance = _convolution.bounds([(losses, count)], slope, low, size)
     tilt = _convolution.tilted([(losses, count)], slope)
     length = _convolution._length(size, 400)
     weights = np.zeros(max(length, 400), dtype=np.longdouble)
@@ -194,17 +189,10 @@ def test_rare_and_common_losses_make_up_all(by_transforms, count, first):
     check_upper_bound(whole, exact, -count, above=above, floor=1e-14)
 
 
-# Exponential tilting ---------------------------------------------------------------------
-
-
 # Composition -----------------------------------------------------------------------------
 
 
-def quarters_of(masses, step=0.25, lowest=-2, infinity=0.0):
-    masses = np.array(masses, dtype=float)
-    return LossDistribution(step, lowest, masses / masses.sum() * (1.0 - infinity), infinity)
-
-
+quarters_of = functools.partial(distribution, lowest=-2, step=0.25)
 FINE_PLACES = np.arange(-4500, 4501)
 FINE_NORMAL = LossDistribution(
     1e-3,
@@ -237,10 +225,10 @@ DISTRIBUTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second"), few(12, DISTRIBUTIONS, DISTRIBUTIONS))
+@pytest.mark.parametrize(("first", "second"), few(8, DISTRIBUTIONS, DISTRIBUTIONS))
 def test_composition_is_the_convolution(first, second):
     # Theorem P4.
-    result = composed(first, second)
+    result = composed(first, second, TAIL if first.infinity or second.infinity else 0.0)
     atoms, infinity = naive_composition(first, second)
     for epsilon in np.linspace(-3.0, 3.0, 25):
         exact = hockey_stick_of_losses(atoms, infinity, epsilon)
@@ -269,7 +257,7 @@ def delta_of(losses, epsilon):
 
 def test_cut_ends_are_paid_at_the_top():
     masses = np.array([3e-16, 4e-16, 0.25, 0.5, 0.25 - 1e-15, 4e-16, 5e-16])
-    result = trimmed(0.25, -3, masses, 1e-9)
+    result = trimmed(0.25, -3, masses, 1e-9, tail=1e-15, error=0.0)
     assert result.lowest == -1 and result.highest == 1
     assert result.infinity == pytest.approx(1e-9 + 9e-16, abs=1e-24)
     # The lower end went to the lowest loss that stays.
@@ -281,14 +269,14 @@ def test_cut_ends_are_paid_at_the_top():
 
 def test_negative_noise_is_paid_at_infinity():
     masses = np.array([0.5, -2e-12, 0.5, -1e-12])
-    result = trimmed(0.25, -1, masses, 1e-9)
+    result = trimmed(0.25, -1, masses, 1e-9, tail=1e-15, error=0.0)
     assert result.infinity >= 1e-9 + 3e-12 * (1 - 1e-9)
     assert result.masses.min() >= 0.0
 
 
 def test_without_a_tail_no_mass_goes_to_infinity():
     masses = np.array([1e-18, 0.5, -1e-12, 0.5, 1e-18, -1e-17])
-    result = trimmed(0.25, -2, masses, 0.0, tail=0.0)
+    result = trimmed(0.25, -2, masses, 0.0, tail=0.0, error=0.0)
     assert result.infinity == 0.0
     # The last grid point is the guarantee at delta 0, and must not be lost.
     assert result.epsilon(0.0) == 0.75

@@ -26,8 +26,8 @@ def followed(curvature, shift, starts):
         rest = shift * stats.norm.pdf(stats.norm.ppf(power))
         return curvature * np.minimum(power, 0.5) + rest
 
-    power, step = stats.norm.cdf(starts), 5e-3
-    for _ in range(200):
+    power, step = stats.norm.cdf(starts), 1e-2
+    for _ in range(100):
         one = speed(power)
         two = speed(power + step / 2.0 * one)
         three = speed(power + step / 2.0 * two)

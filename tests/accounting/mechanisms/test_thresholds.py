@@ -17,8 +17,9 @@ from skdptune.accounting import (
     sparse_vector,
     sparse_vector_split,
 )
+from tests.accounting.oracles_profile import lower_hull
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=60)
+deterministic = settings(derandomize=True, deadline=None, max_examples=30)
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
@@ -122,30 +123,6 @@ class TestSparseVector:
             assert sparse_vector(0.5, 0.25, max_hits) == PrivacyProfile.pure(0.75)
         assert above_threshold(0.5, 0.25) == PrivacyProfile.pure(0.75)
 
-    @pytest.mark.parametrize("function", [above_threshold, functools.partial(sparse_vector)])
-    @pytest.mark.parametrize(
-        ("first", "second", "error", "message"),
-        [
-            (0.0, 1.0, ValueError, r"epsilon_threshold must be a number in \(0, 600\]; got 0\.0"),
-            (1.0, -1.0, ValueError, r"epsilon_queries must be a number in \(0, 600\]; got -1\.0"),
-            (400, 300, ValueError, r"epsilon_threshold \+ epsilon_queries must be .* got 700\.0"),
-            ("1", 1.0, TypeError, "epsilon_threshold must be a number"),
-        ],
-    )
-    def test_bad_input(self, function, first, second, error, message):
-        more = () if function is above_threshold else (2,)
-        with pytest.raises(error, match=message):
-            function(first, second, *more)
-
-    @pytest.mark.parametrize(("max_hits", "error"), [(0, ValueError), (1.0, TypeError)])
-    def test_bad_number_of_hits(self, max_hits, error):
-        for call in (
-            lambda: sparse_vector(1.0, 1.0, max_hits),
-            lambda: sparse_vector_split(1.0, max_hits),
-        ):
-            with pytest.raises(error, match="max_hits must be an integer"):
-                call()
-
 
 class TestSplit:
     @given(st.floats(1e-6, 600), st.integers(1, 10**6), st.booleans())
@@ -156,12 +133,6 @@ class TestSplit:
         assert threshold + queries == epsilon
         ratio = queries / threshold
         assert ratio == pytest.approx(((1 if monotone else 2) * max_hits) ** (2 / 3))
-
-    def test_bad_input(self):
-        with pytest.raises(ValueError, match=r"epsilon must be a number in \(0, 600\]; got 0"):
-            sparse_vector_split(0.0, 1)
-        with pytest.raises(TypeError, match="monotone must be True or False; got 1"):
-            sparse_vector_split(1.0, 1, 1)
 
 
 def round_distribution(utilities, threshold, round_epsilon):
@@ -327,7 +298,9 @@ class TestDoublingThreshold:
         corners = round_epsilon / 2 * np.arange(2 * rounds + 1)
         alphas = np.append(0.0, np.exp(corners))
         heights = np.minimum(pure.delta(corners), composed.delta(corners))
-        hull = lower_hull(alphas, np.append(1.0, heights), np.exp(epsilons))
+        heights = np.append(1.0, heights)
+        kept = lower_hull(alphas, heights)
+        hull = np.interp(np.exp(epsilons), alphas[kept], heights[kept])
         assert found == pytest.approx(hull, rel=1e-6, abs=1e-12)
 
     def test_a_filter_is_also_a_cap(self):
@@ -351,28 +324,3 @@ class TestDoublingThreshold:
         # Too many rounds to compose: the budget itself is the bound.
         assert doubling_threshold(1e-6, budget=1.0) == PrivacyProfile.pure(1.0)
         assert doubling_threshold(1e-6, budget=1.0, max_rounds=1).epsilon(0) == 1e-6
-
-    @pytest.mark.parametrize(
-        ("arguments", "limits", "error", "message"),
-        [
-            ((0.1,), {}, ValueError, "budget must be given if max_rounds is not; got neither"),
-            ((0.1,), {"budget": 0.05}, ValueError, "budget must be at least round_epsilon"),
-            ((0.0,), {"budget": 1.0}, ValueError, "round_epsilon must be a number in"),
-            ((0.1,), {"max_rounds": 0}, ValueError, "max_rounds must be an integer of at least 1"),
-            ((0.1,), {"budget": 601.0}, ValueError, r"budget must be a number in \(0, 600\]"),
-            ((0.1,), {"max_rounds": 1.5}, TypeError, "max_rounds must be an integer"),
-        ],
-    )
-    def test_bad_input(self, arguments, limits, error, message):
-        with pytest.raises(error, match=message):
-            doubling_threshold(*arguments, **limits)
-
-
-def lower_hull(x, y, at):
-    """Return the lower convex hull of points, by the slow definition: the least chord."""
-    result = np.interp(at, x, y)
-    for i, j in itertools.combinations(range(x.size), 2):
-        inside = (at >= x[i]) & (at <= x[j])
-        chord = y[i] + (at[inside] - x[i]) * (y[j] - y[i]) / (x[j] - x[i])
-        result[inside] = np.minimum(result[inside], chord)
-    return result

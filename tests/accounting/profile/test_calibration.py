@@ -61,16 +61,10 @@ def test_pure_guarantees_are_solved_at_delta_zero():
     assert 0.05 * 0.9998 <= found.value <= 0.05
 
 
-@pytest.mark.parametrize("guess", [1e-6, 0.1, 3.731, 1e6])
-def test_any_guess_leads_to_the_same_noise(guess):
-    found = calibrate(gaussian, 1.0, 1e-5, guess=guess)
-    assert found.value == pytest.approx(3.7306, rel=3e-4)
-    assert 0.9998 <= spent(found, 1.0, 1e-5) <= 1.0
-
-
-@pytest.mark.parametrize("tolerance", [0.1, 1e-6])
-def test_the_tolerance_is_the_share_left_unspent(tolerance):
-    found = calibrate(gaussian, 1.0, 1e-5, tolerance=tolerance)
+@pytest.mark.parametrize(("guess", "tolerance"), [(1e-6, 0.1), (3.731, 1e-6), (1e6, 1e-4)])
+def test_any_guess_leads_to_the_same_noise_up_to_the_tolerance(guess, tolerance):
+    found = calibrate(gaussian, 1.0, 1e-5, guess=guess, tolerance=tolerance)
+    assert found.value == pytest.approx(3.7306, rel=max(3e-4, 1.2 * tolerance))
     assert 1.0 - 1.01 * tolerance <= spent(found, 1.0, 1e-5) <= 1.0
 
 
@@ -188,29 +182,3 @@ def test_no_noise_makes_a_gaussian_pure():
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is UnreachableBudgetError
     assert (str(again), again.least_epsilon) == (str(caught.value), math.inf)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"delta": 1.5}, r"delta must be a number in \[0, 1\]"),
-        ({"parameter": "sigma"}, "parameter must be one of 'noise', 'budget'; got 'sigma'"),
-        ({"lower": 0.0}, "lower must be"),
-        ({"lower": 2.0, "upper": 1.0}, "upper must be"),
-        ({"upper": math.nan}, "upper must be"),
-        ({"guess": 1e7}, "guess must be"),
-        ({"tolerance": 0.9}, "tolerance must be"),
-    ],
-)
-def test_arguments_out_of_their_domains_are_refused(arguments, message):
-    make = Counted(gaussian)
-    with pytest.raises(ValueError, match=f"^{message}"):
-        calibrate(make, **{"epsilon": 1.0, "delta": 1e-5, **arguments})
-    assert not make.arguments
-
-
-@pytest.mark.parametrize("name", ["epsilon", "delta", "lower", "upper", "guess", "tolerance"])
-def test_arguments_of_the_wrong_kind_are_refused(name):
-    with pytest.raises(TypeError, match=f"^{name} must be a number"):
-        calibrate(gaussian, **{"epsilon": 1.0, "delta": 1e-5, name: "1"})

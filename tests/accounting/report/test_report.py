@@ -47,16 +47,12 @@ def stored() -> dict[str, Any]:
 # Content -----------------------------------------------------------------------------------
 
 
-def test_defaults() -> None:
-    report = PrivacyReport(HALF, 0.0)
-    assert (report.name, report.note, report.bound) == ("release", "", None)
-    assert (report.parts, report.assumptions) == ((), ())
-    assert report.neighbouring == "add or remove one record"
-
-
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01, 1.0])
 def test_epsilon_defaults_to_the_cost(delta: float) -> None:
     report = PrivacyReport(GAUSSIAN, delta)
+    assert (report.name, report.note, report.bound) == ("release", "", None)
+    assert (report.parts, report.assumptions) == ((), ())
+    assert report.neighbouring == "add or remove one record"
     assert report.epsilon == report.epsilon_spent == GAUSSIAN.epsilon(delta)
 
 
@@ -82,56 +78,20 @@ def test_claims_are_accepted_from_the_cost_up_to_rounding(cost: float, margin: f
         assert PrivacyReport(profile, 0.0, epsilon=epsilon).epsilon == epsilon
 
 
-# Validation --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"profile": 1.0}, TypeError, "profile must be a PrivacyProfile; got float"),
-        ({"delta": 1.5}, ValueError, "delta must be a number in [0, 1]; got 1.5"),
-        ({"epsilon": -1.0}, ValueError, "epsilon must be a number in [0, inf); got -1.0"),
-        ({"epsilon": "1"}, TypeError, "epsilon must be a number in [0, inf); got str"),
-        ({"name": ""}, ValueError, "name must be a str with visible characters; got ''"),
-        ({"note": None}, TypeError, "note must be a str; got NoneType"),
-        ({"bound": ""}, ValueError, "bound must be a str with visible characters"),
-        ({"neighbouring": ""}, ValueError, "neighbouring must be a str with visible characters"),
-        ({"parts": PrivacyReport(HALF, 0.0)}, TypeError, "Put it in a list."),
-        ({"assumptions": "n is public"}, TypeError, "Put it in a list."),
-    ],
-)
-def test_wrong_arguments_are_refused(
-    changes: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error) as raised:
-        make_report(**changes)
-    assert message in str(raised.value)
-
-
 # Being an object ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["profile", "epsilon", "parts", "name", "epsilon_spent", "new"])
-def test_attributes_cannot_be_set_or_deleted(name: str) -> None:
+def test_copies_are_equal_and_attributes_cannot_be_set_or_deleted() -> None:
     report = make_report()
-    before = copy.deepcopy(report)
-    with pytest.raises(AttributeError):
-        setattr(report, name, 0.0)
-    with pytest.raises(AttributeError):
-        delattr(report, name)
-    assert report == before
-
-
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickle_keeps_everything(protocol: int) -> None:
-    report = make_report()
-    restored = pickle.loads(pickle.dumps(report, protocol))
-    assert restored == report
-    assert hash(restored) == hash(report)
-    assert str(restored) == str(report)
-    assert restored.epsilon_spent == report.epsilon_spent
-    with pytest.raises(AttributeError):
-        restored.epsilon = 0.0
+    for restored in (pickle.loads(pickle.dumps(report)), copy.deepcopy(report)):
+        assert restored == report and hash(restored) == hash(report)
+        assert str(restored) == str(report)
+        for name in ("profile", "epsilon", "parts", "name", "epsilon_spent", "new"):
+            with pytest.raises(AttributeError):
+                setattr(restored, name, 0.0)
+            with pytest.raises(AttributeError):
+                delattr(restored, name)
+        assert restored == report
 
 
 def test_repr_is_one_short_line() -> None:
@@ -146,6 +106,7 @@ def test_repr_is_one_short_line() -> None:
     assert "epsilon=inf" in repr(PrivacyReport(NOTHING, 0.0))
 
 
+@settings(max_examples=20)
 @given(
     st.lists(st.floats(0.01, 5.0), min_size=1, max_size=4),
     st.sampled_from([0.0, 1e-8, 1e-5]),
@@ -230,7 +191,7 @@ words = st.text(st.characters(), min_size=1, max_size=10).map(lambda text: f"a{t
 
 
 @st.composite
-def reports(draw: st.DrawFn, depth: int = 3) -> PrivacyReport:
+def reports(draw: st.DrawFn, depth: int = 2) -> PrivacyReport:
     profile = PrivacyProfile.approximate(
         draw(st.floats(0.0, 3.0)), draw(st.sampled_from([0.0, 1e-6, 1.0]))
     )

@@ -64,19 +64,13 @@ def test_pgf_and_derivatives(eta, gamma):
 def test_shapes_near_zero_are_continuous(gamma):
     x = np.array(POINTS)
     for name in FUNCTIONS:
+        # The ends of the range of shapes are finite.
+        for eta in (-1 + 1e-15, 1e6):
+            values = getattr(Truncated(eta, gamma), name)(x)
+            assert np.isfinite(values).all() and (np.diff(values) >= 0).all()
         middle = getattr(Truncated(0.0, gamma), name)(x)
         for eta in [5e-324, -5e-324, 1e-300, -1e-300, 1e-17, -1e-17]:
             np.testing.assert_allclose(getattr(Truncated(eta, gamma), name)(x), middle, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("eta", "gamma"), few(4, [-1 + 1e-15, 1e3, 1e6], [1e-140, 1e-8, 0.5, LARGEST_GAMMA])
-)
-def test_ends_of_the_range_are_finite(eta, gamma):
-    x = np.array(POINTS)
-    for name in FUNCTIONS:
-        values = getattr(Truncated(eta, gamma), name)(x)
-        assert np.isfinite(values).all() and (np.diff(values) >= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -93,12 +87,6 @@ def test_mean_round_trip(eta, target):
     # Near gamma = 1 the spacing of floats limits what a large shape can reach.
     spacing = eta * np.finfo(float).eps
     assert Truncated(eta, gamma).mean == pytest.approx(target, rel=2e-13 + spacing)
-
-
-@pytest.mark.parametrize("eta", [-0.9, 0.0, 1.0, 50.0])
-def test_means_next_to_one(eta):
-    gamma = Truncated.from_mean(math.nextafter(1.0, 2.0), eta).gamma
-    assert 1 - 1e-12 < gamma <= LARGEST_GAMMA
 
 
 @pytest.mark.parametrize("eta", [-0.99, -0.96])

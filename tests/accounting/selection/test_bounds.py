@@ -26,7 +26,7 @@ from skdptune.accounting import (
 )
 from tests.accounting import oracles
 from tests.accounting.cases import few, trained
-from tests.accounting.oracles import DISTRIBUTIONS, ORDERS, STEP, Pair, sides_of
+from tests.accounting.oracles import DISTRIBUTIONS, ORDERS, STEP, Pair
 
 DIRECTIONS = ("remove", "add")
 EPSILONS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 4.0])
@@ -101,7 +101,7 @@ class TestProfileBound:
     """
 
     @given(oracles.pairs_on_grid(), st.sampled_from(by_profile))
-    @settings(max_examples=30)
+    @settings(max_examples=15)
     def test_is_the_formula_at_the_best_helper_on_the_grid(self, pair, distribution):
         helpers = STEP * np.arange(14)
         profile = oracles.profile_of(pair, STEP)
@@ -133,12 +133,6 @@ class TestProfileBound:
         distribution = TruncatedNegativeBinomial(eta, 1e-4)
         selected = PrivacyProfile.pure(0.5).selected(distribution, "profile")
         assert selected.epsilon(0.0) == pytest.approx((eta + 2.0) * 0.5, rel=1e-3)
-
-    @pytest.mark.parametrize("mean", [0.5, 3.0, 10.0])
-    def test_pure_run_under_the_poisson_distribution_adds_mean_times_total_variation(self, mean):
-        selected = PrivacyProfile.pure(1.0).selected(Poisson(mean), "profile")
-        expected = 1.0 + mean * math.tanh(0.5)
-        assert selected.epsilon(0.0) == pytest.approx(expected, rel=1e-3)
 
 
 class TestCounterExamples:
@@ -199,6 +193,10 @@ class TestRenyiBound:
         ours = PrivacyProfile.gaussian(1.0 / sigma).selected(distribution, "rdp")
         for delta in (1e-3, 1e-6, 1e-9):
             assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3)
+        divergences = np.array(RdpAccountant(list(ORDERS)).compose(search).rdp)
+        assert np.all(ours.rdp(ORDERS) <= divergences * (1.0 + 1e-9))
+        high = ORDERS >= 4.0
+        np.testing.assert_allclose(ours.rdp(ORDERS[high]), divergences[high], rtol=1e-6)
 
     @pytest.mark.parametrize(("mean", "run"), few(6, [0.05, 0.3, 0.9, 1.0, 4.0], [0.1, 1.0, 3.0]))
     def test_orders_of_a_poisson_selection_are_not_below_the_exact_ones(self, mean, run):
@@ -234,11 +232,7 @@ class TestNames:
     """Theorem S3."""
 
     def test_best_is_at_most_each_of_the_others(self):
-        for run in (
-            PrivacyProfile.gaussian(0.5),
-            PrivacyProfile.pure(0.3),
-            trained(0.01, 2.0, 5000),
-        ):
+        for run in (PrivacyProfile.gaussian(0.5), PrivacyProfile.pure(0.3)):
             for distribution in (Geometric(0.05), Poisson(60)):
                 best = run.selected(distribution, "best")
                 for bound in ("envelope", "profile", "rdp"):
@@ -259,19 +253,6 @@ class TestNames:
             run.selected(distribution, bound)
         assert isinstance(caught.value, ValueError)
 
-    @pytest.mark.parametrize("bound", ["envelop", None])
-    def test_unknown_names_are_listed_beside_the_known(self, bound):
-        message = "bound must be one of 'envelope', 'profile', 'rdp', 'best'; got "
-        with pytest.raises(ValueError, match=message):
-            PrivacyProfile.gaussian(0.5).selected(Geometric(0.1), bound)
-
-    @pytest.mark.parametrize("distribution", [10, stats.geom(0.1)])
-    def test_something_else_than_a_distribution(self, distribution):
-        with pytest.raises(
-            TypeError, match="must be a distribution of the number of runs, such as"
-        ):
-            PrivacyProfile.gaussian(0.5).selected(distribution)
-
 
 class TestResultIsAProfile:
     """Theorem S5."""
@@ -280,7 +261,7 @@ class TestResultIsAProfile:
     @settings(max_examples=8)
     def test_masses_sum_to_one_in_both_directions(self, pair, distribution):
         selected = oracles.profile_of(pair, STEP).selected(distribution)
-        for side in sides_of(selected):
+        for side in selected._sides:
             assert (side.masses >= 0.0).all()
             # Second differences in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
@@ -294,7 +275,7 @@ class TestResultIsAProfile:
         ).to_dense_pmf()
         assert abs(theirs._probs.sum() + theirs._infinity_mass - 1.0) > 1e-2
         ours = PrivacyProfile.from_curve(points, deltas, discretization=0.0128)
-        for side in sides_of(ours):
+        for side in ours._sides:
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-12)
         assert (ours.delta(points) <= deltas + 1e-12).all()
         # The lower hull in alpha, by hand, goes through every second point.
@@ -422,7 +403,7 @@ COUNTS = {
 def test_the_grid_reads_as_the_bound_itself(name, counts):
     """Theorem S1, Theorem S5: read on the grid and directly, within 0.5 % or 1e-12."""
     run, distribution = PROFILES[name], COUNTS[counts]
-    infinity = max(side.infinity for side in sides_of(run))
+    infinity = max(side.infinity for side in run._sides)
     for delta in (1e-3, 1e-5, 1e-6):
         # For a delta below the mass at infinity, epsilon is infinite.
         if 2.0 * distribution.mean * infinity >= delta:
@@ -450,20 +431,6 @@ def test_runs_that_may_only_fail_outright(distribution):
 
 
 # Under Rényi differential privacy --------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("distribution", "shape"), [(Geometric(0.1), 1.0), (Poisson(12.0), math.inf)]
-)
-def test_selection_agrees_with_the_reference(distribution, shape):
-    # Theorem S3.
-    event = dp_event.RepeatAndSelectDpEvent(
-        dp_event.GaussianDpEvent(2.0), distribution.mean, shape
-    )
-    theirs = np.array(RdpAccountant(list(ORDERS)).compose(event).rdp)
-    ours = PrivacyProfile.gaussian(0.5).selected(distribution).rdp(ORDERS)
-    assert np.all(ours <= theirs * (1.0 + 1e-9))
-    np.testing.assert_allclose(ours[ORDERS >= 4.0], theirs[ORDERS >= 4.0], rtol=1e-6)
 
 
 def test_numbers_of_runs_that_no_theorem_covers_have_infinite_divergences():

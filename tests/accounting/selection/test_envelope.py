@@ -63,27 +63,6 @@ def assert_covers(bound, exact):
     assert short.max() <= 0.0, (bound, worst)
 
 
-class TestTheOracles:
-    """The slow figures are themselves checked against slower ones."""
-
-    @pytest.mark.parametrize(
-        ("distribution", "counts"),
-        [
-            (Poisson(3.0), stats.poisson(3.0).pmf(np.arange(80))),
-            (Binomial(4, 1.0), np.eye(5)[4]),
-            (Binomial(12, 0.6), stats.binom(12, 0.6).pmf(np.arange(13))),
-            (Geometric(0.1), np.append(0.0, 0.1 * 0.9 ** np.arange(600))),
-        ],
-        ids=str,
-    )
-    def test_masses_of_the_winner_sum_over_the_number_of_runs(self, distribution, counts):
-        masses = np.array([0.2, 0.0, 0.05, 0.7, 0.05])
-        by_counts = oracles.winner_masses_by_counts(masses, counts)
-        np.testing.assert_allclose(
-            oracles.winner_masses(masses, distribution), by_counts, atol=1e-13
-        )
-
-
 class TestCoversEverySelection:
     """No score, order or direction of a small mechanism costs more than the bound.
 
@@ -91,14 +70,14 @@ class TestCoversEverySelection:
     """
 
     @given(st.one_of(oracles.pairs_on_grid(), oracles.finite_pairs()), distributions)
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     def test_every_order_with_ties_broken_by_a_hidden_mark(self, pair, distribution):
         for direction in DIRECTIONS:
             exact = oracles.deltas_of_all_orders(pair.one_way(direction), distribution, EPSILONS)
             assert_covers(envelope(pair, distribution, EPSILONS, direction), exact)
 
     @given(oracles.pairs_on_grid(), distributions, st.permutations(range(12)))
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     def test_marks_that_are_shown_with_the_outcome(self, pair, distribution, shuffled):
         marked = oracles.split(pair, 12)
         order = np.argsort(np.argsort(shuffled)[np.arange(marked.p.size) % 12], kind="stable")
@@ -110,23 +89,12 @@ class TestCoversEverySelection:
             assert_covers(envelope(pair, distribution, EPSILONS, direction), exact)
 
     @given(oracles.any_pairs(size=3), distributions)
-    @settings(max_examples=20)
+    @settings(max_examples=12)
     def test_every_order_of_half_outcomes_with_losses_off_the_grid(self, pair, distribution):
         halves = oracles.split(pair, 2)
         for direction in DIRECTIONS:
             exact = oracles.deltas_of_all_orders(halves.one_way(direction), distribution, EPSILONS)
             assert_covers(envelope(pair, distribution, EPSILONS, direction, step=0.037), exact)
-
-    @given(oracles.any_pairs(), distributions)
-    @settings(max_examples=12)
-    def test_the_resulting_profile_at_positive_and_negative_epsilon(self, pair, distribution):
-        profile = oracles.profile_by_curve(pair, np.linspace(0.0, 15.0, 120), None)
-        selected = profile.selected(distribution)
-        for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(
-                pair.one_way(direction), distribution, ALL_EPSILONS
-            )
-            assert_covers(selected.delta(ALL_EPSILONS, direction=direction), exact)
 
     @pytest.mark.parametrize("gamma", [1e-3, 1e-5, 1e-7])
     def test_very_many_runs(self, gamma):
@@ -175,34 +143,22 @@ class TestAgainstTheFormula:
                 )
                 assert low * (1.0 - 1e-9) - ROUNDING <= value <= high + ROUNDING
 
-    @given(oracles.finite_pairs(), st.sampled_from(truncated))
+    @given(oracles.finite_pairs(), st.sampled_from([*truncated, Poisson(3.0), Binomial(12, 0.6)]))
     @settings(max_examples=12)
-    def test_is_not_above_theorem_5_2(self, pair, distribution):
+    def test_is_not_above_the_printed_formulas(self, pair, distribution):
+        """Koskela, Redberg and Wang (2024), Theorem 5.2, and its relatives."""
         helpers = STEP * np.arange(13)
-        for direction in DIRECTIONS:
-            got = envelope(pair, distribution, EPSILONS + CELLS, direction)
-            for value, e in zip(got, EPSILONS, strict=True):
-                printed = oracles.negative_binomial_formula(
-                    pair.one_way(direction), distribution, e, helpers
-                )
-                assert value <= printed * (1 + 1e-9) + ROUNDING
-
-    @given(oracles.finite_pairs())
-    @settings(max_examples=12)
-    def test_is_not_above_the_poisson_and_binomial_formulas(self, pair):
-        helpers = STEP * np.arange(13)
-        poisson, binomial = Poisson(3.0), Binomial(12, 0.6)
         for direction in DIRECTIONS:
             one_way = pair.one_way(direction)
-            printed = {
-                poisson: [oracles.poisson_formula(one_way, poisson, e) for e in EPSILONS],
-                binomial: [
-                    oracles.binomial_formula(one_way, binomial, e, helpers) for e in EPSILONS
-                ],
-            }
-            for distribution, formula in printed.items():
-                got = envelope(pair, distribution, EPSILONS + CELLS, direction)
-                assert (got <= np.array(formula) * (1 + 1e-9) + ROUNDING).all()
+            got = envelope(pair, distribution, EPSILONS + CELLS, direction)
+            for value, e in zip(got, EPSILONS, strict=True):
+                if isinstance(distribution, Poisson):
+                    printed = oracles.poisson_formula(one_way, distribution, e)
+                elif isinstance(distribution, Binomial):
+                    printed = oracles.binomial_formula(one_way, distribution, e, helpers)
+                else:
+                    printed = oracles.negative_binomial_formula(one_way, distribution, e, helpers)
+                assert value <= printed * (1 + 1e-9) + ROUNDING
 
     @given(
         oracles.finite_pairs(),
@@ -275,12 +231,6 @@ class TestEquality:
 
 class TestPureRuns:
     """A pure guarantee stays one: finite at delta = 0, within the printed limits."""
-
-    @given(st.floats(0.005, 12.0), st.sampled_from(truncated))
-    @settings(max_examples=12)
-    def test_at_most_eta_plus_two_times_the_run(self, run, distribution):
-        got = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
-        assert run <= got <= (distribution.eta + 2.0) * run * (1 + 1e-3)
 
     @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 1.0, 2.0])
     def test_tends_to_eta_plus_two_times_the_run_as_gamma_falls(self, eta):

@@ -19,8 +19,7 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
     selection_lower_bound,
 )
-from skdptune.accounting._selection import _bounds
-from skdptune.accounting._selection._envelope import Envelope, PricedEnvelope, _Edges
+from skdptune.accounting._envelope import Envelope, PricedEnvelope, _Edges
 from tests.accounting import oracles
 from tests.accounting.cases import few
 from tests.accounting.oracles import STEP, Pair
@@ -147,8 +146,8 @@ class TestCoversEverySelection:
     """
 
     def test_a_few_thousand_orders(self):
-        compared, worst = violations(np.random.default_rng(20250611), 15)
-        assert compared > 2000
+        compared, worst = violations(np.random.default_rng(20250611), 12)
+        assert compared > 1500
         assert worst <= ROUNDING
 
     @pytest.mark.slow
@@ -156,16 +155,6 @@ class TestCoversEverySelection:
         compared, worst = violations(np.random.default_rng(606), 240)
         assert compared > 10**5
         assert worst <= ROUNDING
-
-    @given(oracles.pairs_on_grid(), crowded)
-    @settings(max_examples=10)
-    def test_every_order_of_halves_on_the_grid(self, pair, distribution):
-        halves = oracles.split(pair, 2 if pair.p.size <= 3 else 1)
-        profile = oracles.profile_of(pair, STEP)
-        for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(halves.one_way(direction), distribution, EPSILONS)
-            bound = oracles.selection_delta(profile, distribution, EPSILONS, direction, "envelope")
-            assert (exact.max(axis=0) * (1 - 1e-9) - ROUNDING <= bound).all()
 
     def test_the_prices_are_charged_for(self):
         """Without the integral of the prices the bound would be too small."""
@@ -193,7 +182,7 @@ class TestAnyPrices:
         st.lists(st.floats(-6.0, 4.0), min_size=1, max_size=6),
         st.lists(st.floats(0.01, 1.0), min_size=6, max_size=6),
     )
-    @settings(max_examples=20)
+    @settings(max_examples=12)
     def test_random_convex_functions(self, pair, distribution, logs, widths):
         profile = oracles.profile_of(pair, STEP)
         for direction in DIRECTIONS:
@@ -223,7 +212,7 @@ class TestInvariants:
     def test_never_worse_than_the_envelope(self, name, distribution, monkeypatch):
         run = self.RUNS[name]
         selected = run.selected(distribution)
-        monkeypatch.setattr(_bounds, "_is_crowded", lambda _: False)
+        monkeypatch.setattr(Envelope, "positions", lambda self: None)
         alone = run.selected(distribution)
         for direction in DIRECTIONS:
             got = selected.delta(EPSILONS, direction=direction)

@@ -93,31 +93,10 @@ def test_html_is_escaped() -> None:
     assert "&lt;i&gt;" in shown
 
 
-@pytest.mark.parametrize(
-    ("about", "kind", "words"),
-    [
-        ({"curator": "A"}, TypeError, "about must have keys"),
-        ({"curators": "A"}, TypeError, "Put it in a list"),
-        ({"unit": " "}, ValueError, "Leave it out"),
-        ({"sector": "Sports"}, ValueError, "sector must be one of"),
-        ({"publication_date": "31.5.2026"}, ValueError, "2026-05-31"),
-    ],
-)
-def test_bad_answers_are_refused(about: Any, kind: type[Exception], words: str) -> None:
-    with pytest.raises(kind, match=words):
-        FIT.statement(**about)
-
-
 def test_dates() -> None:
     for stated in ("2026-05-31", date(2026, 5, 31)):
         assert FIT.statement(publication_date=stated).about["publication_date"] == "2026-05-31"
     assert FIT.statement().about["publication_date"] >= "2026-11-01"
-
-
-def test_no_statement_without_privacy() -> None:
-    report = PrivacyReport(PrivacyProfile.gaussian(1.0), 0.0, name="model")
-    with pytest.raises(ValueError, match="released without privacy"):
-        report.statement()
 
 
 # The record ------------------------------------------------------------------------------
@@ -165,7 +144,7 @@ def test_address_is_that_of_the_registry() -> None:
 @example("1e5").via("a number")
 @example("2026-05-31").via("a date")
 @example("a: b\n\n - ~").via("its signs")
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_texts_stay_texts(text: str) -> None:
     statement = FIT.statement(notes=f"{text}.", curators=[f"x{text}"])
     assert yaml.safe_load(statement.to_registry_yaml()) == statement.to_dict()

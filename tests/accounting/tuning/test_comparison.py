@@ -24,7 +24,7 @@ from skdptune.accounting import (
     compare_bounds,
     selection_lower_bound,
 )
-from skdptune.accounting._tuning._comparison import TwoThresholds, two_thresholds
+from skdptune.accounting._comparison import TwoThresholds, two_thresholds
 from tests.accounting import oracles, oracles_profile
 from tests.accounting.cases import few, trained
 from tests.accounting.oracles import Pair
@@ -116,21 +116,6 @@ def test_a_residue_above_delta_is_infinite_everywhere(distribution):
     assert not math.isnan(found["lower bound"])
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-9, math.nan, math.inf])
-def test_delta_must_leave_something_to_say(delta):
-    with pytest.raises(ValueError, match=r"^delta must be a number in \(0, 1\); got "):
-        compare_bounds(RUN, Geometric(0.1), delta)
-
-
-def test_other_kinds_are_refused():
-    with pytest.raises(TypeError, match="^profile must be a PrivacyProfile; got int"):
-        compare_bounds(3, Geometric(0.1), 1e-6)
-    with pytest.raises(
-        TypeError, match="^distribution must be a distribution of the number of runs.*; got float"
-    ):
-        compare_bounds(RUN, 0.1, 1e-6)
-
-
 # Candidates of which only two points are known -------------------------------------------
 
 DISTRIBUTIONS = [
@@ -170,7 +155,7 @@ def test_gaussian_candidates_agree_with_a_dense_search_over_the_helper(mu, distr
     delta, odds = 1e-6, (1.0 - distribution.gamma) / distribution.gamma
     shift = min(
         math.log(math.exp(e) + odds * oracles_profile.gaussian_delta(mu, e))
-        for e in np.linspace(0.0, mu * mu / 2.0 + 8.0 * mu, 400)
+        for e in np.linspace(0.0, mu * mu / 2.0 + 8.0 * mu, 200)
     )
     exact = oracles_profile.gaussian_epsilon(mu, delta / distribution.mean)
     exact += (1.0 + distribution.eta) * shift

@@ -130,16 +130,3 @@ class TestExactCases:
         profile = oracles.profile_of(pair, STEP)
         assert pair.p.sum() == pytest.approx(1.0)
         assert math.isinf(selection_lower_bound(profile, Geometric(0.5), 1e-3))
-
-
-class TestArguments:
-    run = PrivacyProfile.gaussian(0.5)
-
-    @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-3, math.nan])
-    def test_delta_outside_its_domain(self, delta):
-        with pytest.raises(ValueError, match=r"delta must be a number in \(0, 1\)"):
-            selection_lower_bound(self.run, Geometric(0.1), delta)
-
-    def test_profile_of_another_kind(self):
-        with pytest.raises(TypeError, match="profile must be a PrivacyProfile; got float"):
-            selection_lower_bound(0.5, Geometric(0.1), 1e-6)

@@ -21,14 +21,11 @@ from skdptune.accounting import (
     SharedCurve,
     calibrate,
     mixture,
+    search_on_split,
     tune_then_fit,
     with_failure,
 )
-from skdptune.accounting._losses import largest_loss, pair_masses
-from skdptune.accounting._profile import sides_of
-from skdptune.accounting._tuning._tune_then_fit import (
-    composed,
-)
+from skdptune.accounting._curves import largest_loss, pair_masses
 from tests.accounting.cases import few, trained
 from tests.accounting.oracles_profile import renyi_of_response, renyi_of_tune_then_fit
 
@@ -116,7 +113,7 @@ DIRECTIONS = ("remove", "add")
 
 def by_formula(tune, fit, fraction, epsilons, direction):
     """Return Theorem T2's sum over all outcomes of the search, with the fit's own curve."""
-    sides, rest = sides_of(tune), 1.0 - fraction
+    sides, rest = tune._sides, 1.0 - fraction
     if direction == "add":
         sides = sides[::-1]
     losses, own, other = pair_masses(*sides)
@@ -143,7 +140,7 @@ def by_formula(tune, fit, fraction, epsilons, direction):
 def assert_follows_the_formula(tune, fit, fraction):
     """Compare at many epsilons: never below, within 0.5 % of delta or 0.05 % of epsilon."""
     profile = tune_then_fit(tune, fit, fraction)
-    highest = max(largest_loss(sides_of(part)) for part in (tune, fit))
+    highest = max(largest_loss(part._sides) for part in (tune, fit))
     end = min(highest - math.log(min(fraction, 1.0 - fraction)) + 0.1, 600.0)
     epsilons = np.concatenate([np.linspace(0.0, end, 24), np.geomspace(1e-3, end, 16)])
     for direction in DIRECTIONS:
@@ -228,7 +225,7 @@ def test_extreme_parts_have_a_curve_between_the_least_and_the_mixture(tune, fit,
     shown = EXTREMES[tune].delta(0.0), EXTREMES[fit].delta(0.0)
     most = fraction * shown[0] + (1.0 - fraction) * shown[1]
     assert profile.delta(0.0) <= most + 1e-8
-    sides = sides_of(EXTREMES[tune]), sides_of(EXTREMES[fit])
+    sides = EXTREMES[tune]._sides, EXTREMES[fit]._sides
     least = fraction * sides[0][0].infinity + (1.0 - fraction) * sides[1][0].infinity
     assert profile.delta(600.0, "remove") >= least * (1.0 - 1e-9) - 1e-15
 
@@ -361,21 +358,6 @@ def test_rdp_bound_of_variant_2_is_subsampling_plus_fit(run, searched):
     assert profile.rdp(orders) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"fraction": 0.0}, r"fraction must be a number in \(0, 1\); got 0.0"),
-        ({"fraction": 1.0}, "fraction must be"),
-        ({"variant": 3}, "variant must be one of 1, 2; got 3"),
-        ({"bound": "envelope"}, "bound must be one of 'profile', 'rdp'"),
-    ],
-)
-def test_bad_values_are_refused_by_name(arguments, message):
-    profile = PrivacyProfile.gaussian(0.5)
-    with pytest.raises(ValueError, match=message):
-        tune_then_fit(profile, profile, **({"fraction": 0.1} | arguments))
-
-
 def test_rdp_bound_needs_a_renyi_curve():
     curve = PrivacyProfile.from_curve([1.0], [1e-6])
     with pytest.raises(BoundNotApplicableError, match="no Rényi bound is known"):
@@ -411,11 +393,11 @@ PAIRS = {
 @pytest.mark.parametrize(("first", "second"), PAIRS.values(), ids=PAIRS)
 def test_a_coarse_grid_costs_hardly_more_and_never_less(first, second):
     # Theorem T6.
-    coarse, fine = composed(first, second), first + second
+    coarse, fine = search_on_split(first, final=second), first + second
     for delta in DELTAS:
         exact = fine.epsilon(delta)
         assert exact * (1.0 - 1e-9) <= coarse.epsilon(delta) <= exact * (1.0 + 2e-5)
-    assert sum(side.masses.size for side in sides_of(coarse)) < 40_000
+    assert sum(side.masses.size for side in coarse._sides) < 40_000
 
 
 # Under Rényi differential privacy --------------------------------------------------------
@@ -440,6 +422,3 @@ def test_tuning_then_fitting_follows_the_printed_theorem(parts, fraction):
     for order in (2, 3, 4, 11, 40, 128):
         printed = renyi_of_tune_then_fit(*EXACT[parts], fraction, order)
         assert profile.rdp(float(order)) == pytest.approx(printed, rel=1e-9, abs=0.0)
-
-
-# Few dots of a convex curve --------------------------------------------------------------

@@ -17,7 +17,7 @@ from skdptune.accounting import (
     posterior_sample,
     with_failure,
 )
-from skdptune.accounting._mechanisms._posterior_sample import posterior_sample_deltas
+from skdptune.accounting._posterior_sample import posterior_sample_deltas
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import (
     PTRLinearRegression,
