@@ -395,8 +395,8 @@ def test_missing_noise_is_detected_and_weights_are_erased(monkeypatch):
 
 def test_missing_clipping_is_detected(monkeypatch):
     monkeypatch.setattr(
-        "skdptune.neural_network._population._stacked_gradients.clipping_factors",
-        lambda squares, present, norms: 1.0 * present,
+        "skdptune.neural_network._stacked_gradients.clipping_factors",
+        lambda lengths, norms: lengths**0.0,
     )
     with pytest.raises(RuntimeError, match="clipped"):
         together([net_of(max_grad_norm=1e-3)])
