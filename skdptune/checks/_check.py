@@ -46,15 +46,6 @@ _FACTOR = 2.0
 _LARGEST = 10**15
 
 
-def findings_of_numbers(subject: Subject) -> Iterator[Finding]:
-    """Find numbers that break or weaken the guarantee, mislead about it, or cost utility."""
-    yield from _of_delta(subject)
-    yield from _of_seeds(subject)
-    yield from _of_epsilon(subject)
-    yield from _of_public_size(subject)
-    yield from _of_few_records(subject)
-
-
 def _owner(subject: Subject, name: str) -> Part | None:
     """Return which part sets a number: the search, or the step with the largest value."""
     if subject.is_search and own_parameters(subject.root).get(name) is not None:
@@ -587,7 +578,11 @@ def _is_listed(values: Any) -> bool:
 Rule = Callable[[Subject], Iterator[Finding]]
 _RULES: tuple[Rule, ...] = (
     findings_of_refusals,
-    findings_of_numbers,
+    _of_delta,
+    _of_seeds,
+    _of_epsilon,
+    _of_public_size,
+    _of_few_records,
     findings_of_searches,
     findings_of_steps,
 )
