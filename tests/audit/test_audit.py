@@ -138,7 +138,7 @@ def test_worst_canaries_are_the_default() -> None:
     result = audit_epsilon(model, np.zeros((50, 2)), n_trials=300, random_state=0)
     assert not result.is_refuted
     assert result.gaussian is not None and result.gaussian.epsilon_lower > 4.0
-    lying = audit_epsilon(model, np.zeros((50, 2)), n_trials=300, claim=1.0, random_state=0)
+    lying = audit_epsilon(model, np.zeros((50, 2)), n_trials=200, claim=1.0, random_state=0)
     assert lying.is_refuted and lying.claimed_epsilon == 1.0
 
 
@@ -150,10 +150,10 @@ def test_scalers_need_no_targets() -> None:
 
 
 def test_results_are_words_tables_and_json() -> None:
-    result = audited(n_trials=80)
+    result = audited(n_trials=40)
     text, html = str(result), result._repr_html_()
     assert repr(result) == text and text.splitlines()[1] == f"  {result.verdict}"
-    for words in ("80, auto", "95 %", "the given record", "sum_of"):
+    for words in ("40, auto", "95 %", "the given record", "sum_of"):
         assert words in text and words in html
     # Bounds are rounded down.
     bound = replace(result, epsilon_lower=1.9999)
