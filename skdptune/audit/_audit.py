@@ -189,8 +189,8 @@ class PublishedNumbers:
         places = self._places(fitted)
         rest = [np.empty(0)]
         for place, size in self._sizes.items():
-            found = places.get(place)
-            rest.append(found if found is not None and found.size == size else _missing(size))
+            found = places.get(place, np.empty(0))
+            rest.append(found if found.size == size else np.full(size, np.nan))
         first = [] if self._first is None else [np.ravel(self._first(fitted))]
         return np.concatenate([*first, np.concatenate(rest)[self._kept]])
 
@@ -203,10 +203,6 @@ class PublishedNumbers:
             and not place.startswith(clocks)
             and not any(clock in place for clock in _CLOCKS)
         }
-
-
-def _missing(size: int) -> FloatArray:
-    return np.full(size, np.nan)
 
 
 def _clocked_columns(fitted: Any) -> tuple[str, ...]:

@@ -672,9 +672,11 @@ def check(
     with warnings.catch_warnings():
         # Warnings by other code are findings here.
         warnings.simplefilter("ignore")
-        subject = (
-            _costed_search(subject, delta) if is_search(estimator) else _costed(subject, delta)
-        )
+        if is_search(estimator):
+            subject = _costed_search(subject, delta)
+        else:
+            epsilon, at = total_of(estimator, subject.size, delta)
+            subject = replace(subject, epsilon=epsilon, delta=at)
         return _findings_of(subject).without(muted)
 
 
@@ -751,12 +753,6 @@ def _found_by(rules: Sequence[Rule], subject: Subject) -> list[Finding]:
             reason = f"a parameter fails with {type(error).__name__}"
             found.append(issue("SKP019", subject.name, reason, "plain numbers, strings and lists"))
     return found
-
-
-def _costed(subject: Subject, delta: float | None) -> Subject:
-    """Return the subject with the total cost of its estimator."""
-    epsilon, at = total_of(subject.root, subject.size, delta)
-    return replace(subject, epsilon=epsilon, delta=at)
 
 
 def _costed_search(subject: Subject, delta: float | None) -> Subject:

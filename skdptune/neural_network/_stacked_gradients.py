@@ -304,7 +304,7 @@ def _layer_of(layer: nn.Module | None, positions: dict[int, int]) -> Layer | Non
     return StackedLinear.of(layer, *indices) or StackedConv2d.of(layer, *indices)
 
 
-# The constant of Opacus.
+# As in Opacus: keeps the factor of a gradient of length 0 finite.
 _CLIPPING_FLOOR = 1e-6
 _TOLERANCE = 1e-3
 

@@ -351,14 +351,13 @@ class Replays:
         """Return all values, in the order of their places."""
         sides = self.without, self.added, self.replaced
         places = dict.fromkeys(place for side in sides for leaves in side for place in leaves)
-        return [
-            _Value(
-                place,
-                *([leaves.get(place, MISSING) for leaves in side] for side in sides),
-                None if self.constant is None else self.constant.get(place, MISSING),
-            )
-            for place in places
-        ]
+        return [self._value(place) for place in places]
+
+    def _value(self, place: str) -> _Value:
+        sides = self.without, self.added, self.replaced
+        without, added, replaced = ([each.get(place, MISSING) for each in side] for side in sides)
+        constant = None if self.constant is None else self.constant.get(place, MISSING)
+        return _Value(place, without, added, replaced, constant)
 
 
 @dataclass(frozen=True)

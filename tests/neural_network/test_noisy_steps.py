@@ -174,7 +174,7 @@ def test_distribution_of_a_noisy_sum(mode, max_physical_batch_size):
     """Mean: the clipped sum. Standard deviation: noise times norm, once for each step."""
     # Theorem U1.
     X, y = batch(4)
-    noise, norm, divisor, runs = 1.7, 0.6, 5.0, 400
+    noise, norm, divisor, runs = 1.7, 0.6, 5.0, 200
     start = linear()
     wanted = -naive_clipped_sum(start, X, y, norm)
     module = linear()
@@ -207,11 +207,11 @@ def test_empty_batch_is_a_step_of_noise_alone(mode):
     module = linear()
     engine = steps_of(module, noise=2.0, norm=0.5, mode=mode)
     found = []
-    for _ in range(300):
+    for _ in range(100):
         before = weights_of(module)
         engine.step(X[:0], y[:0])
         found.append(weights_of(module) - before)
-    assert engine.steps_taken == 300
+    assert engine.steps_taken == 100
     z = np.ravel(found) / (2.0 * 0.5)
     assert stats.kstest(z, "norm").pvalue > 1e-3
 
