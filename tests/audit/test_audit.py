@@ -138,7 +138,7 @@ def test_worst_canaries_are_the_default() -> None:
     result = audit_epsilon(model, np.zeros((50, 2)), n_trials=300, random_state=0)
     assert not result.is_refuted
     assert result.gaussian is not None and result.gaussian.epsilon_lower > 4.0
-    lying = audit_epsilon(model, np.zeros((50, 2)), n_trials=200, claim=1.0, random_state=0)
+    lying = audit_epsilon(model, np.zeros((50, 2)), n_trials=300, claim=1.0, random_state=0)
     assert lying.is_refuted and lying.claimed_epsilon == 1.0
 
 
