@@ -32,7 +32,7 @@ RISK = 5e-6
 
 def counted_epsilon(together: Any, without: Any, delta: float, risk: float) -> float:
     """Return a lower bound from one event, chosen by every other number of both sides."""
-    event, _ = _bounds.best_event(together[::2], without[::2], delta, risk)
+    event = _bounds.best_event(together[::2], without[::2], risk, np.array([delta]))
     return _bounds.bound_by(event, together[1::2], without[1::2], delta, risk)
 
 

@@ -26,12 +26,12 @@ from skdptune.audit._bounds import (
     ClaimCurve,
     Counts,
     Events,
+    Rates,
     Refutation,
     best_event,
     bound_by,
     count,
     gaussian_shift,
-    most_damning_event,
     normality,
     possible_events,
     power_of,
@@ -52,13 +52,6 @@ _N_BOUNDS = 60
 _OPTIMISM = 2.0
 _WARM_UP = 20
 _FEWEST = 10
-
-
-class Rates(NamedTuple):
-    """Probabilities of an event on the side where it is likelier, and on the other side."""
-
-    likely: FloatArray
-    unlikely: FloatArray
 
 
 def nearest_allowed(rates: Rates, epsilon: FloatArray, delta: FloatArray) -> Rates:
@@ -423,8 +416,8 @@ def _counted(
     parts = _Parts.of(trials, n_pairs)
     chosen = trials.projected(parts.direction, parts.direction_end, parts.choice)
     rest = trials.projected(parts.direction, parts.choice, n_pairs)
-    event, _ = best_event(*chosen, claim.delta, risk)
-    damning = most_damning_event(*chosen, claim, risk)
+    event = best_event(*chosen, risk, np.array([claim.delta]))
+    damning = best_event(*chosen, risk, claim.deltas, claim.epsilons)
     refutation = refutation_by(damning, *rest, claim, risk)
     return bound_by(event, *rest, claim.delta, risk), event, refutation, parts
 
@@ -555,7 +548,7 @@ def _is_refuted_by_counts(
 ) -> bool:
     place = int(share * together.size)
     first, rest = (together[:place], without[:place]), (together[place:], without[place:])
-    event = most_damning_event(*first, claim, risk)
+    event = best_event(*first, risk, claim.deltas, claim.epsilons)
     return refutation_by(event, *rest, claim, risk) is not None
 
 

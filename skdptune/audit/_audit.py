@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from skdptune._compat import number_of_features, number_of_samples, safe_indexing
 from skdptune._formatting import shown
@@ -30,7 +29,7 @@ from skdptune.base._shared import (
     own_parameters,
 )
 from skdptune.ledger._shared import BY_PERSON
-from skdptune.testing._shared import neighbours, published, with_public_size
+from skdptune.testing._shared import neighbours, published, with_public_size, with_rows
 
 _PUBLIC_SIZE = "number of records is public"
 # Rows of a person who is made up for an audit.
@@ -88,8 +87,8 @@ def _with_record(estimator: Any, X: Any, y: Any, row: Any, target: Any) -> Canar
     others = safe_indexing(X, kept)
     targets = None if y is None else safe_indexing(y, kept)
     return Canary(
-        _longer(others, row),
-        None if y is None else _longer(targets, target),
+        with_rows(others, [row]),
+        None if y is None else with_rows(targets, [target]),
         X,
         y,
         relation,
@@ -148,20 +147,6 @@ def _constant(estimator: Any, X: Any, relation: str, size: int | None = None) ->
     return size if None in constants else None
 
 
-def _longer(rows: Any, row: Any) -> Any:
-    """Return a table or a column with one more entry."""
-    if sparse.issparse(rows):
-        return sparse.vstack([rows, sparse.csr_matrix(np.asarray(row)[None])]).tocsr()
-    if hasattr(rows, "columns"):
-        longer = rows.reset_index(drop=True)
-        longer.loc[len(longer)] = list(row)
-        return longer
-    column = np.asarray(rows)
-    entry = np.asarray(row)[None]
-    kind = np.result_type(column, entry) if column.dtype.kind in "biuf" else column.dtype
-    return np.concatenate([column.astype(kind), entry.astype(kind)])
-
-
 FloatArray = NDArray[np.float64]
 
 _MOST = 4096
@@ -204,8 +189,8 @@ class PublishedNumbers:
         places = self._places(fitted)
         rest = [np.empty(0)]
         for place, size in self._sizes.items():
-            found = places.get(place)
-            rest.append(found if found is not None and found.size == size else _missing(size))
+            found = places.get(place, np.empty(0))
+            rest.append(found if found.size == size else np.full(size, np.nan))
         first = [] if self._first is None else [np.ravel(self._first(fitted))]
         return np.concatenate([*first, np.concatenate(rest)[self._kept]])
 
@@ -218,10 +203,6 @@ class PublishedNumbers:
             and not place.startswith(clocks)
             and not any(clock in place for clock in _CLOCKS)
         }
-
-
-def _missing(size: int) -> FloatArray:
-    return np.full(size, np.nan)
 
 
 def _clocked_columns(fitted: Any) -> tuple[str, ...]:

@@ -150,8 +150,8 @@ class Counts(NamedTuple):
     n_unlikely: FloatArray
 
 
-class Intervals(NamedTuple):
-    """Lower bounds on the larger probabilities, and upper bounds on the smaller ones."""
+class Rates(NamedTuple):
+    """Probabilities of events, or bounds on them: on their likelier sides, and on the others."""
 
     likely: FloatArray
     unlikely: FloatArray
@@ -211,7 +211,7 @@ def count(events: Events, together: FloatArray, without: FloatArray) -> Counts:
     )
 
 
-def intervals(counts: Counts, risk: float) -> Intervals:
+def intervals(counts: Counts, risk: float) -> Rates:
     """Return one-sided bounds on both probabilities of each event, each with half of the risk.
 
     Notes
@@ -223,10 +223,10 @@ def intervals(counts: Counts, risk: float) -> Intervals:
     with np.errstate(invalid="ignore"):
         low = stats.beta.ppf(risk / 2.0, likely, n_likely - likely + 1)
         high = stats.beta.isf(risk / 2.0, unlikely + 1, rest)
-    return Intervals(np.where(likely > 0, low, 0.0), np.where(rest > 0, high, 1.0))
+    return Rates(np.where(likely > 0, low, 0.0), np.where(rest > 0, high, 1.0))
 
 
-def least_epsilons(found: Intervals, deltas: FloatArray) -> FloatArray:
+def least_epsilons(found: Rates, deltas: FloatArray) -> FloatArray:
     """Return each event's least epsilon at each delta, or minus infinity for no constraint."""
     excess = found.likely[:, None] - deltas[None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -235,27 +235,20 @@ def least_epsilons(found: Intervals, deltas: FloatArray) -> FloatArray:
 
 
 def best_event(
-    together: FloatArray, without: FloatArray, delta: float, risk: float
-) -> tuple[Events, float]:
-    """Return the event with the largest bound on epsilon at one delta, and this bound.
+    together: FloatArray,
+    without: FloatArray,
+    risk: float,
+    deltas: FloatArray,
+    epsilons: FloatArray | float = 0.0,
+) -> Events:
+    """Return the event whose bound on epsilon exceeds given epsilons most, at any of the deltas.
 
     The bound is not valid for the numbers by which the event was chosen.
     """
     events = possible_events(together, without)
     found = intervals(count(events, together, without), risk)
-    bounds = least_epsilons(found, np.array([delta]))[:, 0]
-    best = int(np.argmax(bounds))
-    return events.of([best]), float(bounds[best])
-
-
-def most_damning_event(
-    together: FloatArray, without: FloatArray, claim: ClaimCurve, risk: float
-) -> Events:
-    """Return the event that is closest to contradicting a claim, at any delta."""
-    events = possible_events(together, without)
-    found = intervals(count(events, together, without), risk)
-    gaps = least_epsilons(found, claim.deltas) - claim.epsilons
-    return events.of([int(np.argmax(gaps.max(axis=1)))])
+    excess = (least_epsilons(found, deltas) - epsilons).max(axis=1)
+    return events.of([int(np.argmax(excess))])
 
 
 def bound_by(
@@ -352,11 +345,17 @@ def least_distance(
 
     if chance(0.0) >= risk:
         return 0.0
-    low, high = 0.0, float(reached[-1])
-    while high - low > 1e-9 * high:
+    return bisected(lambda distance: chance(distance) < risk, 0.0, float(reached[-1]))[0]
+
+
+def bisected(
+    is_below: Callable[[float], bool], low: float, high: float, n_halvings: int = 40
+) -> tuple[float, float]:
+    """Return two ends around the point up to which a condition holds."""
+    for _ in range(n_halvings):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if chance(middle) < risk else (low, middle)
-    return low
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return low, high
 
 
 @functools.lru_cache(maxsize=16)
@@ -451,15 +450,12 @@ def power_of(
                 return False
         return True
 
-    low, high = math.log(_LEAST_FACTOR), 0.0
     if not is_found(_LEAST_FACTOR):
         return AuditPower(None, None)
     if is_found(1.0):
         return AuditPower(1.0, claim.epsilon)
-    for _ in range(_N_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if is_found(math.exp(middle)) else (low, middle)
-    factor = math.exp(low)
+    low = math.log(_LEAST_FACTOR)
+    factor = math.exp(bisected(lambda log: is_found(math.exp(log)), low, 0.0, _N_HALVINGS)[0])
     return AuditPower(factor, epsilon_with_less_noise(claim, factor))
 
 
@@ -467,15 +463,13 @@ def epsilon_with_less_noise(claim: ClaimCurve, factor: float) -> float:
     """Return the epsilon of Laplace noise, or of a claim's Gaussian curve, with scaled noise."""
     if claim.delta == 0.0 or math.isinf(claim.epsilon):
         return claim.epsilon / factor
-    low, high = 0.0, LARGEST_SHIFT
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        is_less = PrivacyProfile.gaussian(middle).epsilon(claim.delta) < claim.epsilon
-        low, high = (middle, high) if is_less else (low, middle)
-    shift = high / factor
-    return (
-        PrivacyProfile.gaussian(shift).epsilon(claim.delta) if shift < LARGEST_SHIFT else math.inf
-    )
+
+    def epsilon_of(shift: float) -> float:
+        return PrivacyProfile.gaussian(shift).epsilon(claim.delta)
+
+    claimed = bisected(lambda one: epsilon_of(one) < claim.epsilon, 0.0, LARGEST_SHIFT)[1]
+    shift = claimed / factor
+    return epsilon_of(shift) if shift < LARGEST_SHIFT else math.inf
 
 
 Sampler = Callable[[float, int, np.random.Generator], tuple[FloatArray, FloatArray]]

@@ -37,7 +37,7 @@ from skdptune.base._shared import (
 )
 from skdptune.ledger._shared import BY_PERSON
 from skdptune.linear_model import AdaSSPLinearRegression, DPRidge
-from skdptune.testing._shared import Data, with_public_size
+from skdptune.testing._shared import Data, with_public_size, with_rows
 
 # Length of the row in clipping norms. Gradients at such rows are clipped, and the row's own margin
 # stays small for many steps. A longer row would be learned, and then have less influence.
@@ -98,11 +98,7 @@ class Extremes:
 
 def last_step(estimator: Any) -> Any:
     """Return the estimator that learns from targets: a pipeline's last step, for example."""
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-        return last_step(steps[-1]) if steps else estimator
-    inner = own_parameters(estimator).get("estimator")
-    return estimator if inner is None else last_step(inner)
+    return [estimator, *_parts(estimator)][-1]
 
 
 def known_extremes(
@@ -201,9 +197,9 @@ def orthogonal_rows(
     """
     for part in _parts(estimator):
         given = own_parameters(part)
-        bounds = next((given[name] for name in _BOUNDS if given.get(name) is not None), None)
-        if bounds is not None and not isinstance(bounds, dict):
-            low, high = (np.broadcast_to(np.asarray(b, dtype=float), shape[1:]) for b in bounds)
+        ends = _ends_of(given, shape)
+        if ends is not None:
+            _, low, high = ends
             signs = np.random.default_rng(0).integers(0, 2, (size, *shape[1:])) == 1
             return np.where(signs, high, low), np.where(signs, low, high), "corners of the bounds"
         length, _ = _length(given, shape)
@@ -263,10 +259,15 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 def _rows_of(part: Any, shape: tuple[int, ...], others: Any) -> _Rows | None:
     """Return the extreme row, its opposite, rows of other records, and the reason."""
     given = own_parameters(part)
-    for name in _BOUNDS:
-        bounds = given.get(name)
-        if bounds is not None and not isinstance(bounds, dict):
-            return _at_bounds(bounds, shape, name, "quantile_range" in given)
+    ends = _ends_of(given, shape)
+    if ends is not None:
+        name, low, high = ends
+        middle = low / 2 + high / 2
+        if "quantile_range" in given:
+            # A record at one end has all values on one side, so no rank is preferred.
+            beside = np.stack([low, high])
+            return middle, high.copy(), beside, f"a row between others at both {name}"
+        return high.copy(), low.copy(), middle[None], f"{_AT_BOUNDS}{name}"
     length, why = _length(given, shape)
     if length is None:
         return None
@@ -274,13 +275,16 @@ def _rows_of(part: Any, shape: tuple[int, ...], others: Any) -> _Rows | None:
     return row, -row, np.zeros_like(row)[None], why
 
 
-def _at_bounds(bounds: Any, shape: tuple[int, ...], name: str, takes_ranks: bool) -> _Rows:
-    low, high = (np.broadcast_to(np.asarray(side, dtype=float), shape[1:]) for side in bounds)
-    middle = low / 2 + high / 2
-    if takes_ranks:
-        # A record at one end has all values on one side, so no rank is preferred.
-        return middle, high.copy(), np.stack([low, high]), f"a row between others at both {name}"
-    return high.copy(), low.copy(), middle[None], f"{_AT_BOUNDS}{name}"
+def _ends_of(
+    given: dict[str, Any], shape: tuple[int, ...]
+) -> tuple[str, np.ndarray, np.ndarray] | None:
+    """Return the name of the bounds among an estimator's parameters, and both ends of a row."""
+    for name in _BOUNDS:
+        bounds = given.get(name)
+        if bounds is not None and not isinstance(bounds, dict):
+            low, high = (np.broadcast_to(np.asarray(b, dtype=float), shape[1:]) for b in bounds)
+            return name, low, high
+    return None
 
 
 def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None, str]:
@@ -612,15 +616,7 @@ class _Setting:
 
 
 def _with_record(rows: Any, targets: Any, row: np.ndarray, target: Any) -> tuple[Any, Any]:
-    if sparse.issparse(rows):
-        longer = sparse.vstack([rows, sparse.csr_matrix(row[None])]).tocsr()
-    else:
-        table = np.asarray(rows)
-        longer = np.concatenate([table, row[None].astype(table.dtype, copy=False)])
-    if targets is None:
-        return longer, None
-    column = np.asarray(targets)
-    return longer, np.concatenate([column, np.asarray([target]).astype(column.dtype)])
+    return with_rows(rows, [row]), None if targets is None else with_rows(targets, [target])
 
 
 def check_instance(estimator: Any) -> None:

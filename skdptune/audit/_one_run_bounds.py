@@ -17,7 +17,7 @@ from scipy.integrate import trapezoid
 from skdptune._formatting import shown
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit._bounds import least_distance, normality
+from skdptune.audit._bounds import bisected, least_distance, normality
 from skdptune.audit._result import GaussianBound
 
 _LARGEST_EPSILON = 1e3
@@ -70,27 +70,19 @@ def counted_epsilon(
     Theorem A4. A guarantee also holds for all larger epsilons. Therefore refuting an epsilon
     refutes all smaller ones, and the bound is an epsilon that is refuted.
     """
-    if _is_possible(0.0, n_right, n_guesses, n_canaries, delta, risk):
+
+    def is_refuted(epsilon: float) -> bool:
+        chance = chance_of_right_guesses(n_right, n_guesses, n_canaries, epsilon, delta)
+        return chance <= risk
+
+    if not is_refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
-    while not _is_possible(high, n_right, n_guesses, n_canaries, delta, risk):
+    while is_refuted(high):
         low, high = high, 2.0 * high
         if high > _LARGEST_EPSILON:
             return low
-    for _ in range(_HALVINGS_OF_COUNTS):
-        middle = 0.5 * (low + high)
-        if _is_possible(middle, n_right, n_guesses, n_canaries, delta, risk):
-            high = middle
-        else:
-            low = middle
-    return low
-
-
-def _is_possible(
-    epsilon: float, n_right: int, n_guesses: int, n_canaries: int, delta: float, risk: float
-) -> bool:
-    chance = chance_of_right_guesses(n_right, n_guesses, n_canaries, epsilon, delta)
-    return math.isnan(chance) or chance > risk
+    return bisected(is_refuted, low, high, _HALVINGS_OF_COUNTS)[0]
 
 
 FloatArray = NDArray[np.float64]
@@ -311,13 +303,7 @@ def largest_refuted_factor(refutes: Callable[[float], bool], largest: float) -> 
         Function from a factor to whether it is refuted; if so, all smaller ones are.
     largest : float
     """
-    low, high = 0.0, largest
-    if refutes(high):
-        return high
-    for _ in range(24):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if refutes(middle) else (low, middle)
-    return low
+    return largest if refutes(largest) else bisected(refutes, 0.0, largest, 24)[0]
 
 
 # Shares of the canaries that are guessed, half of them "in" and half "out". With Gaussian noise, a
@@ -479,17 +465,11 @@ def profile_verdict(
 
 def _largest_chance(least: LeastError, case: tuple[int, int, float]) -> float:
     """Return the largest probability that a claim allows for such guesses."""
-    low, high = 0.0, 1.0
-    if is_possible(least, *case, high):
-        return high
+    if is_possible(least, *case, 1.0):
+        return 1.0
     # In logarithms, since probabilities differ by orders of magnitude.
-    low, high = -50.0, 0.0
-    for _ in range(_N_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (
-            (middle, high) if is_possible(least, *case, math.exp(middle)) else (low, middle)
-        )
-    return math.exp(high)
+    allows = functools.partial(is_possible, least, *case)
+    return math.exp(bisected(lambda log: allows(math.exp(log)), -50.0, 0.0, _N_HALVINGS)[1])
 
 
 # Fewer scores of either kind do not show whether their means are nearly normal.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any, NamedTuple
@@ -41,26 +41,42 @@ def _bound_in_words(epsilon_lower: float, claimed_epsilon: float, delta: str = "
     )
 
 
-def _as_text(head: str, verdict: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return the printed text: the audited estimator, the verdict, and how it was found."""
-    lines = [f"  {name + ':':<{_WIDTH}}{text}" for name, text in rows]
-    return "\n".join([head, f"  {verdict}", *lines])
+class _Printed:
+    """A result that prints its verdict, and how it was found."""
 
+    estimator: str
+    neighbouring: str
+    is_refuted: bool
+    # What the title says after the estimator's name.
+    _by = ""
 
-def _as_html(
-    head: str, verdict: str, rows: Iterable[tuple[str, str]], *, is_refuted: bool = False
-) -> str:
-    """Return the same as HTML for notebooks, with colours for light and dark pages."""
-    table = "".join(
-        f'<tr><td style="{QUIET};{_CELL}">{escape(name)}</td>'
-        f'<td style="text-align:left">{escape(text)}</td></tr>'
-        for name, text in rows
-    )
-    look = f"margin:.3em 0;{RED}" if is_refuted else "margin:.3em 0"
-    return box(
-        f'{title(escape(head))}<div style="{look}">{escape(verdict)}</div><table>{table}</table>',
-        width="46em",
-    )
+    @property
+    def verdict(self) -> str:
+        """The result as a sentence."""
+        raise NotImplementedError
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """Return the verdict and how it was found."""
+        head = f"Audit of {self.estimator}{self._by} ({self.neighbouring})"
+        lines = [f"  {name + ':':<{_WIDTH}}{text}" for name, text in self._rows()]
+        return "\n".join([head, f"  {self.verdict}", *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the same as HTML for notebooks, with colours for light and dark pages."""
+        head = title(escape(f"Audit of {self.estimator}{self._by}"))
+        look = f"margin:.3em 0;{RED}" if self.is_refuted else "margin:.3em 0"
+        table = "".join(
+            f'<tr><td style="{QUIET};{_CELL}">{escape(name)}</td>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in self._rows()
+        )
+        verdict = f'<div style="{look}">{escape(self.verdict)}</div>'
+        return box(f"{head}{verdict}<table>{table}</table>", width="46em")
 
 
 FloatArray = NDArray[np.float64]
@@ -132,7 +148,7 @@ def _if_refuted(bound: GaussianBound | None, claimed_epsilon: float, numbers: st
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class AuditResult:
+class AuditResult(_Printed):
     """Result of `audit_epsilon`, which prints its verdict.
 
     Attributes
@@ -247,18 +263,6 @@ class AuditResult:
 
         return AuditDisplay.from_result(self, ax=ax, kind=kind)
 
-    def __str__(self) -> str:
-        """Return the verdict and how it was found."""
-        head = f"Audit of {self.estimator} ({self.neighbouring})"
-        return _as_text(head, self.verdict, self._rows())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return the same as HTML for notebooks."""
-        head = f"Audit of {self.estimator}"
-        return _as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
-
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "fits", self._fits()
         yield "confidence", f"{100.0 * self.confidence:g} %"
@@ -306,7 +310,7 @@ class AuditResult:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OneRunResult:
+class OneRunResult(_Printed):
     """Result of `one_run_audit`, which prints its verdict.
 
     Attributes
@@ -363,6 +367,7 @@ class OneRunResult:
     neighbouring: str
     statistic_with: NDArray[np.float64] = field(repr=False)
     statistic_without: NDArray[np.float64] = field(repr=False)
+    _by = " by one fit"
 
     @property
     def verdict(self) -> str:
@@ -405,18 +410,6 @@ class OneRunResult:
         from skdptune.inspection import AuditDisplay
 
         return AuditDisplay.from_result(self, ax=ax)
-
-    def __str__(self) -> str:
-        """Return the verdict and how it was found."""
-        head = f"Audit of {self.estimator} by one fit ({self.neighbouring})"
-        return _as_text(head, self.verdict, self._rows())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return the same as HTML for notebooks."""
-        head = f"Audit of {self.estimator} by one fit"
-        return _as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "guesses", f"{self.n_right} of {self.n_guesses} right; {self.n_canaries} canaries"

@@ -46,15 +46,6 @@ _FACTOR = 2.0
 _LARGEST = 10**15
 
 
-def findings_of_numbers(subject: Subject) -> Iterator[Finding]:
-    """Find numbers that break or weaken the guarantee, mislead about it, or cost utility."""
-    yield from _of_delta(subject)
-    yield from _of_seeds(subject)
-    yield from _of_epsilon(subject)
-    yield from _of_public_size(subject)
-    yield from _of_few_records(subject)
-
-
 def _owner(subject: Subject, name: str) -> Part | None:
     """Return which part sets a number: the search, or the step with the largest value."""
     if subject.is_search and own_parameters(subject.root).get(name) is not None:
@@ -587,7 +578,11 @@ def _is_listed(values: Any) -> bool:
 Rule = Callable[[Subject], Iterator[Finding]]
 _RULES: tuple[Rule, ...] = (
     findings_of_refusals,
-    findings_of_numbers,
+    _of_delta,
+    _of_seeds,
+    _of_epsilon,
+    _of_public_size,
+    _of_few_records,
     findings_of_searches,
     findings_of_steps,
 )
@@ -677,9 +672,11 @@ def check(
     with warnings.catch_warnings():
         # Warnings by other code are findings here.
         warnings.simplefilter("ignore")
-        subject = (
-            _costed_search(subject, delta) if is_search(estimator) else _costed(subject, delta)
-        )
+        if is_search(estimator):
+            subject = _costed_search(subject, delta)
+        else:
+            epsilon, at = total_of(estimator, subject.size, delta)
+            subject = replace(subject, epsilon=epsilon, delta=at)
         return _findings_of(subject).without(muted)
 
 
@@ -756,12 +753,6 @@ def _found_by(rules: Sequence[Rule], subject: Subject) -> list[Finding]:
             reason = f"a parameter fails with {type(error).__name__}"
             found.append(issue("SKP019", subject.name, reason, "plain numbers, strings and lists"))
     return found
-
-
-def _costed(subject: Subject, delta: float | None) -> Subject:
-    """Return the subject with the total cost of its estimator."""
-    epsilon, at = total_of(subject.root, subject.size, delta)
-    return replace(subject, epsilon=epsilon, delta=at)
 
 
 def _costed_search(subject: Subject, delta: float | None) -> Subject:

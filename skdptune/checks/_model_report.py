@@ -136,7 +136,14 @@ def report(model: Any, **about: Any) -> ModelReport:
         "Budget": privacy._repr_html_(),
         "Checks": check(model)._repr_html_(),
         "Statement": statement.to_html(tree=False),
-        "Versions": _table(["", ""], _versions()),
+        "Versions": _table(
+            ["", ""],
+            [
+                ("skdptune", __version__),
+                ("scikit-learn", version("scikit-learn")),
+                ("Python", platform.python_version()),
+            ],
+        ),
     }
     body = "".join(f"<h2>{heading}</h2>{html}" for heading, html in sections.items() if html)
     return ModelReport(
@@ -210,11 +217,6 @@ def _cell(value: Any) -> str:
     if value is np.ma.masked:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else _described(value)
-
-
-def _versions() -> list[tuple[str, str]]:
-    found = {"skdptune": __version__, "scikit-learn": version("scikit-learn")}
-    return [*found.items(), ("Python", platform.python_version())]
 
 
 def _paragraphs(sentences: Iterable[str]) -> str:

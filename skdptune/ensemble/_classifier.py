@@ -18,7 +18,6 @@ from skdptune.base._shared import (
     check_class_weight,
     check_classes,
     label_set,
-    proper_targets,
     weights_of_classes,
 )
 from skdptune.ensemble._boosting import BinaryResiduals, RateRule, Residuals, SoftmaxResiduals
@@ -142,12 +141,6 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         if self.classes is not None or self.schema is None:
             return self.classes
         return as_schema(self.schema).target_labels
-
-    def _proper(
-        self, targets: NDArray[Any], improper: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        labels = self._labels()
-        return proper_targets(targets, improper, is_classifier=True, labels=labels)
 
     def _residuals(self, targets: NDArray[Any], shares: NDArray[np.float64] | None) -> Residuals:
         labels = self._labels()

@@ -120,7 +120,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import number_of_samples, validated_rows
@@ -135,6 +135,7 @@ from skdptune.base._shared import (
     check_given,
     check_length,
     persons_of,
+    proper_targets,
     target_array,
     validate_rows,
     zeroed,
@@ -634,10 +635,16 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             columns = cells_of(X, as_schema(self.schema).columns)
         return [term.cells(column) for term, column in zip(self._terms, columns, strict=True)]
 
+    def _labels(self) -> Sequence[Any] | None:
+        """Return the declared labels of a classifier."""
+        return None
+
     def _proper(
         self, targets: NDArray[Any], improper: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        raise NotImplementedError
+        return proper_targets(
+            targets, improper, is_classifier=is_classifier(self), labels=self._labels()
+        )
 
     def _residuals(self, targets: NDArray[Any], shares: NDArray[np.float64] | None) -> Residuals:
         """Return the residuals of rows, times their shares if there are any."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base._shared import arguments_of, middle_and_half, proper_targets, target_range
+from skdptune.base._shared import arguments_of, middle_and_half, target_range
 from skdptune.ensemble._boosting import BoundedResiduals, RateRule, Residuals
 from skdptune.ensemble._private_boosting import TEXT, Interactions, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
@@ -117,11 +117,6 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
                 "is known to have, or a pair (lower, upper)."
             )
         return target_range(bound)
-
-    def _proper(
-        self, targets: NDArray[Any], improper: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        return proper_targets(targets, improper, is_classifier=False)
 
     def _residuals(self, targets: NDArray[Any], shares: NDArray[np.float64] | None) -> Residuals:
         centre, half = self._centre_and_half()

@@ -1,4 +1,4 @@
-"""Private neural networks: skorch nets that Opacus trains, and modules that need no torch code.
+"""Private neural networks: skorch nets, and modules that need no torch code.
 
 torch, skorch and Opacus are loaded when one of the names is first used; the extra ``nn`` installs
 them.

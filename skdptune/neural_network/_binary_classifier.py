@@ -44,7 +44,7 @@ def _gives_logits(net: DPNeuralNetBinaryClassifier) -> bool:
 class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     """Neural network classifier for two classes, trained with differential privacy (DP-SGD).
 
-    A skorch net whose gradients Opacus clips and adds noise to. Use it rather than
+    A skorch net whose gradients are clipped, and get noise. Use it rather than
     `DPNeuralNetClassifier` for two classes: with a single output, noise is added to fewer weights.
 
     Parameters

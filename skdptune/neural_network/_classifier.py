@@ -45,8 +45,8 @@ _N_MADE_UP, _LARGEST_ENTRY = 32, 0.6
 class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     """Neural network classifier, trained with differential privacy (DP-SGD).
 
-    A skorch net whose gradients Opacus clips and adds noise to. Use it for two or more classes if
-    a linear model is too simple; the searches of `skdptune.model_selection` tune its parameters.
+    A skorch net whose gradients are clipped, and get noise. Use it for two or more classes if a
+    linear model is too simple; the searches of `skdptune.model_selection` tune its parameters.
 
     Parameters
     ----------

@@ -13,10 +13,9 @@ from torch import nn
 
 from skdptune._compat import cloudpickle
 from skdptune.neural_network._noisy_steps import with_gradients_per_record
-from skdptune.neural_network._population import has_only_linear_layers
+from skdptune.neural_network._stacked_gradients import LossPerRecord, has_only_linear_layers
 
 Device: TypeAlias = str | torch.device
-LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 _N_SYNTHETIC = 3
 _MIXING = "module must treat records one by one; got one in which a record"
@@ -345,7 +344,7 @@ def check_gradients(
     batches, are therefore compared with those that autograd computes for one loss at a time, each
     batch by a new module. This is a check and not a proof.
     """
-    wrapped = with_gradients_per_record(copy.deepcopy(module), mode, 1.0)
+    wrapped = with_gradients_per_record(copy.deepcopy(module), mode)
     losses = fresh_losses()
     for size in _SIZES:
         records = torch.rand(size, *record_shape, device=device)

@@ -1,30 +1,34 @@
-"""Steps of an optimizer on clipped and noised gradients, made by Opacus and checked.
+"""Steps of an optimizer on clipped and noised gradients, which are checked.
 
 A `TrainingRun` holds the data of one training, its plan and its source of randomness.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
-from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
-from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
+from opacus.grad_sample import GradSampleModule
 from scipy import stats
 from torch import nn
 
 from skdptune._secure_random import independent_generator
 from skdptune.base._shared import Persons, by_halves
 from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
+from skdptune.neural_network._stacked_gradients import (
+    ClosedFormGradients,
+    LossPerRecord,
+    clipping_factors,
+    layers_of,
+    zeroed,
+)
 
 
 class GradientNoise:
@@ -49,7 +53,7 @@ class GradientNoise:
     def __init__(
         self, deviation: float, rng: np.random.Generator, device: torch.device | str = "cpu"
     ) -> None:
-        self._deviation = deviation
+        self.deviation = deviation
         self._device = torch.device(device)
         source = independent_generator(rng)
         if self._device.type != "cpu":
@@ -61,14 +65,14 @@ class GradientNoise:
     def added_to(self, total: torch.Tensor) -> torch.Tensor:
         """Return a sum with noise, as a new tensor."""
         total = total.detach()
-        if self._deviation == 0.0:
+        if self.deviation == 0.0:
             return total.clone()
         if self._device.type == "cpu":
             noisy = self._noise.added_to(total.numpy().astype(np.float64))
             return torch.from_numpy(noisy).to(total.dtype)
         return total + torch.normal(
             0.0,
-            self._deviation,
+            self.deviation,
             size=total.shape,
             generator=self._generator,
             device=self._device,
@@ -82,11 +86,6 @@ GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
 _FALSE_ALARM_RATE = 1e-12
 # Rounding of float32 in a sum of clipped gradients.
 _TOLERANCE = 1e-3
-# Largest number of rows of persons whose sum may have 32 bits: its roundings are at most 2^-16 of
-# the sum of the rows' weights.
-ROWS_OF_PERSONS = 256
-# Records with larger numbers count as having no gradient if only norms are computed.
-_LARGEST_INPUT = 1e9
 _MISSING_GRADIENT = (
     "each parameter of module must get one gradient per record; got one that does not. Its "
     "forward must use all parameters, and make them from layers that Opacus knows."
@@ -102,39 +101,66 @@ class _Arithmetic:
 
 
 _ARITHMETIC = _Arithmetic()
-LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-# The constant with which Opacus clips.
-_CLIPPING_FLOOR = 1e-6
 
 
 class NotPrivateError(RuntimeError):
     """Raised if clipping or noise differs from the plan; the training was stopped."""
 
 
-def check_step(
-    clipped: float, added: float, size: int, norm: float, noise: float, batch: float
+def noisy_step(
+    optimizer: torch.optim.Optimizer,
+    parameters: Sequence[torch.Tensor],
+    sums: Sequence[torch.Tensor],
+    noise: GradientNoise,
+    *,
+    norm: float,
+    divisor: float,
+    batch: float,
+    number: int,
 ) -> None:
-    """Raise an error if a step is not as private as planned.
+    """Take one step of an optimizer on sums of clipped gradients, with noise.
 
     Parameters
     ----------
-    clipped, added : float
-        Squared lengths of the sum of clipped gradients, and of the noise added to it.
-    size : int
-        Number of entries of each of them.
-    norm, noise : float
-        The clipping norm, and the standard deviation of the noise.
+    optimizer : torch.optim.Optimizer
+    parameters, sums : sequence of tensor
+        The parameters, and the sum of the records' clipped gradients for each of them.
+    noise : GradientNoise
+    norm : float
+        The norm to which gradients were clipped.
+    divisor : float
+        Public constant by which noisy sums are divided.
     batch : float
-        Number of gradients in the sum, or the sum of their weights.
+        Number of gradients in the sums, or the sum of their weights.
+    number : int
+        Number of the step. Steps 1, 2, 4, 8, ... are checked.
 
     Notes
     -----
     Theorem U1.
     """
-    if not math.sqrt(clipped) <= norm * batch * (1.0 + _TOLERANCE):
+    noisy = [noise.added_to(total) for total in sums]
+    if not number & (number - 1):
+        _check_release(sums, noisy, norm * batch, noise.deviation)
+    for parameter, total in zip(parameters, noisy, strict=True):
+        # A separate tensor: an optimizer may keep it.
+        parameter.grad = total.div_(divisor).to(parameter.dtype)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
+def _check_release(
+    sums: Sequence[torch.Tensor], noisy: Sequence[torch.Tensor], longest: float, noise: float
+) -> None:
+    """Raise an error if sums are longer than clipping permits, or have less noise than planned."""
+    pairs = [(one.double(), other.double()) for one, other in zip(sums, noisy, strict=True)]
+    length = math.sqrt(sum(float(one.square().sum()) for one, _ in pairs))
+    if not length <= longest * (1.0 + _TOLERANCE):
         raise NotPrivateError(
             "the gradients of records must be clipped; got longer ones. The training was stopped."
         )
+    added = sum(float((other - one).square().sum()) for one, other in pairs)
+    size = sum(one.numel() for one in sums)
     if not added >= noise**2 * stats.chi2.ppf(_FALSE_ALARM_RATE, size) * (1.0 - _TOLERANCE):
         raise NotPrivateError(
             "noise must be added to the gradients; got less than planned. The training was "
@@ -144,8 +170,6 @@ def check_step(
 
 class NoisySteps:
     """The steps of one private training, each on a batch that the caller drew.
-
-    Opacus clips, and this package adds the noise.
 
     Parameters
     ----------
@@ -162,7 +186,8 @@ class NoisySteps:
     divisor : float
         Public constant by which noisy sums are divided.
     mode : {"hooks", "functorch", "ghost"}
-        How Opacus computes gradients, or their norms, per record.
+        How gradients of records are computed: by Opacus, or only their norms. "ghost" is for plain
+        sequences of linear layers.
     rng : numpy.random.Generator
         Source of the noise.
     max_physical_batch_size : int or None
@@ -171,7 +196,7 @@ class NoisySteps:
     Attributes
     ----------
     steps_taken : int
-        Number of steps so far, as counted by Opacus's hook behind the noise.
+        Number of steps so far.
     weights : tensor of shape (n_rows,) or None
         Factors in [0, 1] of the clipped gradients of the next batch; None means ones. If gradients
         were weighted before clipping, clipping would mostly undo the weights.
@@ -180,10 +205,8 @@ class NoisySteps:
     -----
     Theorem U1.
 
-    The work of Opacus is checked in steps 1, 2, 4, 8, ...: the sum of clipped gradients must not
-    be longer than clipping permits, and what was added to it must have the size of the noise. In
-    all steps every parameter must have a gradient for each record. A record on which the module or
-    the losses raise, if tried separately, does not count.
+    In all steps every parameter must have a gradient for each record. A record on which the module
+    or the losses raise, if tried separately, does not count.
     """
 
     def __init__(
@@ -200,76 +223,56 @@ class NoisySteps:
         max_physical_batch_size: int | None = None,
     ) -> None:
         self._losses = losses
-        self._noise = noise_multiplier * max_grad_norm
         self._norm = max_grad_norm
         self._divisor = divisor
-        self._is_ghost = mode == "ghost"
         self._max_physical_batch_size = max_physical_batch_size
-        self._batch_size = 0.0
         self.steps_taken = 0
         self.weights: torch.Tensor | None = None
-        # Any: Opacus adds attributes to parameters, and methods to the module.
+        # Any: Opacus adds attributes to parameters.
         self._parameters: list[Any] = [p for p in module.parameters() if p.requires_grad]
         self._plain = module
-        self._module: Any = with_gradients_per_record(module, mode, max_grad_norm)
-        kind = DPOptimizerFastGradientClipping if self._is_ghost else DPOptimizer
-        self._optimizer = kind(
-            optimizer,
-            noise_multiplier=noise_multiplier,
-            max_grad_norm=max_grad_norm,
-            expected_batch_size=divisor,
-            loss_reduction="mean",
-        )
+        self._optimizer = optimizer
         self._check_parameters()
-        self._gradient_noise = GradientNoise(self._noise, rng, self._parameters[0].device)
-        self._optimizer.add_noise = self._add_noise
-        if self._is_ghost:
-            self._optimizer.accumulate = self._accumulate
-        else:
-            clip = self._optimizer.clip_and_accumulate
-            self._optimizer.clip_and_accumulate = functools.partial(self._clip, clip)
-        self._optimizer.attach_step_hook(self._check_release)
-
-    @property
-    def _is_wide(self) -> bool:
-        """Whether sums have 64 bits, as those of persons, who may have any number of rows."""
-        return self.weights is not None and self.weights.dtype == torch.float64
+        layers = layers_of(module) if mode == "ghost" else None
+        self._closed = None if layers is None else ClosedFormGradients(layers, losses, True)
+        self._module = with_gradients_per_record(module, mode) if layers is None else module
+        deviation = noise_multiplier * max_grad_norm
+        self._noise = GradientNoise(deviation, rng, self._parameters[0].device)
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Take one step on a batch, which may be empty."""
-        before, weights = self.steps_taken, self.weights
+        weights = self.weights
         if weights is not None and len(weights) != len(inputs):
             raise NotPrivateError("a batch must have one weight per row; got other numbers.")
-        self._batch_size = sum_of_weights(len(inputs), weights)
-        self._optimizer.zero_grad()
-        chunks = list(self._physical_batches(len(inputs)))
-        for chunk in chunks:
-            is_last = chunk is chunks[-1]
-            self._optimizer.signal_skip_step(do_skip=not is_last)
-            own = None if weights is None else weights[chunk]
-            self._compute_gradients(inputs[chunk], targets[chunk], own)
-            self._optimizer.step()
-            if not is_last:
-                self._optimizer.zero_grad()
-        if self.steps_taken != before + 1:
-            raise NotPrivateError(
-                f"a batch must be one noisy step; got {self.steps_taken - before}. The training "
-                "was stopped."
-            )
+        # Theorem P14: sums of persons, who may have any number of rows, have 64 bits.
+        is_wide = weights is not None and weights.dtype == torch.float64
+        wide = torch.float64 if is_wide else None
+        sums = [torch.zeros_like(p, dtype=wide) for p in self._parameters]
+        length = self._max_physical_batch_size or max(len(inputs), 1)
+        for first in range(0, len(inputs), length):
+            rows = slice(first, first + length)
+            own = None if weights is None else weights[rows]
+            more = self._clipped_sums(inputs[rows], targets[rows], own)
+            for total, part in zip(sums, more, strict=True):
+                total += part
+        noisy_step(
+            self._optimizer,
+            self._parameters,
+            sums,
+            self._noise,
+            norm=self._norm,
+            divisor=self._divisor,
+            batch=sum_of_weights(len(inputs), weights),
+            number=self.steps_taken + 1,
+        )
+        self.steps_taken += 1
 
-    def _physical_batches(self, size: int) -> Iterator[slice]:
-        """Yield slices of a batch that fit into memory; one empty slice for an empty batch."""
-        length = size if self._max_physical_batch_size is None else self._max_physical_batch_size
-        if self._is_ghost and self._is_wide:
-            length = min(length, ROWS_OF_PERSONS)
-        for first in range(0, max(size, 1), max(length, 1)):
-            yield slice(first, min(first + max(length, 1), size))
-
-    def _compute_gradients(
+    def _clipped_sums(
         self, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None
-    ) -> None:
+    ) -> list[torch.Tensor]:
+        """Return the sums of clipped gradients, without records that are refused."""
         try:
-            self._compute_all_gradients(inputs, targets, weights)
+            return self._sums(inputs, targets, weights)
         except NotPrivateError:
             raise
         except Exception:
@@ -277,8 +280,8 @@ class NoisySteps:
             if bool(is_valid.all()):
                 raise
             self._forget_activations()
-            self._optimizer.zero_grad()
-            self._compute_all_gradients(*_chosen(is_valid, inputs, targets, weights))
+            own = None if weights is None else weights[is_valid]
+            return self._sums(inputs[is_valid], targets[is_valid], own)
 
     def _is_valid(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return which records the module and the losses accept, when each is tried separately."""
@@ -293,125 +296,54 @@ class NoisySteps:
         found = [np.full(len(places), is_valid) for places, is_valid in parts]
         return torch.from_numpy(np.concatenate(found)).to(inputs.device)
 
-    def _compute_all_gradients(
+    def _sums(
         self, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None
-    ) -> None:
-        if self._is_ghost:
-            self._compute_clipped_sum(inputs, targets, weights)
-        elif len(inputs):
-            self._losses(self._module(inputs), targets).sum().backward()
-            self._check_gradients(len(inputs))
-            self._weigh_gradients(weights)
-        else:
-            for parameter in self._parameters:
-                parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))
+    ) -> list[torch.Tensor]:
+        if not len(inputs):
+            return [torch.zeros_like(parameter) for parameter in self._parameters]
+        if self._closed is None:
+            return self._sums_per_record(inputs, targets, weights)
+        found = self._closed.clipped_sums(
+            [parameter.detach()[None] for parameter in self._parameters],
+            inputs[None],
+            targets[None],
+            torch.ones(1, len(inputs), dtype=torch.bool, device=inputs.device),
+            torch.tensor([self._norm], dtype=inputs.dtype, device=inputs.device),
+            None if weights is None else weights[None],
+        )
+        return [total[0] for total in found]
 
-    def _check_gradients(self, size: int) -> None:
-        for parameter in self._parameters:
-            sample = getattr(parameter, "grad_sample", None)
-            wanted = (size, *parameter.shape)
-            if not isinstance(sample, torch.Tensor) or tuple(sample.shape) != wanted:
-                raise NotPrivateError(_MISSING_GRADIENT)
-
-    def _weigh_gradients(self, weights: torch.Tensor | None) -> None:
-        """Clip gradients and multiply them by weights, if there are any."""
-        if weights is None:
-            return
-        samples = [parameter.grad_sample.detach() for parameter in self._parameters]
-        norms = torch.stack([sample.flatten(1).norm(dim=1) for sample in samples], dim=1)
-        factors = self._norm / (norms.norm(dim=1) + _CLIPPING_FLOOR)
-        factors = factors.clamp(max=1.0) * weights
-        for parameter, sample in zip(self._parameters, samples, strict=True):
-            parameter.grad_sample = sample * factors.reshape(-1, *[1] * (sample.ndim - 1))
-
-    def _clip(self, clip: Callable[[], None]) -> None:
-        """Clip and add, without records whose gradients are not finite, as these spoil the sum.
-
-        The sum shows whether there are any, and is much faster to check than all gradients.
-        """
-        clip = clip if self.weights is None else self._add_weighted
-        earlier = [parameter.summed_grad for parameter in self._parameters]
-        for parameter in self._parameters:
-            parameter.summed_grad = None
-        clip()
-        sums = torch.stack([parameter.summed_grad.sum() for parameter in self._parameters])
-        if not bool(sums.isfinite().all()):
-            self._drop_invalid_gradients()
-            clip()
-        for parameter, before in zip(self._parameters, earlier, strict=True):
-            if before is not None:
-                parameter.summed_grad += before
-
-    def _accumulate(self) -> None:
-        """Add the sum of a chunk, of which only norms were computed; in 64 bits for persons."""
-        for parameter in self._parameters:
-            before, more = parameter.summed_grad, parameter.grad.detach()
-            more = more.double() if self._is_wide else more.clone()
-            parameter.summed_grad = more if before is None else before + more
-
-    def _add_weighted(self) -> None:
-        """Add up gradients that are clipped and weighted already, in 64 bits."""
-        for parameter in self._parameters:
-            parameter.summed_grad = parameter.grad_sample.sum(dim=0, dtype=torch.float64)
-
-    def _drop_invalid_gradients(self) -> None:
-        """Replace a record's gradient by zero if it is not finite, and undo the sum."""
-        samples = [parameter.grad_sample for parameter in self._parameters]
-        size = len(samples[0])
-        finite = [sample.reshape(size, -1).isfinite().all(dim=1) for sample in samples]
-        is_valid = torch.stack(finite).all(0)
-        for parameter, sample in zip(self._parameters, samples, strict=True):
-            replaced = sample.detach().clone()
-            replaced[~is_valid] = 0.0
-            # A new tensor: Opacus marks those that it has added up.
-            parameter.grad_sample = replaced
-            parameter.summed_grad = None
-
-    def _compute_clipped_sum(
+    def _sums_per_record(
         self, inputs: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor | None
-    ) -> None:
-        """Store the sum of clipped gradients in ``grad``, by norms only (Opacus's ghost)."""
-        if len(inputs):
-            # With numbers as large as these, a slope's square may underflow to zero, and with it
-            # the norm.
-            is_valid = inputs.flatten(1).abs().amax(dim=1) <= _LARGEST_INPUT
-            if not bool(is_valid.all()):
-                inputs, targets, weights = _chosen(is_valid, inputs, targets, weights)
-        while len(inputs):
-            for parameter in self._parameters:
-                # Norms of an earlier batch must not be used in place of missing ones.
-                parameter._norm_sample = None
-            losses = self._losses(self._module(inputs), targets)
-            self._backward_twice(losses, weights)
-            is_valid = self._module.per_sample_gradient_norms.isfinite()
-            if bool(is_valid.all()):
-                return
-            # A gradient that is not finite spoils the sum, even if multiplied by zero.
-            self._optimizer.zero_grad()
-            inputs, targets, weights = _chosen(is_valid, inputs, targets, weights)
+    ) -> list[torch.Tensor]:
+        """Return the sums of gradients that Opacus computes for each record."""
         for parameter in self._parameters:
-            parameter.grad = torch.zeros_like(parameter)
+            # Opacus would add those of this pass to a list.
+            parameter.grad_sample = None
+        self._losses(self._module(inputs), targets).sum().backward()
+        samples = [self._taken_gradients(parameter, len(inputs)) for parameter in self._parameters]
+        lengths = torch.stack([one.reshape(len(one), -1).norm(dim=1) for one in samples], dim=1)
+        lengths = lengths.norm(dim=1)
+        factors = clipping_factors(lengths, self._norm)
+        if weights is not None:
+            factors = factors * weights
+        invalid = ~lengths.isfinite()
+        if bool(invalid.any()):
+            # Infinities and NaN times zero are NaN.
+            samples = [zeroed(sample, invalid) for sample in samples]
+        return [torch.einsum("i,i...", factors, one.to(factors.dtype)) for one in samples]
 
-    def _backward_twice(self, losses: torch.Tensor, weights: torch.Tensor | None) -> None:
-        """Compute norms, then the gradient of losses that are weighted by clipping."""
-        module = self._module if weights is None else _WeightedClipping(self._module, weights)
-        try:
-            DPTensorFastGradientClipping(
-                module, self._optimizer, losses, loss_reduction="sum"
-            ).backward()
-        except (AttributeError, TypeError):
-            if all(parameter._norm_sample is not None for parameter in self._parameters):
-                raise
-            raise NotPrivateError(_MISSING_GRADIENT) from None
-
-    def _add_noise(self) -> None:
-        """Store each sum with its noise in ``grad``, in place of Opacus's own."""
-        for parameter in self._parameters:
-            noisy = self._gradient_noise.added_to(parameter.summed_grad)
-            parameter.grad = noisy.view_as(parameter).to(parameter.dtype)
+    def _taken_gradients(self, parameter: Any, size: int) -> torch.Tensor:
+        """Return a parameter's gradient for each record, and take it away from the parameter."""
+        sample = getattr(parameter, "grad_sample", None)
+        parameter.grad_sample = None
+        wanted = (size, *parameter.shape)
+        if not isinstance(sample, torch.Tensor) or tuple(sample.shape) != wanted:
+            raise NotPrivateError(_MISSING_GRADIENT)
+        return sample.detach()
 
     def _check_parameters(self) -> None:
-        """Refuse an optimizer whose parameters differ from those that Opacus clips."""
+        """Refuse an optimizer whose parameters differ from those that are clipped."""
         held = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
         trained = {id(p) for p in self._parameters}
         frozen = {id(p) for p in self._plain.parameters()} - trained
@@ -419,20 +351,6 @@ class NoisySteps:
             raise NotPrivateError(
                 "the optimizer must hold the parameters of module and no others; got other ones."
             )
-
-    def _check_release(self, optimizer: DPOptimizer) -> None:
-        """Count a step, and check what was added to the clipped sum."""
-        self.steps_taken += 1
-        if self.steps_taken & (self.steps_taken - 1):
-            return
-        clipped, noise, size = 0.0, 0.0, 0
-        for parameter in self._parameters:
-            summed = parameter.summed_grad.double()
-            added = parameter.grad.double() * self._divisor - summed
-            clipped += float(summed.square().sum())
-            noise += float(added.square().sum())
-            size += parameter.numel()
-        check_step(clipped, noise, size, self._norm, self._noise, self._batch_size)
 
     def _forget_activations(self) -> None:
         """Remove what Opacus keeps of a forward pass; a failed pass leaves it behind."""
@@ -444,44 +362,14 @@ class NoisySteps:
             parameter._forward_counter = 0
 
 
-class _WeightedClipping:
-    """The interface that Opacus expects between its two passes, with factors times weights."""
-
-    def __init__(self, module: Any, weights: torch.Tensor) -> None:
-        self._module, self._weights = module, weights
-        self.disable_hooks, self.enable_hooks = module.disable_hooks, module.enable_hooks
-
-    def get_clipping_coef(self) -> torch.Tensor:
-        """Return the factor of each record's loss."""
-        return self._module.get_clipping_coef() * self._weights
-
-
 def sum_of_weights(size: int, weights: torch.Tensor | None) -> float:
     """Return the number of clipped gradients by which a batch may change a sum."""
     return float(size) if weights is None else float(weights.sum(dtype=torch.float64))
 
 
-def _chosen(
-    is_valid: torch.Tensor,
-    inputs: torch.Tensor,
-    targets: torch.Tensor,
-    weights: torch.Tensor | None,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return the valid rows of a batch, with their weights if there are any."""
-    own = None if weights is None else weights[is_valid]
-    return inputs[is_valid], targets[is_valid], own
-
-
-def with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float) -> nn.Module:
-    """Return the module wrapped by Opacus, to compute gradients, or their norms, per record."""
+def with_gradients_per_record(module: nn.Module, mode: str) -> nn.Module:
+    """Return the module wrapped by Opacus, to compute a gradient for each record."""
     try:
-        if mode == "ghost":
-            return GradSampleModuleFastGradientClipping(
-                module,
-                loss_reduction="sum",
-                max_grad_norm=max_grad_norm,
-                use_ghost_clipping=True,
-            )
         return GradSampleModule(module, loss_reduction="sum", force_functorch=mode == "functorch")
     except NotImplementedError as problem:
         raise ValueError(

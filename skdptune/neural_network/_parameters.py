@@ -25,33 +25,13 @@ from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
 from skdptune.neural_network._recipe import STEPS, default_batch, rate_of_adam
 
 AUTO = "auto"
-# Default numbers of epochs, by the least number of records: they lose nothing at small budgets,
-# for which noise decides. Noise changes a decision between two classes least, numbers more, and
-# one class among many most. The measurements are in docs/defaults.md.
+# Default numbers of epochs, by the least number of records, in increasing order: they lose nothing
+# at small budgets, for which noise decides. Noise changes a decision between two classes least,
+# numbers more, and one class among many most. They do not depend on epsilon, which is not known
+# while a search solves for the noise. The measurements are in docs/defaults.md.
 EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30}
 EPOCHS_FOR_TARGETS = {0: 10, 16_000: 20}
 EPOCHS_FOR_CLASSES = {0: 10}
-
-
-def default_epochs(rule: dict[int, int], n_samples: int) -> int:
-    """Return the number of epochs that "auto" stands for.
-
-    It must not depend on anything that differs between plan and fit, nor on epsilon, which is not
-    available while a search solves for the noise.
-
-    Parameters
-    ----------
-    rule : dict of int to int
-        Numbers of epochs by the least number of records for which they are used, in increasing
-        order.
-    n_samples : int
-        The public number of records.
-
-    Returns
-    -------
-    int
-    """
-    return [epochs for least, epochs in rule.items() if n_samples >= least][-1]
 
 
 # For the rate "auto": the standard deviation by which noise may move a weight, and the limits of
@@ -95,16 +75,12 @@ def check_callbacks(callbacks: Any) -> None:
             raise ValueError(
                 f"callbacks must not depend on the data; got {kind.__name__}. {_HINT}"
             )
-        if "plateau" in _policy_name(callback).lower():
+        policy = getattr(callback, "policy", "")
+        if "plateau" in str(getattr(policy, "__name__", policy)).lower():
             raise ValueError(
                 "callbacks must not depend on the data; got LRScheduler with ReduceLROnPlateau, "
                 f"which reads a loss. {_HINT}"
             )
-
-
-def _policy_name(callback: Any) -> str:
-    policy = getattr(callback, "policy", "")
-    return policy if isinstance(policy, str) else getattr(policy, "__name__", str(policy))
 
 
 # Instances, or classes and factories that are called with the arguments of the component.
@@ -269,7 +245,8 @@ class NetParameters(PrivateEstimatorMixin):
         if self._has("max_epochs"):
             if self._has("optimizer") and self._has("batch_size"):
                 return STEPS * default_batch(n_samples) / n_samples
-            return default_epochs(self._epochs_by_size, n_samples)
+            rule = self._epochs_by_size.items()
+            return [epochs for least, epochs in rule if n_samples >= least][-1]
         return cast(float | Literal["max"], self.max_epochs)
 
     def _epochs_of(self, plan: NoisyGradientPlan) -> float:

@@ -30,7 +30,8 @@ noise_multiplier : float, optional
     Standard deviation of the noise in units of `max_grad_norm`. If given, it replaces `epsilon`;
     with "max" epochs both are needed.
 grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
-    How Opacus computes gradients of records: layer by layer, by torch.func, or their norms only.
+    How gradients of records are computed: layer by layer or by torch.func, both by Opacus, or
+    their norms only.
     "ghost" takes less memory than "hooks", and is offered for networks of linear layers on
     vectors. "auto" is the closed form of `PopulationTrainer` for the modules that have one, which
     is faster, and "hooks" for others.
@@ -74,7 +75,7 @@ class_weight : mapping of class to float, optional
 
 [shared_attributes]
 module_ : torch.nn.Module
-    The trained network, without Opacus.
+    The trained network.
 lr_ : float
     The learning rate that was used, also if `lr` is "auto"; of the first step, if it falls.
 max_epochs_ : float

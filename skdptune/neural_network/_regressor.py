@@ -170,7 +170,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
             check_ranges(np.transpose((low, high)), y.shape)
             # Theorem U4: each target separately, to a public range and by public constants.
             y = (np.clip(y, *self._limits) - self._middle) / self._unit
-        columns = as_columns(y)
+        columns = np.array(y[:, None] if y.ndim == 1 else y, dtype=np.float32, order="C")
         self._is_flat = y.ndim == 1
         return X, columns, columns.shape[1]
 
@@ -215,9 +215,3 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def as_columns(targets: np.ndarray) -> np.ndarray:
-    """Return a copy of targets as 32-bit numbers, with one column for each target."""
-    columns = targets[:, None] if targets.ndim == 1 else targets
-    return np.array(columns, dtype=np.float32, order="C")

@@ -15,7 +15,6 @@ from skorch.callbacks import LRScheduler
 from skdptune._progress import Progress
 from skdptune.neural_network._module_check import (
     CriterionError,
-    LossPerRecord,
     check_gradients,
     check_losses,
     check_module,
@@ -35,6 +34,7 @@ from skdptune.neural_network._noisy_steps import (
 )
 from skdptune.neural_network._parameters import NetParameters, check_callbacks, named_parameters
 from skdptune.neural_network._recipe import HIDDEN, falling_rate, slow_first_layer
+from skdptune.neural_network._stacked_gradients import LossPerRecord
 
 _PREDICTION_BATCH = 1024
 _NOT_OFFERED = (

@@ -33,8 +33,10 @@ from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, NoisyMaximum, RandomRuns
 from skdptune.testing import _profile_checks
 from skdptune.testing._profile_checks import (
+    SLACK,
     CheckDoesNotApply,
     Subject,
+    fitted_values,
     made_up_data,
     other_values,
     require,
@@ -99,12 +101,15 @@ def check_n_public(subject: Subject) -> None:
         same_profile(_report(subject, fitted).profile, first),
         "privacy_ must have the profile of n_public records; it has another.",
     )
-    _require_hidden(fitted, subject.n_samples, "a fit with n_public", "records")
-
-
-def _require_hidden(fitted: Any, size: int, fit: str, unit: str) -> None:
-    shown = [name for name, value in _fitted_values(fitted).items() if _is(value, size)]
-    require(not shown, f"{fit} must not show the real number of {unit}; {shown} do.")
+    shows_size = [
+        name
+        for name, value in fitted_values(fitted).items()
+        if isinstance(value, numbers.Integral) and value == subject.n_samples
+    ]
+    require(
+        not shows_size,
+        f"a fit with n_public must not show the real number of records; {shows_size} do.",
+    )
 
 
 def check_random_state(subject: Subject) -> None:
@@ -184,23 +189,10 @@ def _report(subject: Subject, fitted: Any) -> PrivacyReport:
     return report
 
 
-def _fitted_values(fitted: Any) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in vars(fitted).items()
-        if name.endswith("_") and not name.startswith("_")
-    }
-
-
 def _arrays(fitted: Any) -> list[np.ndarray]:
     """Return the numbers that a fit learned."""
-    values = [value for _, value in sorted(_fitted_values(fitted).items())]
+    values = [value for _, value in sorted(fitted_values(fitted).items())]
     return [np.asarray(v) for v in values if isinstance(v, np.ndarray | float | np.floating)]
-
-
-def _is(value: Any, size: int) -> bool:
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return is_integer and int(value) == size
 
 
 def _all_equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
@@ -266,7 +258,6 @@ def _at(rows: Any, place: int) -> Any:
 
 
 _EPSILON = 2.0
-_SLACK = 1.0 + 1e-6
 
 
 def check_pipeline(subject: Subject) -> None:
@@ -341,7 +332,7 @@ def _check_search(subject: Subject, search: Any, y: Any) -> None:
         search.fit(subject.X, y, X_val=subject.X, y_val=y)
     report = search.privacy_
     require(
-        search.epsilon is None or report.epsilon_spent <= search.epsilon * _SLACK,
+        search.epsilon is None or report.epsilon_spent <= search.epsilon * SLACK,
         f"a search must keep its epsilon={search.epsilon}; it costs {report.epsilon_spent:.6g}.",
     )
     response = np.asarray(search.predict(subject.X))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,8 +108,7 @@ _POWERS = (0.5, 1.0, 2.0)
 _TOLERANCE = 0.05
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """The difference of a value between two data sets.
 
     Attributes
@@ -117,32 +117,38 @@ class Difference:
         Mask of its numbers that differ although they do not depend on the seed.
     is_comparable : bool
         False if the value depends on the seed and is not a number.
-    noisy : ndarray of bool
-        Mask of its numbers that depend on the seed.
     replayed : bool or None
         Whether its noise is the same on both sides; None if it has no noise.
+    one, other : ndarray of shape (n_seeds, n_numbers)
+        Its numbers that depend on the seed, on both sides.
     """
 
     free: Mask
-    is_comparable: bool
-    noisy: Mask
-    replayed: bool | None
+    is_comparable: bool = True
+    replayed: bool | None = None
+    one: Table = np.empty((0, 0))
+    other: Table = np.empty((0, 0))
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether some of its numbers depend on the seed."""
+        return self.one.size > 0
 
 
 def difference(first: Sequence[Leaf], second: Sequence[Leaf]) -> Difference:
     """Compare a value between fits to two data sets, with one pair of fits per seed."""
     if all(map(same, first, second)):
-        return Difference(np.zeros(1, bool), True, np.zeros(1, bool), None)
+        return Difference(np.zeros(1, bool))
     if any(isinstance(leaf, Whole) for leaf in (*first, *second)):
         is_fixed = all(same(one, side[0]) for side in (first, second) for one in side)
-        return Difference(np.array([is_fixed]), is_fixed, np.zeros(1, bool), None)
-    one, other = tables(first, second)
+        return Difference(np.array([is_fixed]), is_fixed)
+    one, other = _tables(first, second)
     fixed = (one == one[0]).all(axis=0) & (other == other[0]).all(axis=0)
-    free = fixed & (one[0] != other[0])
-    return Difference(free, True, ~fixed, is_replayed(one[:, ~fixed], other[:, ~fixed]))
+    free, noisy = fixed & (one[0] != other[0]), (one[:, ~fixed], other[:, ~fixed])
+    return Difference(free, True, is_replayed(*noisy), *noisy)
 
 
-def tables(*sides: Sequence[Leaf]) -> tuple[Table, ...]:
+def _tables(*sides: Sequence[Leaf]) -> tuple[Table, ...]:
     """Return the numbers of fits as tables, with one row per seed and only common columns."""
     arrays = [[np.asarray(leaf) for leaf in side] for side in sides]
     width = min(array.size for side in arrays for array in side)
@@ -322,6 +328,11 @@ class Claim:
     compares_sizes: bool
     n_samples: int
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Kinds of neighbours between which noisy values are compared."""
+        return (ADDED, REPLACED) if self.compares_sizes else (REPLACED,)
+
     def allowed(self, neighbours: str) -> float:
         """Return the largest allowed shift of a mean."""
         return self.shift * (self.replacing if neighbours == REPLACED else 1)
@@ -338,18 +349,15 @@ class Replays:
 
     def values(self) -> list[_Value]:
         """Return all values, in the order of their places."""
-        runs = (*self.without, *self.added, *self.replaced)
-        places = dict.fromkeys(place for leaves in runs for place in leaves)
-        return [
-            _Value(
-                place,
-                [leaves.get(place, MISSING) for leaves in self.without],
-                [leaves.get(place, MISSING) for leaves in self.added],
-                [leaves.get(place, MISSING) for leaves in self.replaced],
-                None if self.constant is None else self.constant.get(place, MISSING),
-            )
-            for place in places
-        ]
+        sides = self.without, self.added, self.replaced
+        places = dict.fromkeys(place for side in sides for leaves in side for place in leaves)
+        return [self._value(place) for place in places]
+
+    def _value(self, place: str) -> _Value:
+        sides = self.without, self.added, self.replaced
+        without, added, replaced = ([each.get(place, MISSING) for each in side] for side in sides)
+        constant = None if self.constant is None else self.constant.get(place, MISSING)
+        return _Value(place, without, added, replaced, constant)
 
 
 @dataclass(frozen=True)
@@ -362,17 +370,17 @@ class _Value:
     replaced: Sequence[Leaf]
     constant: Leaf | None
 
-    @property
-    def is_missing(self) -> bool:
-        """Whether some fits do not publish it."""
-        sides = (*self.without, *self.added, *self.replaced)
-        return any(leaf is MISSING for leaf in sides)
+    def difference(self, neighbours: str) -> Difference:
+        """Return the difference between two data sets."""
+        if neighbours == ADDED:
+            return difference(self.without, self.added)
+        return difference(self.added, self.replaced)
 
 
 def judged(replays: Replays, claim: Claim) -> list[Row]:
     """Return one row per value, and one for all noisy numbers together."""
     values = replays.values()
-    known = _ways([value.place for value in values if not value.is_missing])
+    known = _known_names(values)
     rows = [_named(_row(value, claim), known) for value in values]
     together = _together(values, claim)
     return rows if together is None else [*rows, together]
@@ -393,7 +401,7 @@ def judged_sizes(replays: Replays, claim: Claim, fixed: Collection[str]) -> list
     for value in values:
         row = _constant_row(value, claim) if value.place in fixed else None
         rows += [row] if row is not None else _scaled_rows(value, claim)
-    known = _ways([value.place for value in values if not value.is_missing])
+    known = _known_names(values)
     return [_named(row, known) for row in rows]
 
 
@@ -410,8 +418,13 @@ def noiseless(replays: Replays) -> list[str]:
     ]
 
 
-def _ways(places: Sequence[str]) -> set[str]:
-    """Return places, and all prefixes of them that are places as well."""
+def _known_names(values: Sequence[_Value]) -> set[str]:
+    """Return the places that all fits publish, and their prefixes that are places as well."""
+    places = [
+        value.place
+        for value in values
+        if not any(leaf is MISSING for leaf in (*value.without, *value.added, *value.replaced))
+    ]
     return {place[:end] for place in places for end in (len(place), *_ends(place))}
 
 
@@ -446,8 +459,7 @@ def _row(value: _Value, claim: Claim) -> Row:
 
 def _constant_row(value: _Value, claim: Claim) -> Row | None:
     """Return a row if numbers differ without noise, or None."""
-    replaced = difference(value.added, value.replaced).free
-    added = difference(value.without, value.added).free
+    replaced, added = (value.difference(neighbours).free for neighbours in (REPLACED, ADDED))
     if replaced.any() or (added.any() and not _follows_from_size(value, added)):
         # One step between neighbours is stronger evidence than two.
         is_one_step = claim.adds and added.any()
@@ -489,17 +501,12 @@ def _follows_from_size(value: _Value, differs: Mask) -> bool:
 
 
 def _noisy_rows(value: _Value, claim: Claim) -> Iterator[Row]:
-    pairs = {REPLACED: (value.added, value.replaced)}
-    if claim.compares_sizes:
-        pairs = {ADDED: (value.without, value.added), **pairs}
-    for neighbours, (first, second) in pairs.items():
-        found = difference(first, second)
+    for neighbours in claim.compared:
+        found = value.difference(neighbours)
         if not found.is_comparable:
             yield Row(value.place, neighbours, NOT_COMPARED)
-        elif found.noisy.any():
-            one, other = tables(first, second)
-            columns = one[:, found.noisy], other[:, found.noisy]
-            yield _shifted(value.place, neighbours, *columns, found, claim)
+        elif found.is_noisy:
+            yield _shifted(value.place, neighbours, found.one, found.other, found.replayed, claim)
     yield from _scaled_rows(value, claim)
 
 
@@ -508,7 +515,7 @@ def _shifted(
     neighbours: str,
     one: np.ndarray,
     other: np.ndarray,
-    found: Difference,
+    replayed: bool | None,
     claim: Claim,
 ) -> Row:
     # Theorem V1: how far the mean of any published number may move.
@@ -530,18 +537,17 @@ def _shifted(
         TOO_FAR if is_too_far else COVERED,
         moved=moved,
         allowed=allowed,
-        replayed=found.replayed,
+        replayed=replayed,
         message=message if is_too_far else "",
     )
 
 
 def _scaled_rows(value: _Value, claim: Claim) -> Iterator[Row]:
     """Yield a finding if noisy numbers are scaled by the private number of records."""
-    found = difference(value.without, value.added)
-    if claim.size_is_public or not found.is_comparable or not found.noisy.any():
+    found = value.difference(ADDED)
+    if claim.size_is_public or not found.is_noisy:
         return
-    one, other = tables(value.without, value.added)
-    power = size_power(one[:, found.noisy], other[:, found.noisy], claim.n_samples)
+    power = size_power(found.one, found.other, claim.n_samples)
     if power is not None:
         message = f"is scaled with its noise by n ** {-power:g}, n the private number of records: "
         yield Row(value.place, ADDED, PRIVATE_SIZE, replayed=True, message=message + _OF_SCALE)
@@ -554,17 +560,11 @@ def _together(values: Sequence[_Value], claim: Claim) -> Row | None:
     """Return the row for all noisy numbers in a fit, which one record may change together."""
     stored = [value for value in values if not value.place.endswith("(X)")]
     compared = []
-    for neighbours in (ADDED, REPLACED) if claim.compares_sizes else (REPLACED,):
-        sides: list[tuple[np.ndarray, np.ndarray]] = []
-        for value in stored:
-            pair = (value.without, value.added)
-            first, second = pair if neighbours == ADDED else (value.added, value.replaced)
-            found = difference(first, second)
-            if found.is_comparable and found.noisy.any():
-                one, other = tables(first, second)
-                sides.append((one[:, found.noisy], other[:, found.noisy]))
-        if len(sides) > 1:
-            one, other = (np.hstack(side) for side in zip(*sides, strict=True))
-            same_noise = Difference(np.zeros(1, bool), True, np.ones(1, bool), None)
-            compared.append(_shifted(_TOGETHER, neighbours, one, other, same_noise, claim))
+    for neighbours in claim.compared:
+        differences = [value.difference(neighbours) for value in stored]
+        noisy = [found for found in differences if found.is_noisy]
+        if len(noisy) > 1:
+            one = np.hstack([found.one for found in noisy])
+            other = np.hstack([found.other for found in noisy])
+            compared.append(_shifted(_TOGETHER, neighbours, one, other, None, claim))
     return max(compared, key=lambda row: (row.is_finding, row.moved or 0.0), default=None)

@@ -33,18 +33,14 @@ N_FEATURES = 3
 _RESPONSES = ("decision_function", "predict_proba", "predict", "transform")
 
 
-class CheckFailed(AssertionError):
-    """Raised if the estimator violates the contract."""
-
-
 class CheckDoesNotApply(Exception):
     """Raised if the estimator does not have the checked feature."""
 
 
 def require(condition: object, message: str) -> None:
-    """Raise `CheckFailed` unless the condition holds."""
+    """Raise an error unless the condition holds."""
     if not condition:
-        raise CheckFailed(message)
+        raise AssertionError(message)
 
 
 @dataclass(frozen=True)
@@ -171,7 +167,7 @@ def same_profile(one: PrivacyProfile, other: PrivacyProfile) -> bool:
 
 _EPSILONS = (0.25, 0.5, 1.0, 2.0)
 # Tolerance for rounding and for the unused part of a budget.
-_SLACK = 1.0 + 1e-6
+SLACK = 1.0 + 1e-6
 
 
 def check_parameters(subject: Subject) -> None:
@@ -200,14 +196,14 @@ def check_constructor(subject: Subject) -> None:
     require(
         not _is_fitted(estimator),
         "scikit-learn must not regard the estimator as fitted before its fit; it does, with "
-        f"{_fitted_names(estimator)}.",
+        f"{sorted(fitted_values(estimator))}.",
     )
 
 
 def check_profile(subject: Subject) -> None:
     """Check that the profile depends only on parameters and public sizes, before any fit."""
     estimator = subject.fresh()
-    parameters, names = own_parameters(estimator), _fitted_names(estimator)
+    parameters, names = own_parameters(estimator), fitted_values(estimator).keys()
     try:
         first = subject.profile(estimator)
     except AttributeError as problem:
@@ -219,7 +215,8 @@ def check_profile(subject: Subject) -> None:
         "privacy_profile must return the same profile in each call; it did not.",
     )
     require(
-        _fitted_names(estimator) == names and _are_the_same(own_parameters(estimator), parameters),
+        fitted_values(estimator).keys() == names
+        and _are_the_same(own_parameters(estimator), parameters),
         "privacy_profile must leave the estimator unchanged; it did not.",
     )
     try:
@@ -235,7 +232,7 @@ def check_profile_within_budget(subject: Subject) -> None:
     subject.needs_budget()
     epsilon, cost = subject.parameters["epsilon"], subject.profile().epsilon(subject.delta)
     require(
-        cost <= epsilon * _SLACK,
+        cost <= epsilon * SLACK,
         f"a fit must cost at most epsilon={epsilon:g} at delta={subject.delta:g}; it costs "
         f"{cost:.6g}.",
     )
@@ -248,11 +245,11 @@ def check_profile_monotone_in_epsilon(subject: Subject) -> None:
     for epsilon in _EPSILONS:
         cost = subject.profile(subject.fresh(epsilon=epsilon)).epsilon(subject.delta)
         require(
-            cost <= epsilon * _SLACK,
+            cost <= epsilon * SLACK,
             f"a fit must cost at most its epsilon; with epsilon={epsilon:g} it costs {cost:.6g}.",
         )
         require(
-            not costs or cost >= costs[-1] / _SLACK,
+            not costs or cost >= costs[-1] / SLACK,
             f"a larger epsilon must not cost less; epsilon={epsilon:g} costs {cost:.6g} and a "
             f"smaller one {costs[-1] if costs else 0.0:.6g}.",
         )
@@ -291,7 +288,7 @@ def check_noise_level(subject: Subject) -> None:
         f"noise_level must be positive and finite; got {levels}.",
     )
     require(
-        all(b <= a * _SLACK for a, b in zip(levels, levels[1:], strict=False)),
+        all(b <= a * SLACK for a, b in zip(levels, levels[1:], strict=False)),
         f"noise_level must not grow with epsilon; got {levels} for epsilons {_EPSILONS}.",
     )
     if "noise_multiplier" not in subject.parameters:
@@ -360,7 +357,7 @@ def check_tuning_parameters(subject: Subject) -> None:
     cost = subject.profile(subject.fresh(**found), n_tune).epsilon(subject.delta)
     if subject.budget is not None:
         require(
-            cost <= subject.parameters["epsilon"] * _SLACK,
+            cost <= subject.parameters["epsilon"] * SLACK,
             f"tuning_parameters must keep the budget; a fit on fewer records costs {cost:.6g}.",
         )
 
@@ -406,10 +403,13 @@ def _is_fitted(estimator: Any) -> bool:
     return True
 
 
-def _fitted_names(estimator: Any) -> list[str]:
-    return sorted(
-        name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")
-    )
+def fitted_values(fitted: Any) -> dict[str, Any]:
+    """Return the public attributes that look like results of a fit."""
+    return {
+        name: value
+        for name, value in vars(fitted).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
 
 
 def _other_values(name: str, value: Any) -> list[Any]:

@@ -280,9 +280,38 @@ def neighbours(X: Any, y: Any, record: Any, groups: Any = None) -> Neighbours:
     groups : array-like, optional
         The person of each row.
     """
-    if groups is not None:
-        return _of_persons(X, y, record, groups)
-    n_samples, n_features = _sizes(X)
+    n_rows, n_features = _sizes(X)
+    persons = persons_of(groups, X)
+    if persons is None:
+        given, targets = _checked_record(X, y, record)
+    else:
+        if persons.kept is not None:
+            raise ValueError("groups must hold a proper id for each row; got rows without one.")
+        given, targets = _checked_person(y, record, n_features)
+    rows = with_rows(X, given)
+    labels = None if y is None else with_rows(y, targets)
+    other = 0 if labels is None else _unlike_last(labels)
+    first, copied, size = list(range(n_rows)), [other], n_rows
+    codes = added = replaced = None
+    if persons is not None:
+        codes, size = persons.codes, persons.size
+        copied = np.flatnonzero(codes == codes[other]).tolist()
+        added = np.append(codes, np.full(len(given), size))
+        replaced = np.append(codes, np.full(len(copied), size))
+    whole = Data(rows, labels, added)
+    return Neighbours(
+        _taken(whole, first, codes),
+        whole,
+        _taken(whole, [*first, *copied], replaced),
+        Data(_take(rows, [other] * (n_rows + len(given))), labels, added),
+        _take(rows, [*first[:_PROBES], n_rows]),
+        size,
+        n_features,
+    )
+
+
+def _checked_record(X: Any, y: Any, record: Any) -> tuple[list[Any], list[Any]]:
+    """Return a record as a list of one row, and one of its target."""
     row, target = record, None
     if y is not None:
         if not isinstance(record, tuple) or len(record) != 2:
@@ -295,28 +324,11 @@ def neighbours(X: Any, y: Any, record: Any, groups: Any = None) -> Neighbours:
             f"record must have the shape of a row of X, {tuple(table_shape(X)[1:])}; got shape "
             f"{np.shape(row)}."
         )
-    rows = _with_row(X, row)
-    targets = None if y is None else _with_row(y, target)
-    other = _unlike_last(targets) if y is not None else 0
-    first = list(range(n_samples))
-    whole = Data(rows, targets)
-    return Neighbours(
-        _taken(whole, first),
-        whole,
-        _taken(whole, [*first, other]),
-        Data(_take(rows, [other] * (n_samples + 1)), targets),
-        _take(rows, [*first[:_PROBES], n_samples]),
-        n_samples,
-        n_features,
-    )
+    return [row], [target]
 
 
-def _of_persons(X: Any, y: Any, person: Any, groups: Any) -> Neighbours:
-    """Create data sets that differ in one person, whose id is new."""
-    n_rows, n_features = _sizes(X)
-    persons = persons_of(groups, X)
-    if persons is None or persons.kept is not None:
-        raise ValueError("groups must hold a proper id for each row; got rows without one.")
+def _checked_person(y: Any, person: Any, n_features: int) -> tuple[Any, Any]:
+    """Return the rows and the targets of a person."""
     given, targets = person if y is not None and isinstance(person, tuple) else (person, None)
     shape = np.shape(given)
     if (targets is None) != (y is None) or len(shape) != 2 or shape[1] != n_features:
@@ -324,38 +336,9 @@ def _of_persons(X: Any, y: Any, person: Any, groups: Any) -> Neighbours:
             f"record must be a table of a person's rows, with {n_features} columns"
             f"{'' if y is None else ', and a list of their targets'}; got shape {shape}."
         )
-    rows = _with_rows(X, given)
-    labels = None if y is None else _with_rows(y, targets)
-    if labels is not None and len(labels) != rows.shape[0]:
+    if targets is not None and len(targets) != shape[0]:
         raise ValueError("record must have as many targets as rows; got different numbers.")
-    other = _unlike_last(labels) if labels is not None else 0
-    first, size = list(range(n_rows)), persons.size
-    copied = np.flatnonzero(persons.codes == persons.codes[other]).tolist()
-    added = np.append(persons.codes, np.full(shape[0], size))
-    whole = Data(rows, labels, added)
-    replaced = np.append(persons.codes, np.full(len(copied), size))
-    return Neighbours(
-        _taken(whole, first)._replace(groups=persons.codes),
-        whole,
-        _taken(whole, [*first, *copied])._replace(groups=replaced),
-        Data(_take(rows, [other] * rows.shape[0]), labels, added),
-        _take(rows, [*first[:_PROBES], n_rows]),
-        size,
-        n_features,
-    )
-
-
-def _with_rows(rows: Any, more: Any) -> Any:
-    """Return a table or a column with more entries."""
-    if hasattr(rows, "columns"):
-        longer = _take(rows, [*range(len(rows)), *[0] * len(more)])
-        for place, name in enumerate(rows.columns):
-            column = more.iloc[:, place] if hasattr(more, "iloc") else np.asarray(more)[:, place]
-            longer[name] = _with_rows(rows[name], column)
-        return longer
-    if hasattr(rows, "iloc"):
-        return type(rows)([*rows, *more], name=rows.name)
-    return np.concatenate([np.asarray(rows), np.asarray(more)])
+    return given, targets
 
 
 @expected_refits()
@@ -432,8 +415,9 @@ def _unlike_last(targets: Any) -> int:
     return next((place for place, value in enumerate(values) if value != values[-1]), 0)
 
 
-def _taken(data: Data, places: list[int]) -> Data:
-    return Data(_take(data.X, places), None if data.y is None else _take(data.y, places))
+def _taken(data: Data, places: list[int], groups: Any) -> Data:
+    y = None if data.y is None else _take(data.y, places)
+    return Data(_take(data.X, places), y, groups)
 
 
 def _take(rows: Any, places: list[int]) -> Any:
@@ -441,31 +425,32 @@ def _take(rows: Any, places: list[int]) -> Any:
     return taken.reset_index(drop=True) if hasattr(taken, "iloc") else taken
 
 
-def _with_row(rows: Any, row: Any) -> Any:
-    """Return a table or a column with one more entry, in its own format."""
+def with_rows(rows: Any, more: Any) -> Any:
+    """Return a table or a column with more entries, in its own format."""
     if hasattr(rows, "columns"):
-        longer = _take(rows, [*range(len(rows)), 0])
-        entries = zip(rows.columns, list(row), strict=True)
-        for name, entry in entries:
-            longer[name] = _with_row(rows[name], entry)
+        longer = _take(rows, [*range(len(rows)), *[0] * len(more)])
+        entries = more.to_numpy(dtype=object) if hasattr(more, "to_numpy") else more
+        columns = zip(*map(list, entries), strict=True)
+        for name, column in zip(rows.columns, columns, strict=True):
+            longer[name] = with_rows(rows[name], column)
         return longer
     if hasattr(rows, "iloc"):
-        return _longer_column(rows, row)
+        return _longer_column(rows, more)
     if sparse.issparse(rows):
-        return sparse.vstack([rows, sparse.csr_matrix(row)]).tocsr()
+        return sparse.vstack([rows, *map(sparse.csr_matrix, more)]).tocsr()
     if not hasattr(rows, "shape"):
-        return [*rows, row]
-    array, last = np.asarray(rows), np.asarray(row)[None]
-    if (array.dtype.kind in "biuf") != (last.dtype.kind in "biuf"):
+        return [*rows, *more]
+    array, last = np.asarray(rows), np.asarray(more)
+    if (array.dtype.kind in _NUMBERS) != (last.dtype.kind in _NUMBERS):
         array, last = array.astype(object), last.astype(object)
     elif array.dtype.kind == "f" or (last.astype(array.dtype) == last).all():
         last = last.astype(array.dtype)
     return np.concatenate([array, last])
 
 
-def _longer_column(column: Any, entry: Any) -> Any:
-    """Return a pandas column with one more entry, with its own dtype if that can hold it."""
-    longer = type(column)([*column, entry], name=column.name)
+def _longer_column(column: Any, entries: Any) -> Any:
+    """Return a pandas column with more entries, with its own dtype if that can hold them."""
+    longer = type(column)([*column, *entries], name=column.name)
     try:
         kept = longer.astype(column.dtype)
         return kept if (kept == longer).all() else longer

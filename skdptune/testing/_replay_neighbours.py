@@ -158,14 +158,11 @@ class Setting:
         """Return whether all private parts use ``n_public`` as their number of records."""
         if self.relation != ADD_OR_REMOVE:
             return False
-        sizes = [part.get("n_public") for part in self._private_parts()]
+        parts = [
+            part for _, part in nested_estimators(self.sized) if hasattr(part, "privacy_profile")
+        ]
+        sizes = [own_parameters(part).get("n_public") for part in parts if self._has_cost(part)]
         return bool(sizes) and None not in sizes
-
-    def _private_parts(self) -> Iterator[dict[str, Any]]:
-        """Iterate over the parameters of all parts that have a cost."""
-        for _, part in nested_estimators(self.sized):
-            if hasattr(part, "privacy_profile") and self._has_cost(part):
-                yield own_parameters(part)
 
     def _has_cost(self, part: Any) -> bool:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from skdptune._formatting import shown_delta, shown_number
 
@@ -24,27 +23,6 @@ PRIVATE_SIZE = "follows from the private size"
 
 _MOST_NAMES = 12
 _PARTS = re.compile(r"[ .\[]")
-
-
-class Finding(NamedTuple):
-    """A published value that differs between neighbours by more than the claim allows.
-
-    Attributes
-    ----------
-    attribute : str
-        Its place, such as ``"coef_"`` or ``"predict(X)"``.
-    kind : str
-        "differs without noise", "moves too far" or "follows from the private size".
-    neighbours : str
-        "record added" or "record replaced".
-    message : str
-        Description of the fault. It contains no values of the data.
-    """
-
-    attribute: str
-    kind: str
-    neighbours: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +44,7 @@ class Row:
     replayed : bool or None
         Whether its noise was the same on both sides; None if it has no noise.
     message : str
-        Message of a finding.
+        Description of the fault in a finding. It contains no values of the data.
     """
 
     attribute: str
@@ -81,6 +59,11 @@ class Row:
     def is_finding(self) -> bool:
         """Whether the claim does not allow this result."""
         return self.result not in _ALL_RIGHT
+
+    @property
+    def kind(self) -> str:
+        """The result, as the kind of a finding."""
+        return self.result
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,13 +108,13 @@ class NeighbourReplay:
     rows: tuple[Row, ...]
 
     @property
-    def findings(self) -> list[Finding]:
-        """Differences that the claim does not allow; empty if nothing was found."""
-        return [
-            Finding(row.attribute, row.result, row.neighbours, row.message)
-            for row in self.rows
-            if row.is_finding
-        ]
+    def findings(self) -> list[Row]:
+        """Differences that the claim does not allow; empty if nothing was found.
+
+        Each has an `attribute`, such as ``"coef_"`` or ``"predict(X)"``, a `kind`, `neighbours`
+        and a `message`.
+        """
+        return [row for row in self.rows if row.is_finding]
 
     @property
     def not_replayed(self) -> list[str]:

@@ -6,4 +6,5 @@ from skdptune.testing._published import (
     neighbours,
     published,
     with_public_size,
+    with_rows,
 )

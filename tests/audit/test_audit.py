@@ -150,10 +150,10 @@ def test_scalers_need_no_targets() -> None:
 
 
 def test_results_are_words_tables_and_json() -> None:
-    result = audited(n_trials=80)
+    result = audited(n_trials=40)
     text, html = str(result), result._repr_html_()
     assert repr(result) == text and text.splitlines()[1] == f"  {result.verdict}"
-    for words in ("80, auto", "95 %", "the given record", "sum_of"):
+    for words in ("40, auto", "95 %", "the given record", "sum_of"):
         assert words in text and words in html
     # Bounds are rounded down.
     bound = replace(result, epsilon_lower=1.9999)

@@ -105,7 +105,7 @@ def test_intervals_are_those_of_binomial_tests() -> None:
 
 def refutes(claim: ClaimCurve, sides: tuple[np.ndarray, np.ndarray], risk: float) -> bool:
     first, rest = [side[::2] for side in sides], [side[1::2] for side in sides]
-    event = bounds.most_damning_event(*first, claim, risk)
+    event = bounds.best_event(*first, risk, claim.deltas, claim.epsilons)
     return bounds.refutation_by(event, *rest, claim, risk) is not None
 
 
@@ -121,7 +121,8 @@ def test_a_whole_profile_is_refuted_where_its_epsilon_is_far_away() -> None:
     claim, sides = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5), normal_sides(1 / 0.6, 1500, 0)
     assert counted_epsilon(*sides, 1e-5, 0.05) < claim.epsilon
     assert refutes(claim, sides, 0.05)
-    event = bounds.most_damning_event(sides[0][::2], sides[1][::2], claim, 0.05)
+    points = claim.deltas, claim.epsilons
+    event = bounds.best_event(sides[0][::2], sides[1][::2], 0.05, *points)
     found = bounds.refutation_by(event, sides[0][1::2], sides[1][1::2], claim, 0.05)
     assert found is not None and found.delta > 0.01 and found.epsilon > found.claimed
     # It is a point of the claim.

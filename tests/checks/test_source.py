@@ -262,14 +262,14 @@ class TestPlan:
         file = tmp_path / "study.py"
         file.write_text(
             "from skdptune import DPLogisticRegression, DPRandomSearchCV\n"
-            "search = DPRandomSearchCV(DPLogisticRegression(), epsilon=1.5, delta=1e-6)\n"
+            "search = DPRandomSearchCV(DPLogisticRegression(), {'C': [0.1, 1.0]}, epsilon=1.5)\n"
             "if __name__ == '__main__':\n    raise SystemExit('not to be run')\n",
             encoding="utf-8",
         )
-        verdict, output, errors = run(capsys, "plan", f"{file}:search", 20_000, 6)
+        verdict, output, errors = run(capsys, "plan", f"{file}:search", 2_000, 6)
         assert (verdict, errors) == (0, "")
         names = runpy.run_path(str(file))
-        assert output == f"{names['search'].plan(20_000, 6)}\n"
+        assert output == f"{names['search'].plan(2_000, 6)}\n"
 
     @pytest.mark.parametrize(
         ("asked", "message"),

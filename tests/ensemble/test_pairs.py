@@ -176,8 +176,9 @@ def test_cost_does_not_depend_on_pairs():
         )
 
 
-@pytest.mark.parametrize("label", ["ill", "none of these"])
-@pytest.mark.parametrize("weights", [None, {"ill": 12.0}], ids=str)
+@pytest.mark.parametrize(
+    ("label", "weights"), [("ill", None), ("none of these", {"ill": 12.0})], ids=str
+)
 def test_neighbours_are_not_told_apart(label, weights):
     # Theorem B2.
     few = np.random.default_rng(0).uniform(0, 1, (200, 2))

@@ -73,7 +73,7 @@ def frozen_sums(monkeypatch, net, *given, groups):
     def added_to(self, total):
         steps.append(total.detach().double().numpy().ravel().copy())
         made = np.random.default_rng(len(steps)).normal(size=total.shape)
-        return torch.from_numpy(made).to(total.dtype) * self._deviation
+        return torch.from_numpy(made).to(total.dtype) * self.deviation
 
     with monkeypatch.context() as patch:
         patch.setattr(GradientNoise, "added_to", added_to)

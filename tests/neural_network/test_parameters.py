@@ -153,10 +153,10 @@ def test_callbacks_without_data_pass(callbacks):
         LRScheduler(policy="ReduceLROnPlateau"),
     ],
 )
-@pytest.mark.parametrize("named", [False, True])
-def test_callbacks_that_read_data_are_refused(callback, named):
-    with pytest.raises(ValueError, match="callbacks must not depend on the data; got .*charged"):
-        net_of(callbacks=[("name", callback) if named else callback]).privacy_profile(100)
+def test_callbacks_that_read_data_are_refused(callback):
+    for given in (callback, ("name", callback)):
+        with pytest.raises(ValueError, match="callbacks must not depend on the data; got .*charg"):
+            net_of(callbacks=[given]).privacy_profile(100)
 
 
 def test_most_steps_of_plan_and_fit_agree_and_spend_the_budget():

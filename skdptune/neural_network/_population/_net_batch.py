@@ -14,10 +14,10 @@ from skdptune.neural_network._noisy_steps import (
     GradientNoise,
     NotPrivateError,
     TrainingRun,
-    check_step,
+    noisy_step,
     sum_of_weights,
 )
-from skdptune.neural_network._population._stacked_gradients import ClosedFormGradients
+from skdptune.neural_network._stacked_gradients import ClosedFormGradients
 
 if TYPE_CHECKING:
     from skdptune.neural_network._private_net import PrivateNet
@@ -39,8 +39,8 @@ class Replica:
         The records of its current step.
     steps_taken : int
         Number of noisy steps so far.
-    noise : float
-        Standard deviation of the noise on a clipped sum.
+    noise : GradientNoise
+        The noise of its clipped sums.
     """
 
     def __init__(self, net: PrivateNet, run: TrainingRun) -> None:
@@ -48,8 +48,8 @@ class Replica:
         self.run = run
         self.rows: Any = None
         self.steps_taken = 0
-        self.noise = run.plan.noise_multiplier * net.max_grad_norm
-        self.gradient_noise = GradientNoise(self.noise, run.rng, net.device)
+        deviation = run.plan.noise_multiplier * net.max_grad_norm
+        self.noise = GradientNoise(deviation, run.rng, net.device)
         self.parameters = [p for p in net.module_.parameters() if p.requires_grad]
         self._batches: Iterator[Any] = iter(())
         self._has_ended = False
@@ -70,6 +70,12 @@ class Replica:
         if isinstance(self.rows, slice):
             return np.arange(len(self.run.X))
         return self.rows.numpy()
+
+    def sum_of_weights(self, rows: Any) -> float:
+        """Return the number of clipped gradients by which these rows may change a sum."""
+        weights = self.run.weights
+        size = len(self.run.X) if isinstance(rows, slice) else len(rows)
+        return sum_of_weights(size, None if weights is None else weights[rows])
 
     def end(self) -> None:
         """Move the weights out of the stack that the nets share."""
@@ -172,15 +178,16 @@ class NetBatch:
             batches = [replica.row_numbers() for replica in self._active]
             sums = self._clipped_sums(batches)
         for number, replica in enumerate(self._active):
-            clipped = [values[number] for values in sums]
-            noisy = [replica.gradient_noise.added_to(total) for total in clipped]
-            self._check_step(replica, clipped, noisy, batches[number])
-            divisor = replica.run.plan.batch_size
-            for parameter, total in zip(replica.parameters, noisy, strict=True):
-                # A separate tensor: an optimizer may keep it.
-                parameter.grad = total.div_(divisor).to(parameter.dtype)
-            replica.net.optimizer_.step()
-            replica.net.optimizer_.zero_grad(set_to_none=True)
+            noisy_step(
+                replica.net.optimizer_,
+                replica.parameters,
+                [values[number] for values in sums],
+                replica.noise,
+                norm=replica.net.max_grad_norm,
+                divisor=replica.run.plan.batch_size,
+                batch=replica.sum_of_weights(batches[number]),
+                number=replica.steps_taken + 1,
+            )
             replica.steps_taken += 1
             self._restack(number, replica)
 
@@ -273,25 +280,6 @@ class NetBatch:
             return found.reshape(*rows.shape, *found.shape[1:])
         own = zip(given, torch.from_numpy(rows), strict=True)
         return torch.stack([_rows_of(targets, numbers, self._device) for targets, numbers in own])
-
-    def _check_step(
-        self,
-        replica: Replica,
-        clipped: list[torch.Tensor],
-        noisy: list[torch.Tensor],
-        rows: Any,
-    ) -> None:
-        """Check, in steps 1, 2, 4, ..., that the release is clipped and noised as planned."""
-        if (replica.steps_taken + 1) & replica.steps_taken:
-            return
-        weights = replica.run.weights
-        count = len(self._X) if isinstance(rows, slice) else len(rows)
-        batch = sum_of_weights(count, None if weights is None else weights[rows])
-        size = sum(values.numel() for values in noisy)
-        length = sum(float(values.double().square().sum()) for values in clipped)
-        pairs = zip(noisy, clipped, strict=True)
-        added = sum(float((one.double() - other.double()).square().sum()) for one, other in pairs)
-        check_step(length, added, size, replica.net.max_grad_norm, replica.noise, batch)
 
 
 def _rows_of(values: torch.Tensor, rows: torch.Tensor, device: torch.device) -> torch.Tensor:

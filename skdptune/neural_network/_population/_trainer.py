@@ -24,7 +24,7 @@ from skdptune.neural_network._noisy_steps import (
 )
 from skdptune.neural_network._parameters import NetParameters
 from skdptune.neural_network._population._net_batch import NetBatch, Replica
-from skdptune.neural_network._population._stacked_gradients import (
+from skdptune.neural_network._stacked_gradients import (
     is_simple,
     layers_of,
     may_have_layers,

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from skdptune.neural_network import MLP, SmallCNN
-from skdptune.neural_network._population._stacked_gradients import (
+from skdptune.neural_network._stacked_gradients import (
     StackedConv2d,
     StackedLinear,
     layers_of,

@@ -169,15 +169,15 @@ def test_noise_has_its_size_and_is_independent_between_nets():
         "max_grad_norm": 0.5,
         "epsilon": None,
     }
-    nets = [net_of(noise_multiplier=3.0, random_state=s, **settings) for s in range(200)]
+    nets = [net_of(noise_multiplier=3.0, random_state=s, **settings) for s in range(100)]
     noise = np.array([weights_of(net) for net in together(nets)])
     noise -= weights_of(net_of(noise_multiplier=1e-6, **settings).fit(X, Y))
     scaled = noise * 300 / (3.0 * 0.5)
     assert stats.kstest(scaled.ravel(), "norm").pvalue > 1e-3
     # Pairs of nets, and of weights of a net, are uncorrelated.
-    assert abs(np.mean(scaled[:-1] * scaled[1:])) < 4 / np.sqrt(199 * 8)
+    assert abs(np.mean(scaled[:-1] * scaled[1:])) < 4 / np.sqrt(99 * 8)
     correlations = np.corrcoef(scaled.T)[np.triu_indices(8, 1)]
-    assert np.abs(correlations).max() < 4.5 / np.sqrt(200)
+    assert np.abs(correlations).max() < 4.5 / np.sqrt(100)
 
 
 def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
@@ -191,15 +191,15 @@ def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
         return found
 
     monkeypatch.setattr(net_batch_module.Replica, "row_numbers", counted)
-    nets = together([net_of(random_state=None, max_epochs=20) for _ in range(20)])
-    assert len({weights_of(net).tobytes() for net in nets}) == 20
-    assert len(set(same)) == len(same) == 20 * 120
+    nets = together([net_of(random_state=None, max_epochs=20) for _ in range(6)])
+    assert len({weights_of(net).tobytes() for net in nets}) == 6
+    assert len(set(same)) == len(same) == 6 * 120
     rate = np.mean(sizes) / 300
     assert abs(rate - 1 / 6) < 4 * np.sqrt(1 / 6 * 5 / 6 / (300 * len(sizes)))
 
 
 # A test above shows that each net is almost identical to a separately trained one.
-@pytest.mark.parametrize("count", [50, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
 def test_distribution_is_that_of_nets_trained_one_by_one(count):
     # Theorem U2.
     settings = {"module": LogisticHead, "max_epochs": 1, "batch_size": 20}
@@ -299,10 +299,10 @@ def test_outcome_of_a_net_is_a_function_of_its_own_random_draws():
         ]
 
     trainer = PopulationTrainer()
-    seeds = list(range(20))
+    seeds = list(range(10))
     found = trainer.fit(made(seeds), records, targets, return_exceptions=True)
     failed = [isinstance(one, ValueError) for one in found]
-    assert 2 < sum(failed) < 18
+    assert 1 < sum(failed) < 9
     for seed, is_failure in zip(seeds, failed, strict=True):
         (alone,) = trainer.fit(made([seed]), records, targets, return_exceptions=True)
         assert isinstance(alone, ValueError) == is_failure
@@ -395,15 +395,15 @@ def test_missing_noise_is_detected_and_weights_are_erased(monkeypatch):
 
 def test_missing_clipping_is_detected(monkeypatch):
     monkeypatch.setattr(
-        "skdptune.neural_network._population._stacked_gradients.clipping_factors",
-        lambda squares, present, norms: 1.0 * present,
+        "skdptune.neural_network._stacked_gradients.clipping_factors",
+        lambda lengths, norms: lengths**0.0,
     )
     with pytest.raises(RuntimeError, match="clipped"):
         together([net_of(max_grad_norm=1e-3)])
 
 
 def test_a_net_does_not_keep_the_weights_of_others():
-    nets = together([net_of(random_state=seed) for seed in range(30)])
+    nets = together([net_of(random_state=seed) for seed in range(8)])
     alone = len(pickle.dumps(net_of(random_state=0).fit(X, Y)))
     assert max(len(pickle.dumps(net)) for net in nets) < alone + 500
     again = pickle.loads(pickle.dumps(nets[3]))

@@ -25,7 +25,6 @@ from skdptune.neural_network._modules import (
     TemperedSigmoid,
     ToImages,
 )
-from skdptune.neural_network._noisy_steps import ROWS_OF_PERSONS
 
 # Layers without parameters that treat records independently, whatever their settings.
 _PER_RECORD = (
@@ -48,6 +47,9 @@ _OURS = (MLP, LogisticHead, SmallCNN)
 # All kinds of modules in which `layers_of` may find layers.
 _PLAIN = (*_OURS, *_PER_RECORD, nn.Conv2d, nn.Flatten, nn.Linear, nn.Sequential)
 _HOOKS = tuple(name for name in vars(nn.Module()) if name.endswith("_hooks"))
+# Largest number of rows of persons whose sum may have 32 bits: its roundings are at most 2^-16 of
+# the sum of the rows' weights.
+_ROWS_OF_PERSONS = 256
 Stack = list[torch.Tensor]
 
 
@@ -206,12 +208,12 @@ def _products(left: torch.Tensor, right: torch.Tensor, dtype: torch.dtype) -> to
     """
     if dtype == left.dtype:
         return torch.bmm(left.transpose(1, 2), right)
-    whole = left.shape[1] // ROWS_OF_PERSONS * ROWS_OF_PERSONS
+    whole = left.shape[1] // _ROWS_OF_PERSONS * _ROWS_OF_PERSONS
     rest = torch.bmm(left[:, whole:].transpose(1, 2), right[:, whole:]).to(dtype)
     if not whole:
         return rest
     first, second = (
-        each[:, :whole].reshape(-1, ROWS_OF_PERSONS, each.shape[-1]) for each in (left, right)
+        each[:, :whole].reshape(-1, _ROWS_OF_PERSONS, each.shape[-1]) for each in (left, right)
     )
     parts = torch.bmm(first.transpose(1, 2), second).unflatten(0, (len(left), -1))
     return rest + parts.sum(dim=1, dtype=dtype)
@@ -302,19 +304,17 @@ def _layer_of(layer: nn.Module | None, positions: dict[int, int]) -> Layer | Non
     return StackedLinear.of(layer, *indices) or StackedConv2d.of(layer, *indices)
 
 
-# The constant of Opacus, so that results equal those of separate trainings.
+# As in Opacus: keeps the factor of a gradient of length 0 finite.
 _CLIPPING_FLOOR = 1e-6
 _TOLERANCE = 1e-3
 
 LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def clipping_factors(
-    squared_norms: torch.Tensor, present: torch.Tensor, norms: torch.Tensor
-) -> torch.Tensor:
-    """Return the factors that clip gradients: 0 for padding and for gradients not finite."""
-    factors = (norms[:, None] / (squared_norms.sqrt() + _CLIPPING_FLOOR)).clamp(max=1.0)
-    return torch.where(present & squared_norms.isfinite(), factors, 0.0)
+def clipping_factors(lengths: torch.Tensor, norms: torch.Tensor | float) -> torch.Tensor:
+    """Return the factors that clip gradients of some lengths to norms; 0 if not finite."""
+    factors = (norms / (lengths + _CLIPPING_FLOOR)).clamp(max=1.0)
+    return torch.where(lengths.isfinite(), factors, 0.0)
 
 
 class ClosedFormGradients:
@@ -375,13 +375,13 @@ class ClosedFormGradients:
         ]
         del outputs, loss, trained
         squares = torch.stack([layer.squared_norms(found) for layer, found in pairs]).sum(dim=0)
-        factors = clipping_factors(squares, present, norms)
+        factors = torch.where(present, clipping_factors(squares.sqrt(), norms[:, None]), 0.0)
         if weights is not None:
             factors = factors * weights
         invalid = ~squares.isfinite()
         if bool(invalid.any()):
             # Infinities and NaN times zero are NaN.
-            pairs = [(layer, [_zeroed(v, invalid) for v in found]) for layer, found in pairs]
+            pairs = [(layer, [zeroed(v, invalid) for v in found]) for layer, found in pairs]
         sums: Stack = [torch.empty(0)] * len(stack)
         for layer, gradients in pairs:
             for position, total in layer.sums(gradients, factors):
@@ -416,9 +416,10 @@ class ClosedFormGradients:
         return values, trained
 
 
-def _zeroed(values: torch.Tensor, invalid: torch.Tensor) -> torch.Tensor:
+def zeroed(values: torch.Tensor, invalid: torch.Tensor) -> torch.Tensor:
     """Return values with zeros for invalid records."""
-    return values.masked_fill(invalid.reshape(*invalid.shape, *[1] * (values.ndim - 2)), 0.0)
+    ones = [1] * (values.ndim - invalid.ndim)
+    return values.masked_fill(invalid.reshape(*invalid.shape, *ones), 0.0)
 
 
 def stacked_gradients(
