@@ -229,7 +229,9 @@ def test_only_what_ran_on_the_first_leg_is_left_to_it(tmp_path: Path) -> None:
         (tmp_path / "tests" / name).mkdir(parents=True)
         (tmp_path / "tests" / name / f"test_{name}.py").write_text(EXAMPLES)
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "first-leg-only").write_text("# Why.\ntests/first/test_first.py\ntests/whole\n")
+    (tmp_path / ".ci" / "first-leg-only").write_text(
+        "# Why.\ntests/first/test_first.py\ntests/whole\n"
+    )
     (tmp_path / "tests" / "whole").mkdir()
     (tmp_path / "tests" / "whole" / "test_whole.py").write_text(WHOLE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
