@@ -10,6 +10,7 @@ zeros with the first label, for any content.
 from __future__ import annotations
 
 import enum
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -624,32 +625,20 @@ def test_a_missing_value_is_worth_a_row_of_zeros_to_a_fit(name: str, table: str)
     )
 
 
-def _grid(estimator: Any, **more: Any) -> Any:
-    return flat(DPGridSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, **more)
+def _search(kind: Any, values: Any, own: dict[str, Any], estimator: Any, **more: Any) -> Any:
+    return flat(kind, estimator, {_rate(estimator): values}, **own, **more)
 
 
-def _table(estimator: Any, **more: Any) -> Any:
-    return flat(
-        DPGridSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, strategy="table", **more
-    )
-
-
-def _random(estimator: Any, **more: Any) -> Any:
-    return flat(DPRandomSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, n_iter=3, **more)
-
-
-def _doubling(estimator: Any, **more: Any) -> Any:
-    return flat(DoublingThresholdSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, **more)
-
-
-def _adaptive(estimator: Any, **more: Any) -> Any:
-    space = {_rate(estimator): (1.0, 2.0)}
-    return flat(DPAdaptiveSearchCV, estimator, space, n_trials=3, sampler="random", **more)
-
-
-SEARCHES = {"grid": _grid, "table": _table, "random": _random, "doubling": _doubling}
+SEARCHES = {
+    "grid": functools.partial(_search, DPGridSearchCV, [1.0, 2.0], {}),
+    "table": functools.partial(_search, DPGridSearchCV, [1.0, 2.0], {"strategy": "table"}),
+    "random": functools.partial(_search, DPRandomSearchCV, [1.0, 2.0], {"n_iter": 3}),
+    "doubling": functools.partial(_search, DoublingThresholdSearchCV, [1.0, 2.0], {}),
+}
 if HAS["optuna"]:
-    SEARCHES["adaptive"] = _adaptive
+    SEARCHES["adaptive"] = functools.partial(
+        _search, DPAdaptiveSearchCV, (1.0, 2.0), {"n_trials": 3, "sampler": "random"}
+    )
 
 
 def _rate(estimator: Any) -> str:
