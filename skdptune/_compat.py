@@ -42,27 +42,6 @@ try:  # a separate package since joblib 1.6
 except ImportError:
     from joblib.externals import cloudpickle
 
-__all__ = [
-    "CallbackSupportMixin",
-    "NO_TASKS",
-    "Parallel",
-    "Tasks",
-    "VisualBlock",
-    "clone_parametrized",
-    "cloudpickle",
-    "delayed",
-    "dumps_for_workers",
-    "fcntl",
-    "number_of_features",
-    "number_of_samples",
-    "remove_callbacks",
-    "validated_rows",
-    "safe_indexing",
-    "routing_is_enabled",
-    "tasks_of_fit",
-]
-
-
 # Prefixes of those error messages of scikit-learn that do not show any value of the rows.
 _HARMLESS = (
     *("X has ", "Input ", "Found array ", "The feature names ", "Feature names are only "),

@@ -216,12 +216,9 @@ def _is_outermost() -> bool:
 
 def _is_watched() -> bool:
     """Return whether standard error is shown on a terminal or in a notebook."""
-    if getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)() is not None:
-        return "ipykernel" in sys.modules or _is_terminal()
-    return _is_terminal()
-
-
-def _is_terminal() -> bool:
+    ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if ipython is not None and "ipykernel" in sys.modules:
+        return True
     try:
         return sys.stderr.isatty()
     except (AttributeError, ValueError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,19 +116,23 @@ _FORGOTTEN = 0.01
 
 
 @contextlib.contextmanager
-def noise_forgotten(module: Any) -> Iterator[None]:
+def replaced(place: Any, name: str, made: Any) -> Iterator[None]:
+    """Put something else in place of an attribute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, name, made)
+        yield
+
+
+def noise_forgotten(module: Any) -> AbstractContextManager[None]:
     """Let a module release exact sums and counts."""
 
     def exact(value: Any, sensitivity: float, scale: float, random_state: Any) -> Any:
         return gaussian_release(value, sensitivity, _FORGOTTEN * scale, random_state)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "gaussian_release", exact)
-        yield
+    return replaced(module, "gaussian_release", exact)
 
 
-@contextlib.contextmanager
-def quantile_without_noise() -> Iterator[None]:
+def quantile_without_noise() -> AbstractContextManager[None]:
     """Let intervals and sets have the quantile of the scores itself."""
     quantile = _private_conformal.private_quantile
 
@@ -136,42 +141,30 @@ def quantile_without_noise() -> Iterator[None]:
     ):
         return quantile(values, level, low, high, np.inf, *more, **how)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_private_conformal, "private_quantile", exact)
-        yield
+    return replaced(_private_conformal, "private_quantile", exact)
 
 
-@contextlib.contextmanager
-def held_out_records_fitted() -> Iterator[None]:
+def held_out_records_fitted() -> AbstractContextManager[None]:
     """Fit models of intervals to all records, including the held-out ones."""
     fitted = _private_conformal._fitted
 
     def on_all(estimator: Any, rows: Any, targets: Any, records: Any, *more: Any) -> Any:
         return fitted(estimator, rows, targets, np.arange(len(targets)), *more)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_private_conformal, "_fitted", on_all)
-        yield
+    return replaced(_private_conformal, "_fitted", on_all)
 
 
-@contextlib.contextmanager
-def noise_of_one_target() -> Iterator[None]:
+def noise_of_one_target() -> AbstractContextManager[None]:
     """Ignore that a record has one residual for each target."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RidgeProblem, "joint_norm", 1.0)
-        yield
+    return replaced(RidgeProblem, "joint_norm", 1.0)
 
 
-@contextlib.contextmanager
-def run_for_nothing() -> Iterator[None]:
+def run_for_nothing() -> AbstractContextManager[None]:
     """Forget to charge the run of the unchanged estimator."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_random_runs, "_with_own_run", lambda model, epsilon: model)
-        yield
+    return replaced(_random_runs, "_with_own_run", lambda model, epsilon: model)
 
 
-@contextlib.contextmanager
-def all_records_tuned() -> Iterator[None]:
+def all_records_tuned() -> AbstractContextManager[None]:
     """Train the candidates of a search on the records of validation, too."""
     made = _search.random_split
 
@@ -179,6 +172,4 @@ def all_records_tuned() -> Iterator[None]:
         split = made(n_samples, *rest)
         return RandomSplit(np.arange(n_samples), split.validation, split.final)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_search, "random_split", joint)
-        yield
+    return replaced(_search, "random_split", joint)

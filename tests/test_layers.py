@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.structure import ROOT_NAME, Module, our_modules, read_package, write
+from tests.structure import PACKAGE, ROOT_NAME, Module, our_modules, read_package, write
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -75,6 +75,19 @@ def test_package_obeys_its_layers() -> None:
     modules = our_modules()
     assert "skdptune.accounting" in modules
     assert violations(modules) == []
+
+
+def test_private_names_of_scikit_learn_are_used_in_one_module() -> None:
+    private = re.compile(
+        r"from (sklearn|joblib)\S* import [^#\n]*\b_[a-z]|"
+        r"(from|import) (sklearn|joblib)\S*\._|joblib\.externals|(sklearn|joblib)\.__version__"
+    )
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if private.search(path.read_text("utf-8"))
+    }
+    assert found == {"_compat.py"}
 
 
 def in_a_fresh_python(script: str, *arguments: str) -> Any:

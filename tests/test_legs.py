@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from tests.structure import PACKAGE, ROOT_NAME, is_within, module_of, our_modules, read_package
+from tests.structure import (
+    PACKAGE,
+    ROOT_NAME,
+    Module,
+    is_within,
+    module_of,
+    our_modules,
+    read_package,
+)
 from tests.test_layers import LAYERS, OPTIONAL
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,17 +29,18 @@ LEFT = [
     for line in (ROOT / ".ci" / "first-leg-only").read_text("utf-8").splitlines()
     if line and not line.startswith("#")
 ]
-TESTS = {
-    name.replace(ROOT_NAME, "tests", 1): module
-    for name, module in read_package(ROOT / "tests").items()
-}
+# Tests with this in their name run on both legs, also those of files that are left to the first.
+VERSIONED = "scikit_learn"
 # Suites that run on both legs test the use of these by our models, and the use of steps and
 # splitters by models and searches.
 FOUNDATIONS = ("sklearn.base", "sklearn.exceptions", "sklearn.frozen", "sklearn.utils.multiclass")
 STEPS = ("sklearn.compose", "sklearn.impute", "sklearn.pipeline", "sklearn.preprocessing")
 SPLITTERS = tuple(
     f"sklearn.model_selection.{name}"
-    for name in ("KFold", "ShuffleSplit", "StratifiedKFold", "TimeSeriesSplit")
+    for name in (
+        *("KFold", "ShuffleSplit", "StratifiedKFold", "TimeSeriesSplit"),
+        "train_test_split",
+    )
 )
 HARMLESS = (
     *(*FOUNDATIONS, "sklearn.utils.validation", *STEPS, *SPLITTERS),
@@ -49,13 +61,19 @@ ON_BOTH_LEGS = (
 )
 
 
-def with_helpers(name: str, seen: set[str] | None = None) -> set[str]:
+@cache
+def modules_of_tests() -> dict[str, Module]:
+    """Return the modules of tests by their dotted names; each process of tests imports this."""
+    found = read_package(ROOT / "tests")
+    return {name.replace(ROOT_NAME, "tests", 1): module for name, module in found.items()}
+
+
+def with_helpers(name: str, seen: set[str]) -> set[str]:
     """Return a module of tests and the modules that it imports."""
-    seen = set() if seen is None else seen
     if name not in seen:
         seen.add(name)
-        for imported in TESTS[name].imports:
-            helper = module_of(imported.name, TESTS)
+        for imported in modules_of_tests()[name].imports:
+            helper = module_of(imported.name, modules_of_tests())
             if helper:
                 with_helpers(helper, seen)
     return seen
@@ -63,25 +81,75 @@ def with_helpers(name: str, seen: set[str] | None = None) -> set[str]:
 
 def is_left(name: str) -> bool:
     """Return whether a module of tests is left to the first leg."""
-    file = Path("tests", TESTS[name].file)
+    file = Path("tests", modules_of_tests()[name].file)
     return any(path.as_posix() in LEFT for path in (file, *file.parents))
+
+
+def may_change(name: str) -> bool:
+    """Return whether another version of scikit-learn may change what an imported name does."""
+    is_harmless = any(is_within(name, each) for each in HARMLESS)
+    return (is_within(name, "sklearn") and not is_harmless) or VERSIONED in name
+
+
+def what_may_change(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the uses of such names by functions that do not say so in their names."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = set()
+    for node in imports:
+        start = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            if may_change(f"{start}{alias.name}"):
+                names.add(alias.asname or alias.name.partition(".")[0])
+    defined = {getattr(node, "name", "") for node in tree.body}
+    names |= set(filter(may_change, defined))
+
+    def uses_below(node: ast.AST, place: str) -> Iterator[tuple[str, str]]:
+        for child in ast.iter_child_nodes(node):
+            inside = child.name if isinstance(child, ast.FunctionDef | ast.ClassDef) else place
+            if isinstance(child, ast.Name) and child.id in names:
+                yield inside, child.id
+            if VERSIONED not in inside and inside != "__sklearn_tags__":
+                yield from uses_below(child, inside)
+
+    yield from uses_below(tree, "the module")
 
 
 def test_what_only_the_first_leg_runs_cannot_depend_on_scikit_learn() -> None:
     assert all((ROOT / path).exists() for path in LEFT if path.startswith("tests/"))
     seen: set[str] = set()
-    for name in filter(is_left, TESTS):
+    for name in filter(is_left, modules_of_tests()):
         with_helpers(name, seen)
     assert len(seen) > 50
     for name in seen:
-        for imported in TESTS[name].imports:
-            if is_within(imported.name, "sklearn"):
-                is_harmless = any(is_within(imported.name, each) for each in HARMLESS)
-                assert is_harmless, (name, imported.name)
+        module = modules_of_tests()[name]
+        assert list(what_may_change(module.tree)) == [], name
+
+
+def test_what_may_change_is_found_unless_a_name_says_so() -> None:
+    source = """
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+def check_scikit_learn(): check_estimator
+def test_scikit_learns_checks(): check_scikit_learn
+def test_others(): clone, check_scikit_learn
+class TestSearch:
+    def test_it(self): check_estimator
+"""
+    found = [("test_others", "check_scikit_learn"), ("test_it", "check_estimator")]
+    assert list(what_may_change(ast.parse(source))) == found
+
+
+def test_folders_that_the_second_leg_does_not_collect_have_no_test_for_both() -> None:
+    for name, module in modules_of_tests().items():
+        parents = (path.as_posix() for path in Path("tests", module.file).parents)
+        if any(path in LEFT for path in parents):
+            assert not any(may_change(imported.name) for imported in module.imports), name
 
 
 def test_suites_that_look_for_changes_in_scikit_learn_run_on_both_legs() -> None:
-    names = {Path("tests", module.file).as_posix(): name for name, module in TESTS.items()}
+    names = {
+        Path("tests", module.file).as_posix(): name for name, module in modules_of_tests().items()
+    }
     assert not any(is_left(names[file]) for file in ON_BOTH_LEGS)
 
 
@@ -126,6 +194,7 @@ def test_wrong(): assert False
 def test_passed_over(): pytest.skip("why")
 @pytest.mark.xfail
 def test_known_fault(): assert False
+def test_scikit_learns_checks(): pass
 """
 
 
@@ -160,7 +229,9 @@ def test_only_what_ran_on_the_first_leg_is_left_to_it(tmp_path: Path) -> None:
         (tmp_path / "tests" / name).mkdir(parents=True)
         (tmp_path / "tests" / name / f"test_{name}.py").write_text(EXAMPLES)
     (tmp_path / ".ci").mkdir()
-    (tmp_path / ".ci" / "first-leg-only").write_text("# Why.\ntests/first\ntests/whole\n")
+    (tmp_path / ".ci" / "first-leg-only").write_text(
+        "# Why.\ntests/first/test_first.py\ntests/whole\n"
+    )
     (tmp_path / "tests" / "whole").mkdir()
     (tmp_path / "tests" / "whole" / "test_whole.py").write_text(WHOLE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -169,7 +240,10 @@ def test_only_what_ran_on_the_first_leg_is_left_to_it(tmp_path: Path) -> None:
     assert first == {
         f"{word} {file.format(name)}::test_{test}"
         for name in ("first", "both")
-        for word, test in (("ran", "right"), ("ran", "known_fault"), ("skipped", "passed_over"))
+        for word, test in (
+            *(("ran", "right"), ("ran", "known_fault"), ("ran", "scikit_learns_checks")),
+            ("skipped", "passed_over"),
+        )
     } | {"ran tests/whole/test_whole.py::test_right"}
     (tmp_path / "first").write_text("\n".join(first))
     second = run_pytest(tmp_path, SKDPTUNE_RAN=str(tmp_path / "first"))

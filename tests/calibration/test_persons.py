@@ -451,7 +451,7 @@ OF_NUMBERS = Schema(COLUMNS, target=(-1, 1), person="patient")
 OF_LABELS = Schema(COLUMNS, target={"categories": [0, 1]}, person="patient")
 
 
-def test_a_pipeline_gets_persons_with_metadata_routing_as_without() -> None:
+def test_a_pipeline_gets_persons_with_scikit_learns_routing_as_without() -> None:
     # Theorem P14.
     steps = DPStandardScaler(bounds=(-1, 1)), DPLogisticRegression()
     model = PrivateConformalClassifier(
@@ -467,7 +467,7 @@ def test_a_pipeline_gets_persons_with_metadata_routing_as_without() -> None:
 
 
 @pytest.mark.parametrize("routing", [False, True])
-def test_the_schema_names_persons_inside_and_around(routing: bool) -> None:
+def test_the_schema_names_persons_inside_and_around_scikit_learns_routing(routing: bool) -> None:
     # Theorem P14.
     inside = make_private_pipeline(DPRidge(), OF_NUMBERS)
     settings: dict[str, Any] = {"coverage": 0.5, "random_state": 0, **BUDGET}

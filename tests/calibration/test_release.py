@@ -275,7 +275,7 @@ def test_copies_and_seeds() -> None:
     assert not np.array_equal(fresh[0].histogram_.counts, fresh[1].histogram_.counts)
 
 
-def test_what_a_fit_is_given_is_passed_on() -> None:
+def test_what_a_fit_is_given_is_passed_on_by_scikit_learns_routing() -> None:
     model = PrivateScoreCurves(
         DPLogisticRegression(epochs=1, solver="sgd", learning_rate=1e-9), epsilon=4.0
     )

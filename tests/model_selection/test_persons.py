@@ -431,7 +431,7 @@ PIPELINE = make_private_pipeline(DPLogisticRegression(), SCHEMA)
 GRID = {"dplogisticregression__C": [0.01, 1.0]}
 
 
-def test_a_schema_names_the_persons_of_a_search():
+def test_a_schema_names_the_persons_of_a_search_with_scikit_learns_routing():
     # Theorem P14.
     table = visits()
     search = DPGridSearchCV(PIPELINE, GRID, **BUDGET)

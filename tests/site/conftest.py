@@ -8,16 +8,21 @@ Chromium, and skip without it unless `SKDPTUNE_TEST_BROWSER` is "required":
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.site.browser import Browser, find_chromium, start_browser
+
+STATIC = Path(__file__).parents[2] / "docs" / "_static"
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +74,29 @@ def serve(folder: Path) -> Iterator[str]:
 def origin(site: Path) -> Iterator[str]:
     """Return the address at which the site is served."""
     yield from serve(site)
+
+
+def serve_page(folder: Path, parts: list[str]) -> Iterator[str]:
+    """Serve a page of this HTML with the site's scripts, and without the rest of the site."""
+    shutil.copytree(STATIC, folder / "_static")
+    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Page</title>'
+    head += '<link rel="icon" href="data:,">'
+    (folder / "index.html").write_text(head + "\n".join(parts), encoding="utf-8")
+    yield from serve(folder)
+
+
+def run_script(
+    browser: Browser, page: str, script: str, given: str
+) -> Iterator[Callable[[str, object], Any]]:
+    """Yield a function: what an expression is, given `data` and these names, on an empty page."""
+    tab = browser.open(page, width=400)
+    tab.evaluate("document.body.replaceChildren(); globalThis.module = {}; 0")
+    tab.evaluate(f"{(STATIC / script).read_text(encoding='utf-8')}; 0")
+
+    def evaluated(expression: str, data: object) -> Any:
+        return tab.evaluate(
+            f"(() => {{ {given}, data = {json.dumps(data)}; return {expression}; }})()"
+        )
+
+    yield evaluated
+    tab.close()

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.site.browser import Browser, Tab
-from tests.site.conftest import serve
-from tests.test_explorer import SHARES, STATIC, blocks, explorer, pytestmark, table
+from tests.site.conftest import run_script, serve_page
+from tests.test_explorer import SHARES, blocks, explorer, pytestmark, table
 
 __all__ = ["explorer", "pytestmark", "table"]
 
 # The script ------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the page's own HTML, scripts and code."""
+    numbers = re.compile(r"(?<![\w.\"/])\d[\d_]*(?:\.\d+)?(?:e-\d+)?(?![\w\"/])")
+    parts = [
+        html or "<pre>" + numbers.sub(r'<span class="mi">\g<0></span>', code) + "</pre>"
+        for html, code in blocks()
+    ]
+    yield from serve_page(tmp_path_factory.mktemp("explorer"), parts)
+
+
 @pytest.fixture
-def in_script(browser: Browser, tmp_path: Path) -> Iterator[Callable[[str, object], Any]]:
-    """Return a function: what an expression in `explorer`, `table` and `data` is, on no page."""
-    (tmp_path / "index.html").write_text("<!doctype html>", encoding="utf-8")
-    server = serve(tmp_path)
-    tab = browser.open(next(server), width=400)
-    tab.evaluate("globalThis.module = {}; 0")
-    for name in ("explorer-table.js", "explorer.js"):
-        tab.evaluate(f"{(STATIC / name).read_text(encoding='utf-8')}; 0")
+def in_script(browser: Browser, page: str) -> Iterator[Callable[[str, object], Any]]:
+    """Return a function: what an expression in `explorer`, `table` and `data` is."""
     given = "const explorer = module.exports, table = globalThis.tuningTable"
-
-    def evaluated(expression: str, data: object) -> Any:
-        return tab.evaluate(
-            f"(() => {{ {given}, data = {json.dumps(data)}; return {expression}; }})()"
-        )
-
-    yield evaluated
-    tab.close()
-    next(server, None)
+    yield from run_script(browser, page, "explorer.js", given)
 
 
 def test_browser_and_python_read_the_same(
@@ -98,22 +92,6 @@ def test_whatever_a_link_says_becomes_a_setting_of_the_table(
         places = found | {"epochs": found["rate"] * found["steps"]}
         for name, nodes in table["axes"].items():
             assert min(nodes) * (1 - 1e-9) <= places[name] <= max(nodes) * (1 + 1e-9)
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the page's own HTML, scripts and code, without the rest of the site."""
-    folder = tmp_path_factory.mktemp("explorer")
-    shutil.copytree(STATIC, folder / "_static")
-    numbers = re.compile(r"(?<![\w.\"/])\d[\d_]*(?:\.\d+)?(?:e-\d+)?(?![\w\"/])")
-    parts = [
-        html or "<pre>" + numbers.sub(r'<span class="mi">\g<0></span>', code) + "</pre>"
-        for html, code in blocks()
-    ]
-    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Explorer</title>'
-    head += '<link rel="icon" href="data:,">'
-    (folder / "index.html").write_text(head + "\n".join(parts), encoding="utf-8")
-    yield from serve(folder)
 
 
 def shown_noise(tab: Tab) -> dict[str, str]:

@@ -14,23 +14,26 @@ from tests.site.conftest import serve
 WIDTHS = (400, 1280)
 
 
-def _looks(browser: Browser, origin: str, pages: list[str], *, is_main: bool = True) -> list[str]:
+def _looks(browser: Browser, origin: str, pages: list[str]) -> list[str]:
     """Return descriptions of the faults of pages. One tab is faster than a tab for each page."""
     tab = browser.open(f"{origin}{pages[0]}", width=WIDTHS[0])
-    found = [what for page in pages for what in _look(tab, origin, page, is_main)]
+    found = [what for page in pages for what in _look(tab, origin, page)]
     tab.close()
     return found
 
 
-def _look(tab: Tab, origin: str, page: str, is_main: bool) -> list[str]:
+def _look(tab: Tab, origin: str, page: str) -> list[str]:
     """Return what is wrong with a page."""
+    is_main = "/" not in page
+    # Pages of classes and functions have the same colours: those of one in five are looked at.
+    is_alike = page.startswith("generated/") and len(page) % 5 > 0
     tab.set_width(WIDTHS[0])
     tab.set_scheme(False)
     tab.go(f"{origin}{page}")
     found = [
         f"{page} at {WIDTHS[0]} px: {each}" for each in tab.evaluate("siteMeasures.overflow()")
     ]
-    for is_dark in (False, True):
+    for is_dark in () if is_alike else (False, True):
         tab.set_scheme(is_dark)
         assert tab.wait_until(f"document.documentElement.dataset.theme === '{_theme(is_dark)}'")
         low = tab.evaluate("siteMeasures.lowContrast()")
@@ -66,7 +69,7 @@ def test_reference_and_gallery_are_sound(
         for file in site.glob(f"{name}/*.html")
     )
     assert len(pages) > 50
-    found = _looks(browser, origin, pages[part::4], is_main=False)
+    found = _looks(browser, origin, pages[part::4])
     assert not found, "\n".join(found)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,11 +19,9 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.model_selection._table_model import RULES, families_for
 from skdptune.preprocessing import Schema
 from tests.site.browser import Browser, Tab
-from tests.site.conftest import serve
+from tests.site.conftest import STATIC, run_script, serve_page
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "script_builder.md"
-STATIC = DOCS / "_static"
+PAGE = STATIC.parent / "script_builder.md"
 OPENING = "globalThis.builderTable = "
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="no site here")
@@ -32,16 +29,10 @@ pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="no site here")
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the page's own HTML and scripts, without the rest of the site."""
-    folder = tmp_path_factory.mktemp("builder")
-    shutil.copytree(STATIC, folder / "_static")
-    blocks = re.findall(
-        r"^```\{raw\} html\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S
-    )
-    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Builder</title>'
-    head += '<link rel="icon" href="data:,">'
-    (folder / "index.html").write_text(head + "\n".join(blocks), encoding="utf-8")
-    yield from serve(folder)
+    """Serve the page's own HTML and scripts."""
+    text = PAGE.read_text(encoding="utf-8")
+    parts = re.findall(r"^```\{raw\} html\n(.*?)^```$", text, re.M | re.S)
+    yield from serve_page(tmp_path_factory.mktemp("builder"), parts)
 
 
 @pytest.fixture
@@ -55,19 +46,17 @@ def tab(browser: Browser, page: str) -> Iterator[Tab]:
 
 @pytest.fixture
 def in_script(browser: Browser, page: str) -> Iterator[Callable[[str, object], Any]]:
-    """Return a function: what an expression in `builder`, `table` and `data` is, on no page."""
-    tab = browser.open(page, width=400)
-    tab.evaluate("document.body.replaceChildren(); globalThis.module = {}; 0")
-    tab.evaluate(f"{(STATIC / 'builder.js').read_text(encoding='utf-8')}; 0")
+    """Return a function: what an expression in `builder`, `table` and `data` is."""
     given = "const builder = module.exports, table = globalThis.builderTable"
+    yield from run_script(browser, page, "builder.js", given)
 
-    def evaluated(expression: str, data: object) -> Any:
-        return tab.evaluate(
-            f"(() => {{ {given}, data = {json.dumps(data)}; return {expression}; }})()"
-        )
 
-    yield evaluated
-    tab.close()
+@pytest.fixture(scope="module")
+def builder_table() -> dict[str, Any]:
+    """Return the table that the page reads."""
+    return json.loads(
+        (STATIC / "builder-table.js").read_text().removeprefix(OPENING).rstrip(";\n")
+    )
 
 
 def fill(tab: Tab, field: str, value: str) -> None:
@@ -256,11 +245,8 @@ def test_noise_is_that_of_the_gaussian_mechanism(in_script: Any) -> None:
         )
 
 
-def test_families_are_those_of_the_library(in_script: Any) -> None:
-    table = json.loads(
-        (STATIC / "builder-table.js").read_text().removeprefix(OPENING).rstrip(";\n")
-    )
-    assert table["rules"] == json.loads(
+def test_families_are_those_of_the_library(builder_table: Any, in_script: Any) -> None:
+    assert builder_table["rules"] == json.loads(
         json.dumps({task: rule._asdict() for task, rule in RULES.items()})
     )
     asked = [
@@ -274,10 +260,10 @@ def test_families_are_those_of_the_library(in_script: Any) -> None:
         assert tuple(families) == families_for(task, n, 1 / noise, has_nets=True)[0]
 
 
-def test_expected_losses_are_read_at_settings_that_are_not_easier(in_script: Any) -> None:
-    table = json.loads(
-        (STATIC / "builder-table.js").read_text().removeprefix(OPENING).rstrip(";\n")
-    )
+def test_expected_losses_are_read_at_settings_that_are_not_easier(
+    builder_table: Any, in_script: Any
+) -> None:
+    table = builder_table
     for task, lost in table["lost"].items():
         asked = [
             (task, table["samples"][1], table["columns"][0], table["epsilons"][2]),
