@@ -52,6 +52,12 @@ class SkoreCheck:
         For example ``"SKP001"``.
     schema : Schema, dict, str or None
         Public description of the table.
+
+    Examples
+    --------
+    >>> from skdptune.checks import SkoreCheck
+    >>> SkoreCheck("SKP013").severity
+    'tip'
     """
 
     code: str
