@@ -1,6 +1,6 @@
 """Folders do not use each other's private modules, and imports have no cycles.
 
-A *room* is a private package such as ``skdptune.accounting._losses``, whose ``__init__`` names
+A *room* is a private package such as ``skdptune.linear_model._solvers``, whose ``__init__`` names
 what others may use. The source is read, not run, so that an import inside a function counts as
 well.
 """
