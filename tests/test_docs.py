@@ -196,7 +196,7 @@ def test_figures_of_a_paper_are_small_pictures_of_commands_that_run_at_night(pag
 
 def test_every_finding_that_costs_privacy_is_a_pitfall_of_its_kind() -> None:
     checks = (DOCS / "checks.md").read_text(encoding="utf-8")
-    kinds = dict(re.findall(r"^## (SKP\d+)\n\*\*.*\*\* \((\w+)\)$", checks, re.MULTILINE))
+    kinds = dict(re.findall(r"^## (SKP\d+): .*\n\nSeverity: (\w+)\.$", checks, re.MULTILINE))
     assert len(kinds) == checks.count("\n## SKP")
     pitfalls = (DOCS / "pitfalls.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \*\*.*? \| (\w+) \| (.*) \|$", pitfalls, re.MULTILINE)

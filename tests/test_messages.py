@@ -102,7 +102,7 @@ ALLOWED = {
     ("skdptune.inspection._grid_scores", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._adaptive", "repr"): "of settings, in the user's storage",
     ("skdptune.model_selection._choosing", "value"): "a key, which is not shown",
-    ("skdptune.model_selection._cost._fit_costs", "repr"): "a key, which is not shown",
+    ("skdptune.model_selection._cost._candidates", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._space", "repr"): "of settings, in the storage",
     ("skdptune.model_selection._running._runs", "repr"): "of an error, for diagnostics=True",
     ("skdptune.model_selection._search", "repr"): "of words that an estimator suggests",

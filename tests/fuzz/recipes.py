@@ -60,6 +60,8 @@ LEFT_OUT = {
     *("Canary", "OneRunResult"),
     # Made by audits.
     "AuditResult",
+    # Made by skore_checks.
+    "SkoreCheck",
     # Made by check.
     *("CheckReport", "Finding"),
     # It shows a fitted estimator, and estimators are cloned for each call; made by it.
