@@ -15,6 +15,7 @@ from skdptune._validation import check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._parameters import nested_estimators, own_member
 from skdptune.base._refusals import (
+    LIBRARY,
     NoProfileError,
     Refusal,
     distrusted_class,
@@ -28,9 +29,9 @@ CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
 
 DEFAULT_DELTA = 1e-5
 
-# An optional library, whose models are registered when the first one is encountered. Their
-# guarantee is about replacing a record.
-_LIBRARY, _ADAPTER = "diffprivlib", "skdptune.base._diffprivlib"
+# Registers the models of the optional library when the first one is encountered. Their guarantee
+# is about replacing a record.
+_ADAPTER = "skdptune.base._diffprivlib"
 _ANY_SIZE = 1000
 _watchers: list[Callable[[type], None]] = []
 
@@ -147,13 +148,13 @@ def load_adapter_of(estimator: object) -> None:
 
 def has_adapter(module: object) -> bool:
     """Return whether a module belongs to the optional library whose models are registered."""
-    return str(module).partition(".")[0] == _LIBRARY
+    return str(module).partition(".")[0] == LIBRARY
 
 
 @functools.cache
 def load_adapters() -> None:
     """Register the models of the optional library, if it is installed."""
-    if find_spec(_LIBRARY) is not None:
+    if find_spec(LIBRARY) is not None:
         # The installed version may be incompatible with other packages, and cannot be used then.
         with contextlib.suppress(ImportError):
             importlib.import_module(_ADAPTER).register()

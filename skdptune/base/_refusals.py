@@ -349,7 +349,7 @@ def _kind_of(estimator: object) -> str:
 # Models of other libraries whose stated guarantee fails, or lacks a proof --------------------
 
 # The library, and its release in which the faults were found.
-_LIBRARY, _SEEN_IN = "diffprivlib", "0.6.6"
+LIBRARY, _SEEN_IN = "diffprivlib", "0.6.6"
 _ISSUES = "https://github.com/IBM/differential-privacy-library/issues/"
 _READ = "its source, and tests/base/test_distrusted.py"
 _MOVED = (
@@ -392,7 +392,7 @@ class DistrustedModel:
     def reason(self) -> str:
         """Why its stated guarantee is not trusted."""
         return (
-            f"the epsilon of {_LIBRARY} {_SEEN_IN} is too small for replacing a record, "
+            f"the epsilon of {LIBRARY} {_SEEN_IN} is too small for replacing a record, "
             f"or not proven for it: {self.fault} ({self.source})"
         )
 
@@ -400,7 +400,7 @@ class DistrustedModel:
     def assumption(self) -> str:
         """The assumption in the report of a model that is used nonetheless."""
         return (
-            f"the registered cost of {_LIBRARY}'s {self.name} covers its known fault: "
+            f"the registered cost of {LIBRARY}'s {self.name} covers its known fault: "
             f"{self.fault} ({self.source})"
         )
 
@@ -483,7 +483,7 @@ DISTRUSTED: tuple[DistrustedModel, ...] = (
         "and with 100 it is 2.5 times that share",
     ),
 )
-_BY_CLASS = {(_LIBRARY, one.name): one for one in DISTRUSTED}
+_BY_CLASS = {(LIBRARY, one.name): one for one in DISTRUSTED}
 
 
 def distrusted_name(library: str, name: str, given: Mapping[str, Any]) -> DistrustedModel | None:

@@ -486,13 +486,13 @@ _ASSUMED: dict[type, str] = {
 }
 
 
-def _assumed_by_leaf(step: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
+def _assuming(words: str) -> Callable[..., tuple[str, ...]]:
     # Assumption R4.
-    return tuple(words for kind, words in _ASSUMED.items() if isinstance(step, kind))[:1]
+    return lambda step, n_samples, n_features: (words,)
 
 
-for _kind in _ASSUMED:
-    assumption_registry.register(_kind)(_assumed_by_leaf)
+for _kind, _words in _ASSUMED.items():
+    assumption_registry.register(_kind, _assuming(_words))
 
 
 @assumption_registry.register(FixedThresholdClassifier)

@@ -177,11 +177,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
             )
 
     def _check_width(self, n_features: int) -> None:
-        self.n_components_ = n_features if self.n_components is None else self.n_components
-        if self.n_components_ > n_features:
+        if (self.n_components or 1) > n_features:
             raise ValueError(
                 f"n_components must be at most the number of features, {n_features}; got "
-                f"{self.n_components_}."
+                f"{self.n_components}."
             )
 
     def _deviations(self) -> np.ndarray:
@@ -194,6 +193,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
         """Release the mean and the second moments of mapped features, and keep components."""
         self._low_high = low_high
         width = self.n_features_in_
+        self.n_components_ = width if self.n_components is None else self.n_components
         # All noise comes from one release, to which a record contributes at most this length.
         sensitivity = math.sqrt(1.0 + _MEAN_WEIGHT**2) * _SLACK
         sums = unit_sums(rows, functools.partial(_contributions, low_high), persons)

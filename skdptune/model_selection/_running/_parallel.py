@@ -101,7 +101,7 @@ def _is_stale(folder: Path) -> bool:
         # Do not follow links, which could lead elsewhere.
         if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
             return False
-        # Do not follow links, and do not wait for a pipe.
+        # Nor wait for a pipe.
         number = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(number, "rb") as lock:
             if lock.read(len(_MARK) + 1) != _MARK:
