@@ -181,6 +181,14 @@ def winner_masses(masses, distribution):
     )
 
 
+def winner_masses_by_counts(masses, count_masses):
+    """Return the same by summing over the number of runs: P(all <= i) - P(all < i)."""
+    cumulated = np.concatenate([[0.0], np.cumsum(masses)])
+    counts = np.arange(len(count_masses))
+    powers = cumulated[:, None] ** counts
+    return np.concatenate([[count_masses[0]], np.diff(powers, axis=0) @ count_masses])
+
+
 def selection_delta(profile, distribution, epsilons, direction, bound):
     """Return what a bound of the package says at single points, without a grid in between."""
     run = Run(*directed(profile, direction), profile._renyi)

@@ -25,7 +25,7 @@ from skdptune.model_selection import (
     RandomRuns,
 )
 from tests.flat import changed, flat
-from tests.model_selection.forked import forked
+from tests.forked import Forked
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.test_audit import (
     DELTA,
@@ -280,7 +280,7 @@ class Killing(Scripted):
 def killed(tmp_path: Path, at: int) -> Path:
     path = tmp_path / "search.db"
     Killing.last = at
-    assert forked(lambda: resumed(path)).exit() == -signal.SIGKILL
+    assert Forked(lambda: resumed(path)).exit() == -signal.SIGKILL
     Killing.last = 0
     return path
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import pickle
 import re
 import warnings
 from typing import Any
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -167,6 +168,13 @@ def test_nested_parameters_are_set(by_class: Way) -> None:
     assert search.privacy_.epsilon == 1.5
 
 
+def test_pickle_round_trip(one_name: str) -> None:
+    search = fitted(one_name)
+    again = pickle.loads(pickle.dumps(search))
+    same(again, search)
+    assert vars(again).keys() == vars(search).keys()
+
+
 def test_plan_is_kept_for_what_it_was_solved_for(by_class: Way) -> None:
     """Changing an estimator in place does not change what an equal one costs or does."""
     estimator = Scripted(epsilon=1.0, delta=DELTA)
@@ -198,6 +206,14 @@ def test_refit_forgets_the_last_fit(usual: Way) -> None:
 def test_other_forms_of_a_table_give_the_same(kind: Any) -> None:
     for name in ("random-part", "doubling") if kind is sparse.csr_matrix else ("grid-table",):
         same(made(WAYS[name]).fit(kind(X), Y.tolist()), fitted(name))
+
+
+def test_labels_may_be_words(by_class: Way) -> None:
+    words = np.array(["no", "yes"])[Y]
+    search = made(by_class).fit(X, words)
+    assert search.classes_.tolist() == ["no", "yes"]
+    assert set(search.predict(X)) <= {"no", "yes"}
+    assert is_classifier(search)
 
 
 # Compositions ----------
@@ -309,6 +325,14 @@ def test_without_epsilon_each_fit_keeps_its_own(way: Way, name: str) -> None:
     assert search.privacy_.epsilon >= 0.9 * told.privacy_.epsilon_spent
     assert search.privacy_.delta == DELTA
     assert search.privacy_.profile == made(way).privacy_profile(600)
+
+
+def test_larger_budget_gives_fits_more(usual: Way) -> None:
+    budgets = [
+        made(usual, epsilon=epsilon).plan(600, 3, compare=False).row.fit_epsilon
+        for epsilon in (1.0, 1.5)
+    ]
+    assert 0.0 < budgets[0] < budgets[1] <= 1.7
 
 
 def test_unreachable_budget_names_the_least(usual: Way) -> None:

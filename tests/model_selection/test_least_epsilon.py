@@ -258,6 +258,15 @@ class TestClosedForm:
         assert np.cumsum(alone) == pytest.approx([0.5, 1.0, 2.0, 4.0], rel=0.01)
         assert math.fsum(alone) <= 4.0
 
+    @pytest.mark.parametrize("delta", [1e-5, 1e-9])
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+    def test_the_released_fit_has_more_than_half_of_a_doubled_level(
+        self, epsilon: float, delta: float
+    ) -> None:
+        shift, before = (1.0 / _noise_for(each, delta) for each in (epsilon, epsilon / 2.0))
+        last = math.sqrt(shift**2 - before**2)
+        assert gaussian_delta(last, 0.79 * epsilon) > delta
+
 
 def made_at(search: Any, place: int) -> tuple[float, float]:
     """Return the shifts of the fit and the score of a level, from what is published."""

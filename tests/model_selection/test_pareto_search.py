@@ -19,8 +19,8 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import FitFailedWarning
 
+from tests.forked import Forked
 from tests.model_selection import pareto_examples as examples
-from tests.model_selection.forked import forked
 
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
@@ -146,7 +146,7 @@ def test_search_that_was_killed_ends_as_if_it_had_not_been(tmp_path: Path) -> No
     def search_until_killed() -> None:
         pareto_search(privacy, killing, SPACE, n_initial=6, n_iter=12, storage=storage, **SEED)
 
-    assert forked(search_until_killed).exit() == -signal.SIGKILL
+    assert Forked(search_until_killed).exit() == -signal.SIGKILL
     resumed = search(storage=storage)
     assert len(resumed.evaluations_) == 18
     assert outcomes(resumed) == outcomes(search())
@@ -165,7 +165,7 @@ def test_several_processes_work_on_one_study(tmp_path: Path) -> None:
     def search_slowly() -> None:
         pareto_search(privacy, slow, SPACE, n_initial=6, n_iter=24, storage=storage, **SEED)
 
-    other = forked(search_slowly)
+    other = Forked(search_slowly)
     while not log.exists():
         time.sleep(0.05)
     found = search(n_iter=24, storage=storage)

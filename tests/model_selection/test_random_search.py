@@ -58,6 +58,19 @@ def test_fixed_number_of_runs_is_made() -> None:
     assert found.best_params_ == kept["params"][int(np.argmax(kept["scores"]))]
 
 
+def test_more_runs_cost_more() -> None:
+    costs = [search(n_iter=n).privacy_profile(400, 3).epsilon(DELTA) for n in (2, 8, 32)]
+    assert costs[0] < costs[1] < costs[2]
+
+
+def test_envelope_costs_no_more_than_the_others() -> None:
+    costs = {
+        bound: search(bound=bound).privacy_profile(400, 3).epsilon(DELTA)
+        for bound in ("envelope", "rdp")
+    }
+    assert costs["envelope"] < costs["rdp"]
+
+
 @pytest.mark.parametrize(
     ("settings", "kind", "words"),
     [

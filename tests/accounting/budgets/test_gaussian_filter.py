@@ -46,6 +46,12 @@ class TestTotal:
         assert total.profile.epsilon(delta) <= epsilon
         assert total.profile.delta(500.0) == pytest.approx(share * delta, rel=1e-6, abs=1e-17)
 
+    def test_profile_is_above_the_curve_and_near(self):
+        total = GaussianFilter(3.0, 1e-5, failure=1e-6)
+        for epsilon in EPSILONS:
+            exact = gaussian_curve(math.sqrt(total.budget), epsilon) + 1e-6
+            assert exact <= total.profile.delta(epsilon) <= exact * (1.0 + 1e-4)
+
     @pytest.mark.parametrize("mu", [0.05, 0.1, 0.3])
     def test_gaussian_parts_cost_their_square_and_no_failure(self, mu):
         total = filled(GaussianFilter(3.0, 1e-6, failure=1e-8), PrivacyProfile.gaussian(mu))

@@ -100,6 +100,13 @@ def test_gaussian_delta_is_the_closed_form(mu):
         )
 
 
+@pytest.mark.parametrize(("mu", "delta"), few(6, SHIFTS, [0.2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15]))
+def test_gaussian_epsilon_is_the_closed_form(mu, delta):
+    exact = gaussian_epsilon(mu, delta)
+    value = gaussian(mu).epsilon(delta)
+    assert exact * (1.0 - SLACK) <= value <= exact * (1.0 + 1e-6)
+
+
 @pytest.mark.parametrize("mu", [1e-4, 1e-9, 1e-300])
 def test_the_weakest_gaussians_are_still_bounds(mu):
     profile = gaussian(mu)

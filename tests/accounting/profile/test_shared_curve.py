@@ -62,6 +62,15 @@ def test_a_curve_that_is_too_low_anywhere_does_not_cover() -> None:
     assert math.isinf(SharedCurve(3.0, 1e-7).least_shift(PrivacyProfile.approximate(0.0, 2e-7)))
 
 
+@pytest.mark.parametrize(("rate", "steps"), [(0.05, 400), (0.02, 250), (0.2, 100)])
+def test_noise_is_the_least_that_is_covered(rate: float, steps: int) -> None:
+    # Theorem C1.
+    curve = SharedCurve(0.3, 1e-7)
+    found = calibrate_to_curve(lambda noise: descent(noise, rate, steps), curve, guess=2.0)
+    assert curve.covers(found.profile)
+    assert not curve.covers(descent(0.99 * found.value, rate, steps))
+
+
 @settings(max_examples=10)
 @given(
     noise=st.floats(2.0, 60.0),

@@ -103,6 +103,22 @@ class TestAgainstTheMasses:
             )
 
 
+def test_named_distributions_have_their_closed_forms():
+    gamma = 0.03
+    x = np.linspace(0, 1, 11)
+    w = 1 - (1 - gamma) * x
+    np.testing.assert_allclose(Geometric(gamma).pgf(x), gamma * x / w, rtol=1e-13)
+    np.testing.assert_allclose(Geometric(gamma).pgf_derivative(x), gamma / w**2, rtol=1e-13)
+    np.testing.assert_allclose(
+        Logarithmic(gamma).pgf(x), np.log(w) / np.log(gamma), rtol=1e-13, atol=1e-16
+    )
+    for stopping in np.linspace(0.01, 0.99, 99):
+        assert Geometric(stopping).mean == 1 / stopping
+    assert Logarithmic(gamma).mean == pytest.approx((1 / gamma - 1) / math.log(1 / gamma))
+    np.testing.assert_allclose(Poisson(3).pgf(x), np.exp(3 * (x - 1)), rtol=1e-14)
+    np.testing.assert_allclose(Binomial(9, 0.4).pgf(x), (0.6 + 0.4 * x) ** 9, rtol=1e-13)
+
+
 def test_a_sure_binomial_has_a_fixed_number_of_runs():
     distribution = Binomial(5, 1)
     assert (distribution.probability_of_none, distribution.probability_at_most(4)) == (0, 0)

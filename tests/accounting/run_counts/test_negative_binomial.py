@@ -89,6 +89,12 @@ def test_mean_round_trip(eta, target):
     assert Truncated(eta, gamma).mean == pytest.approx(target, rel=2e-13 + spacing)
 
 
+@pytest.mark.parametrize("eta", [-0.9, 0.0, 1.0, 50.0])
+def test_means_next_to_one(eta):
+    gamma = Truncated.from_mean(math.nextafter(1.0, 2.0), eta).gamma
+    assert 1 - 1e-12 < gamma <= LARGEST_GAMMA
+
+
 @pytest.mark.parametrize("eta", [-0.99, -0.96])
 def test_largest_mean_of_a_shape_is_reached(eta):
     largest = Truncated(eta, 1e-140).mean

@@ -134,6 +134,12 @@ class TestProfileBound:
         selected = PrivacyProfile.pure(0.5).selected(distribution, "profile")
         assert selected.epsilon(0.0) == pytest.approx((eta + 2.0) * 0.5, rel=1e-3)
 
+    @pytest.mark.parametrize("mean", [0.5, 3.0, 10.0])
+    def test_pure_run_under_the_poisson_distribution_adds_mean_times_total_variation(self, mean):
+        selected = PrivacyProfile.pure(1.0).selected(Poisson(mean), "profile")
+        expected = 1.0 + mean * math.tanh(0.5)
+        assert selected.epsilon(0.0) == pytest.approx(expected, rel=1e-3)
+
 
 class TestCounterExamples:
     """False readings of Koskela, Redberg and Wang (2024), Theorem 5.2: none may come back.

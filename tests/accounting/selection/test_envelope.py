@@ -63,6 +63,27 @@ def assert_covers(bound, exact):
     assert short.max() <= 0.0, (bound, worst)
 
 
+class TestTheOracles:
+    """The slow figures are themselves checked against slower ones."""
+
+    @pytest.mark.parametrize(
+        ("distribution", "counts"),
+        [
+            (Poisson(3.0), stats.poisson(3.0).pmf(np.arange(80))),
+            (Binomial(4, 1.0), np.eye(5)[4]),
+            (Binomial(12, 0.6), stats.binom(12, 0.6).pmf(np.arange(13))),
+            (Geometric(0.1), np.append(0.0, 0.1 * 0.9 ** np.arange(600))),
+        ],
+        ids=["poisson", "all", "binomial", "geometric"],
+    )
+    def test_masses_of_the_winner_sum_over_the_number_of_runs(self, distribution, counts):
+        masses = np.array([0.2, 0.0, 0.05, 0.7, 0.05])
+        by_counts = oracles.winner_masses_by_counts(masses, counts)
+        np.testing.assert_allclose(
+            oracles.winner_masses(masses, distribution), by_counts, atol=1e-13
+        )
+
+
 class TestCoversEverySelection:
     """No score, order or direction of a small mechanism costs more than the bound.
 
@@ -95,6 +116,17 @@ class TestCoversEverySelection:
         for direction in DIRECTIONS:
             exact = oracles.deltas_of_all_orders(halves.one_way(direction), distribution, EPSILONS)
             assert_covers(envelope(pair, distribution, EPSILONS, direction, step=0.037), exact)
+
+    @given(oracles.any_pairs(), distributions)
+    @settings(max_examples=12)
+    def test_the_resulting_profile_at_positive_and_negative_epsilon(self, pair, distribution):
+        profile = oracles.profile_by_curve(pair, np.linspace(0.0, 15.0, 120), None)
+        selected = profile.selected(distribution)
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(
+                pair.one_way(direction), distribution, ALL_EPSILONS
+            )
+            assert_covers(selected.delta(ALL_EPSILONS, direction=direction), exact)
 
     @pytest.mark.parametrize("gamma", [1e-3, 1e-5, 1e-7])
     def test_very_many_runs(self, gamma):
@@ -231,6 +263,12 @@ class TestEquality:
 
 class TestPureRuns:
     """A pure guarantee stays one: finite at delta = 0, within the printed limits."""
+
+    @given(st.floats(0.005, 12.0), st.sampled_from(truncated))
+    @settings(max_examples=12)
+    def test_at_most_eta_plus_two_times_the_run(self, run, distribution):
+        got = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
+        assert run <= got <= (distribution.eta + 2.0) * run * (1 + 1e-3)
 
     @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 1.0, 2.0])
     def test_tends_to_eta_plus_two_times_the_run_as_gamma_falls(self, eta):

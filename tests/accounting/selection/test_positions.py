@@ -146,8 +146,8 @@ class TestCoversEverySelection:
     """
 
     def test_a_few_thousand_orders(self):
-        compared, worst = violations(np.random.default_rng(20250611), 12)
-        assert compared > 1500
+        compared, worst = violations(np.random.default_rng(20250611), 15)
+        assert compared > 2000
         assert worst <= ROUNDING
 
     @pytest.mark.slow
@@ -155,6 +155,16 @@ class TestCoversEverySelection:
         compared, worst = violations(np.random.default_rng(606), 240)
         assert compared > 10**5
         assert worst <= ROUNDING
+
+    @given(oracles.pairs_on_grid(), crowded)
+    @settings(max_examples=10)
+    def test_every_order_of_halves_on_the_grid(self, pair, distribution):
+        halves = oracles.split(pair, 2 if pair.p.size <= 3 else 1)
+        profile = oracles.profile_of(pair, STEP)
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(halves.one_way(direction), distribution, EPSILONS)
+            bound = oracles.selection_delta(profile, distribution, EPSILONS, direction, "envelope")
+            assert (exact.max(axis=0) * (1 - 1e-9) - ROUNDING <= bound).all()
 
     def test_the_prices_are_charged_for(self):
         """Without the integral of the prices the bound would be too small."""

@@ -31,6 +31,7 @@ from skdptune.base._shared import paid_for
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.preprocessing import DPStandardScaler
 from tests.base.counted import LABELS, ROWS, Counted, cloudpickle, count_of
+from tests.forked import Forked
 
 
 def names_of(ledger):
@@ -171,17 +172,6 @@ class TestHowLongItPays:
         assert kept.run(current_payment) is None
 
 
-def in_a_fork(function, *arguments):
-    """Return the number of a forked process that runs a function and then ends."""
-    child = os.fork()
-    if child == 0:
-        try:
-            function(*arguments)
-        finally:
-            os._exit(0)
-    return child
-
-
 def pay(end, number):
     """Pledge a payment, tell where, and leave or wait to be killed."""
     with paid_for(BaseEstimator()) as payment:
@@ -199,14 +189,14 @@ class TestPledges:
     def test_it_is_void_with_its_payer(self, end):
         read, write = os.pipe()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-        payer = in_a_fork(pay, end, write)
+        payer = Forked(lambda: pay(end, write))
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(write)
         with open(read) as told:
             path = told.readline().strip()
         assert is_pledged(path) and is_pledged(path)
-        os.kill(payer, signal.SIGKILL if end == "kill" else signal.SIGTERM)
-        os.waitpid(payer, 0)
+        os.kill(payer.process.pid, signal.SIGKILL if end == "kill" else signal.SIGTERM)
+        payer.exit()
         assert not is_pledged(path)
         assert not os.path.exists(path)
 
@@ -435,8 +425,7 @@ class TestSavedOnTheWay:
             with PrivacyLedger(on_disk.path, "patients"):
                 Holding(Scaled(), die).fit(ROWS, LABELS)
 
-        _, status = os.waitpid(in_a_fork(fit), 0)
-        assert os.WTERMSIG(status) == signal.SIGKILL
+        assert Forked(fit).exit() == -signal.SIGKILL
         assert names_of(on_disk) == ["Holding"]
         pickle.loads(saved.read_bytes()).fit(ROWS, LABELS)
         assert names_of(on_disk) == ["Holding", "Scaled"]

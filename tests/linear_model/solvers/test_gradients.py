@@ -15,6 +15,7 @@ from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noisy_gradient import (
     ClippedGradients,
     Coordinates,
+    default_learning_rate,
     fit_noisy_gradient,
     margin_residuals,
     softmax_residuals,
@@ -266,6 +267,19 @@ def test_clipping_looks_at_one_row_at_a_time():
     assert whole.scale[3] == alone.scale[0]
 
 
+def test_weights_go_with_their_rows():
+    weights = np.linspace(0.0, 1.0, 9)
+    design = Design.clipped(data(), 4.0, True).weighted(weights)
+    some = np.array([5, 0, 5])
+    np.testing.assert_array_equal(design.take(some).weights, weights[some])
+    values = np.arange(18.0).reshape(9, 2)
+    np.testing.assert_array_equal(design.times_weights(values), values * weights[:, None])
+    np.testing.assert_array_equal(design.times_weights(values[:, 0]), values[:, 0] * weights)
+    plain = Design.clipped(data(), 4.0, True)
+    assert plain.weighted(None) is plain
+    assert plain.times_weights(values) is values
+
+
 @pytest.mark.parametrize("weights", [[1.0], [1.1] * 9, [-0.1] * 9, [np.nan] * 9], ids=str)
 def test_no_weight_raises_an_influence(weights):
     # Theorem M0.
@@ -509,6 +523,14 @@ def test_fixed_size_plan_for_more_records_is_refused():
     rows, signs = labelled(58)
     with pytest.raises(ValueError, match="design must be of at least the plan's 60 rows; got 58"):
         fit(make_plan(60, 10, 1, 1.0, "fixed"), rows, signs)
+
+
+def test_default_step_of_adam_falls_with_the_root_of_their_number():
+    rates = [default_learning_rate("adam", steps) for steps in (1, 4, 900)]
+    assert rates == pytest.approx([0.3, 0.15, 0.01])
+    assert default_learning_rate("sgd", 1) == default_learning_rate("sgd", 900) == 2.0
+    with pytest.raises(ValueError, match="optimizer must be one of 'sgd', 'adam'"):
+        default_learning_rate("psgd", 1)
 
 
 def test_low_bits_do_not_show_which_weights_are_zero():
