@@ -185,7 +185,7 @@ def test_all_extra_brings_every_other_but_diffprivlib() -> None:
     # It needs an older scikit-learn, to which other users should not be limited.
     (everything,) = (Requirement(line) for line in EXTRAS["all"])
     assert everything.name == "skdptune"
-    assert everything.extras == set(EXTRAS) - {"all", "diffprivlib"}
+    assert everything.extras == set(EXTRAS) - {"all", "diffprivlib", "spark"}
     assert "scikit-learn<1.8" in EXTRAS["diffprivlib"]
 
 

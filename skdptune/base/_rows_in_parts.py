@@ -1,4 +1,4 @@
-"""Rows that lie in parts: in chunks, in files, or on the workers of a dask or ray cluster.
+"""Rows that lie in parts: in chunks, in files, or on the workers of dask, ray or Spark.
 
 **Guarantee.** A sum over rows counts every part exactly once, whatever fails, is computed twice
 or ends first (Theorem R10). Estimators pass functions whose results are exact, so that the sum
@@ -12,6 +12,7 @@ import importlib
 import itertools
 import math
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -327,6 +328,58 @@ class OnCluster:
         return Tally(*result(level[0]))
 
 
+class OnSpark:
+    """The partitions of a Spark DataFrame: executors compute sums, and this process adds them up.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    target : str or None
+        The column of targets.
+    """
+
+    is_read_once = False
+
+    def __init__(self, frame: Any, target: str | None) -> None:
+        self._frame, self._target = frame, target
+        schema = frame.limit(0).toArrow().schema
+        _check_target(schema, target)
+        self.form = self.known_form = arrow_chunk(_no_batch(schema), target)
+        task = Task(_nothing, self.form)
+        counted = self._total(lambda number: task)
+        if counted.failure is not None:
+            raise counted.failure
+        self.sizes = dict(counted.sizes)
+        self.parts = range(len(self.sizes))
+
+    def total(self, task_of: Callable[[int], Task]) -> Tally:
+        """Return the sum of the results of each part's task over all parts."""
+        return self._total({number: task_of(number) for number in self.parts}.__getitem__)
+
+    def _total(self, task_of: Callable[[int], Task]) -> Tally:
+        of_partition = partial(_of_partition, task_of, self._target)
+        try:
+            rows = self._frame.mapInArrow(of_partition, "tally binary").collect()
+        except Exception as error:
+            # Spark's message quotes the error of the executor, which may quote a row.
+            words = f"X must be readable; Spark raised {type(error).__name__}."
+            return Tally(None, {}, RuntimeError(f"{words} Nothing was published."))
+        return merged(*(pickle.loads(row.tally) for row in rows))
+
+
+def _of_partition(
+    task_of: Callable[[int], Task], target: str | None, batches: Iterator[Any]
+) -> Iterator[Any]:
+    """Yield the tally of a Spark partition, as a batch of one cell."""
+    number = importlib.import_module("pyspark").TaskContext.get().partitionId()
+    try:
+        tally = task_of(number)(number, lambda: (arrow_chunk(batch, target) for batch in batches))
+    except KeyError:
+        tally = Tally(None, {}, ValueError(_CHANGED))
+    arrow = importlib.import_module("pyarrow")
+    yield arrow.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
+
+
 def _on_dask() -> Functions:
     """Return the functions of dask, for lazy rows and targets, or None, of each part."""
     dask = importlib.import_module("dask")
@@ -373,7 +426,7 @@ class Step(NamedTuple):
 
 
 class PrivateRows(NamedArguments):
-    """Rows and targets that lie in parts: in chunks, in files, or on workers of dask or ray.
+    """Rows and targets that lie in parts: in chunks, in files, or on workers of a cluster.
 
     Made by one of its class methods. It takes the place of `X` in ``fit``, and brings the targets.
     Parts are read one after the other, or on the workers, and only sums leave a part.
@@ -419,7 +472,7 @@ class PrivateRows(NamedArguments):
 
     def __init__(
         self,
-        carrier: InProcess | OnCluster,
+        carrier: InProcess | OnCluster | OnSpark,
         steps: tuple[Step, ...] = (),
         weights: NDArray[np.int64] | None = None,
     ) -> None:
@@ -561,6 +614,30 @@ class PrivateRows(NamedArguments):
                 {number: size for number, (_, _, size) in enumerate(found)},
             )
         )
+
+    @classmethod
+    def from_spark(cls, frame: Any, target: str | None = None) -> PrivateRows:
+        """Return the rows of a Spark DataFrame, whose executors read and add up its partitions.
+
+        Parameters
+        ----------
+        frame : pyspark.sql.DataFrame
+            Cache it, since each pass computes it again, and its rows must be the same and in the
+            same partitions. They are counted at once.
+        target : str, optional
+            Name of the column of targets. The other columns are features, in their order.
+
+        Returns
+        -------
+        PrivateRows
+
+        Notes
+        -----
+        Numbers are read as by `from_parquet`. This package must be installed on the executors.
+        """
+        if not callable(getattr(frame, "mapInArrow", None)):
+            raise TypeError(f"frame must be a Spark DataFrame; got {type(frame).__name__}.")
+        return cls(OnSpark(frame, target))
 
     @classmethod
     def from_parquet(cls, paths: Any, target: str | None = None) -> PrivateRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -496,6 +497,61 @@ def test_ray_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, wh
         ray.shutdown()
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_spark_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, whole, spark):
+    # Theorem R10.
+    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(y=TARGETS)
+    # Four partitions, of which the last is empty.
+    frame["part"] = np.minimum(np.arange(900) // 400, 2)
+    rows = spark.createDataFrame(frame).repartitionByRange(4, "part").drop("part").cache()
+    for name in ("ridge", "scaler"):
+        model = clone(MODELS[name]).fit(PrivateRows.from_spark(rows, "y"))
+        assert learned(model) == whole[name]
+    with pytest.raises(ValueError, match="target must be a column"):
+        PrivateRows.from_spark(rows, "z")
+    lost = functools.partial(sum_that_kills_once, str(tmp_path / "killed"))
+    numbers = spark.range(0, 18, numPartitions=2)
+    assert PrivateRows.from_spark(numbers).total(lost) == sum(range(18))
+    assert (tmp_path / "killed").exists()
+    text = PrivateRows.from_spark(rows.withColumn("a", rows.a.cast("string")), "y")
+    model = clone(MODELS["ridge"])
+    with pytest.raises(TypeError, match="X must hold numbers") as caught:
+        model.fit(text)
+    assert not hasattr(model, "privacy_")
+    assert str(ROWS[0, 0]) not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_spark_partitions_that_change_or_fail_show_no_value(spark):
+    # Theorem R10.
+    secret = 1234567
+    failing = spark.range(3).selectExpr(f"if(id = 2, raise_error('{secret}'), id) AS a")
+    with pytest.raises(RuntimeError, match="X must be readable; Spark raised") as caught:
+        PrivateRows.from_spark(failing)
+    assert str(secret) not in str(caught.value)
+    changing = PrivateRows.from_spark(spark.range(0, 9, numPartitions=2))
+    for other in (spark.range(0, 9, numPartitions=3), spark.range(0, 10, numPartitions=2)):
+        changing._carrier._frame = other
+        with pytest.raises(ValueError, match="X must be the same in every pass"):
+            changing.total(lambda X, y: int(X.sum()))
+
+
+@pytest.fixture(scope="module")
+def spark():
+    sql = pytest.importorskip("pyspark.sql")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        # A task may fail twice.
+        builder = sql.SparkSession.builder.master("local[2, 3]")
+        session = builder.config("spark.ui.enabled", "false").getOrCreate()
+        yield session
+        session.stop()
+
+
 # Bad input --------------------------------------------------------------------------------------
 
 
@@ -569,6 +625,8 @@ def test_what_makes_no_chunks_is_refused(given):
 def test_lazy_objects_that_are_no_tables_are_refused():
     with pytest.raises(TypeError, match="dataset must be a ray dataset; got DataFrame"):
         PrivateRows.from_ray(pd.DataFrame({"a": [1.0]}))
+    with pytest.raises(TypeError, match="frame must be a Spark DataFrame; got DataFrame"):
+        PrivateRows.from_spark(pd.DataFrame({"a": [1.0]}))
     dask = pytest.importorskip("dask")
     da = pytest.importorskip("dask.array")
     for lazy in (dask.delayed(ROWS), 3):
