@@ -354,13 +354,14 @@ def neg_brier_score(class_weight: Weights = None) -> BoundedScorer:
     return _probability_score(_brier, 1.0, "neg_brier_score", class_weight)
 
 
-def neg_log_loss(bound: float, class_weight: Weights = None) -> BoundedScorer:
+def neg_log_loss(bound: float = 4.0, class_weight: Weights = None) -> BoundedScorer:
     """Return the negative log loss, where the loss of each record is clipped at a bound.
 
     Parameters
     ----------
-    bound : float
-        Value at which a record's loss is clipped; an even guess among k classes loses ``log(k)``.
+    bound : float, default=4.0
+        Value at which a record's loss is clipped: 4 is the loss of a label that was given a
+        probability of 1.8 %. An even guess among k classes loses ``log(k)``.
     class_weight : mapping of class to float, optional
         See `accuracy`: a record's loss is multiplied by its weight over the largest.
 
@@ -538,7 +539,11 @@ class _Complement:
 
 # Scorers by name -----------------------------------------------------------------------------
 
-_NAMED = {"accuracy": accuracy, "neg_brier_score": neg_brier_score}
+_NAMED: dict[str, Callable[[], BoundedScorer]] = {
+    "accuracy": accuracy,
+    "neg_brier_score": neg_brier_score,
+    "neg_log_loss": neg_log_loss,
+}
 # Largest change of a score by one record, and why noise would then hide the score as well.
 _OF_FEW = (
     "is a {} in [{}, 1], but not a mean of one value per record: if a class has few records, one "
@@ -557,7 +562,7 @@ _MEDIAN = (
     "is a median: if errors are few or far apart, one record can change it from one error to the "
     "next, by any amount, so no noise makes it private."
 )
-_BY_PROBABILITIES = "Use 'neg_brier_score' or neg_log_loss(bound=...)."
+_BY_PROBABILITIES = "Use 'neg_brier_score' or 'neg_log_loss'."
 _BY_CLASSES = (
     "Use accuracy(class_weight={...}), or balanced_accuracy(class_frequencies={...}), with public "
     "numbers."
@@ -569,10 +574,6 @@ _INSTEAD = {
         "weighs records by class counts of the data: if a class has few records, one of them "
         "can change it by up to one over the number of classes. Use "
         "balanced_accuracy(class_frequencies={...}) with public frequencies."
-    ),
-    "neg_log_loss": (
-        "is made of unbounded values: one record can change it by any amount if the model is "
-        "sure of a wrong label, so no noise makes it private. Use neg_log_loss(bound=...)."
     ),
     "neg_mean_squared_error": f"{_UNBOUNDED} {_SQUARES}.",
     "neg_root_mean_squared_error": f"{_UNBOUNDED} {_SQUARES}, which ranks the same.",
@@ -611,7 +612,7 @@ def get_bounded_scorer(scoring: Any) -> BoundedScorer:
 
     Parameters
     ----------
-    scoring : {"accuracy", "neg_brier_score"} or BoundedScorer
+    scoring : {"accuracy", "neg_brier_score", "neg_log_loss"} or BoundedScorer
 
     Returns
     -------
