@@ -94,6 +94,11 @@ class PrivacyProfile:
     P, Q) = 1 - e^epsilon + e^epsilon delta(-epsilon; Q, P)``. This identity avoids the rounding
     errors of the masses at large negative losses.
 
+    A pickle contains the calls that made the profile, and not its numbers, which are computed when
+    they are first read. They are the same ones, up to rounding if numpy or the machine is another
+    one, and the bounds of the version that reads them. Only a profile made by more than 64 calls,
+    or from one that was read from a dict, is pickled with its numbers.
+
     Examples
     --------
     >>> from skdptune.accounting import PrivacyProfile
