@@ -2,6 +2,7 @@
 
     python benchmarks/frozen_features.py                                MNIST, 60,000 rows
     python benchmarks/frozen_features.py --data fashion --seeds 1       Fashion-MNIST
+    python benchmarks/frozen_features.py --data round                   100 classes, 3,000 rows
     python benchmarks/frozen_features.py --arrays mine.npz --columns 64 your own rows
 
 The network is one layer of filters: 64 patches of the *other* set of images, which counts as
@@ -13,7 +14,7 @@ error of the largest probability (15 bins):
 * `DPLogisticRegression(data_norm=1)`, as it comes;
 * least squares with one target for each class: noisy sums of products of rows, and five noisy
   steps whose residuals are clipped as vectors;
-* prototypes: noisy sums of the rows of each class and noisy counts, and the nearest mean.
+* prototypes: noisy sums of the rows of each class, and the one of nearest direction.
 
 The last two are prototypes that draw noise from NumPy, with the same Gaussian guarantee. MNIST and
 Fashion-MNIST are read from SKDPTUNE_DATA, or ../shared/data. `mine.npz` has `X_train`, `y_train`,
@@ -45,8 +46,10 @@ DELTA = 1e-5
 FILES = {"mnist": "mnist.npz", "fashion": "fashion_mnist.npz"}
 N_FILTERS, SIDE, CELLS, THRESHOLD = 64, 6, 3, 0.25
 N_PUBLIC = 10_000
-# Share of the squared shift that pays for the steps of least squares, and for prototypes' sums.
-STEPS, STEPS_SHARE, SUMS_SHARE = 5, 0.7, 0.9
+# Steps of least squares, and the share of the squared shift that pays for them.
+STEPS, STEPS_SHARE = 5, 0.7
+# Classes, columns, rows and the deviation of a row from its class, of made-up embeddings.
+N_CLASSES, WIDTH, N_ROWS, SPREAD = 100, 64, 3000, 0.14
 Arrays = dict[str, np.ndarray]
 
 
@@ -99,6 +102,18 @@ def pixels_and_features(name: str) -> dict[str, Arrays]:
     return {"pixels": pixels | labels, "features": features | labels}
 
 
+def round_classes() -> Arrays:
+    """Return made-up embeddings, in which a class is its centre and noise, with 30 rows each."""
+    rng, arrays = np.random.default_rng(1000), {}
+    centres = rng.normal(size=(N_CLASSES, WIDTH))
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+    for part in ("train", "test", "public"):
+        codes = rng.integers(N_CLASSES, size=N_ROWS)
+        arrays[f"y_{part}"] = codes
+        arrays[f"X_{part}"] = centres[codes] + rng.normal(scale=SPREAD, size=(N_ROWS, WIDTH))
+    return arrays
+
+
 # Ways to classify -------------------------------------------------------------------------------
 
 
@@ -130,14 +145,11 @@ def least_squares(X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: f
 
 
 def prototypes(X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float, seed: int):
-    """Return the nearness to noisy means of classes."""
-    rng, shift = np.random.default_rng(seed), 1.0 / noise_for_budget(epsilon, DELTA)[0]
-    members = np.eye(codes.max() + 1)[codes]
-    sums, counts = members.T @ X, members.sum(axis=0)
-    sums += rng.normal(scale=1.0 / (shift * math.sqrt(SUMS_SHARE)), size=sums.shape)
-    counts += rng.normal(scale=1.0 / (shift * math.sqrt(1.0 - SUMS_SHARE)), size=counts.shape)
-    means = sums / np.maximum(counts, 1.0)[:, None]
-    return 2.0 * test @ means.T - np.square(means).sum(axis=1)
+    """Return the cosines with noisy sums of classes."""
+    rng, noise = np.random.default_rng(seed), noise_for_budget(epsilon, DELTA)[0]
+    sums = np.eye(codes.max() + 1)[codes].T @ X
+    sums += rng.normal(scale=noise, size=sums.shape)
+    return test @ (sums / np.linalg.norm(sums, axis=1, keepdims=True)).T
 
 
 WAYS: dict[str, Callable[..., np.ndarray]] = {
@@ -151,7 +163,7 @@ def main() -> None:
     """Print the figures of all ways."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--data", choices=list(FILES), default="mnist")
+    source.add_argument("--data", choices=[*FILES, "round"], default="mnist")
     source.add_argument("--arrays", help="an .npz file of your own")
     parser.add_argument("--columns", type=int, default=256)
     parser.add_argument("--rows", type=int, help="train on the first rows only")
@@ -163,6 +175,8 @@ def main() -> None:
     if arguments.arrays:
         with np.load(arguments.arrays) as file:
             forms = {"yours": dict(file)}
+    elif arguments.data == "round":
+        forms = {"round": round_classes()}
     else:
         forms = pixels_and_features(arguments.data)
     print(f"features in {time.process_time():.0f} s of a processor")
