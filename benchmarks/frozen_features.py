@@ -117,7 +117,9 @@ def round_classes() -> Arrays:
 # Ways to classify -------------------------------------------------------------------------------
 
 
-def logistic(X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float, seed: int):
+def logistic(
+    X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float, seed: int
+) -> np.ndarray:
     """Return the probabilities of our classifier as it comes."""
     model = DPLogisticRegression(
         epsilon, DELTA, data_norm=1.0, classes=range(codes.max() + 1), random_state=seed
@@ -125,7 +127,9 @@ def logistic(X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float,
     return model.fit(X, codes).predict_proba(test)
 
 
-def least_squares(X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float, seed: int):
+def least_squares(
+    X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float, seed: int
+) -> np.ndarray:
     """Return linear scores that were fitted to indicators of classes."""
     rng, shift = np.random.default_rng(seed), 1.0 / noise_for_budget(epsilon, DELTA)[0]
     targets = np.eye(codes.max() + 1)[codes]
@@ -144,7 +148,9 @@ def least_squares(X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: f
     return test @ weights
 
 
-def prototypes(X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float, seed: int):
+def prototypes(
+    X: np.ndarray, codes: np.ndarray, test: np.ndarray, epsilon: float, seed: int
+) -> np.ndarray:
     """Return the cosines with noisy sums of classes."""
     rng, noise = np.random.default_rng(seed), noise_for_budget(epsilon, DELTA)[0]
     sums = np.eye(codes.max() + 1)[codes].T @ X
