@@ -87,6 +87,7 @@ sphinx_gallery_conf = {
             "grid_and_adaptive_search.py",
             "explainable_boosting.py",
             "private_nets.py",
+            "frozen_features.py",
             "private_regression.py",
             "pareto_front.py",
             "ledger_over_a_project.py",
