@@ -16,7 +16,7 @@ error of the largest probability (15 bins):
   steps whose residuals are clipped as vectors;
 * prototypes: noisy sums of the rows of each class, and the one of nearest direction.
 
-The last two are prototypes that draw noise from NumPy, with the same Gaussian guarantee. MNIST and
+The last two are sketches that draw noise from NumPy, with the same Gaussian guarantee. MNIST and
 Fashion-MNIST are read from SKDPTUNE_DATA, or ../shared/data. `mine.npz` has `X_train`, `y_train`,
 `X_test`, `y_test` and public rows `X_public`; labels are whole numbers.
 """

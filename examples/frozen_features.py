@@ -81,7 +81,7 @@ print(f"{rows.shape[1]} outputs for each image")
 # nothing. `Normalizer` gives each row the norm 1, which is the public bound ``data_norm``. The
 # classifier then needs only its budget and the labels.
 
-rotation = FrozenEstimator(PCA(60).fit(public_rows))
+rotation = FrozenEstimator(PCA(60, svd_solver="full").fit(public_rows))
 head = DPLogisticRegression(1.0, DELTA, data_norm=1.0, classes=DIGITS, random_state=0)
 model = make_pipeline(rotation, Normalizer(), head).fit(rows, y)
 print(f"accuracy at epsilon 1: {model.score(rows_test, y_test):.3f}")
