@@ -35,7 +35,7 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 
 from skdptune import set_config
 from skdptune.linear_model import DPLogisticRegression, DPRidge
-from skdptune.metrics import neg_log_loss, neg_squared_error
+from skdptune.metrics import neg_log_loss
 from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import make_private_pipeline
 
