@@ -2,6 +2,7 @@
 
     python benchmarks/search_default.py [--data NAME ...] [--epsilons .5 1 2 4] [--seeds 4]
         [--searches random table] [--spaces suggested given] [--scores accuracy log_loss r2]
+        [--error .25]
 
 Points of test accuracy, of log loss and of R^2 that `DPRandomSearchCV`, `DPGridSearchCV` and
 `DPAdaptiveSearchCV` gain over the untuned estimator with the same budget, on the same splits, with
@@ -12,7 +13,8 @@ of those chose another candidate than the default. "worst" is the least that the
 single search is better than the default, by fits of all candidates on all seeds; "free" is that of
 the best candidate.
 
-"suggested" is a search without a space, "given" one over typed-in values around the default. The
+"suggested" is a search without a space, "given" one over typed-in values around the default.
+"error" is the share of the range of targets at which errors are clipped for scores of R^2. The
 last lines are the mean over all searches, the worst single one, and the part of the free gain that
 was found where that is 2 points or more, by data that made the rules and by data that judge.
 """
@@ -35,7 +37,7 @@ from sklearn.model_selection import ParameterGrid, train_test_split
 
 from skdptune import set_config
 from skdptune.linear_model import DPLogisticRegression, DPRidge
-from skdptune.metrics import neg_log_loss
+from skdptune.metrics import neg_log_loss, neg_squared_error
 from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import make_private_pipeline
 
@@ -55,10 +57,12 @@ PEOPLE_NUMBERS |= {f"R2: {name}, straight": (name, 2) for name in people.NUMBERS
 # Constants of the rule were chosen on these.
 MADE_RULES = ["parkinsons", "a9a 10k", "bike", "made rare", "made unscaled", "visits 4,000"]
 MADE_RULES += ["R2: bike", "R2: elevators", "R2: protein", "R2: made curved"]
+MADE_RULES += ["R2: parkinsons", "R2: wages, straight"]
 USUAL = [*MADE_RULES, "visits 10,000", "visits 30,000", "cancer", "digits", "protein"]
 USUAL += ["elevators", "hastie", "made two clusters", "made redundant", "R2: airfoil"]
-USUAL += ["R2: parkinsons", "R2: diabetes", "R2: made useless columns", "people: smokers"]
-USUAL += ["people: pensions", "people: arrests"]
+USUAL += ["R2: diabetes", "people: smokers", "people: pensions", "people: arrests"]
+USUAL += [f"R2: {name}, straight" for name in ("computers", "Ontario wages", "panel wages")]
+USUAL += ["R2: school scores, straight"]
 
 
 class Problem(NamedTuple):
@@ -146,7 +150,6 @@ def measured(model: Any, X: Any, y: Any, found: Problem, scores: Any) -> dict[st
 SCORINGS = {
     "accuracy": None,
     "log_loss": neg_log_loss(MOST_LOG_LOSS),
-    "r2": None,
 }
 
 
@@ -196,13 +199,15 @@ def rows_of(name: str, epsilon: float, options: Any) -> Iterator[tuple[str, str,
     for score, (space, (values, tried)) in itertools.product(scores, spaces.items()):
         table = np.array([[one[score] for one in line] for line in finals[space]])
         own = place_of({}, tried, found.model)
+        largest = options.error * (found.ends[1] - found.ends[0])
+        scoring = SCORINGS.get(score, neg_squared_error(largest**2))
         means = table.mean(axis=0) - table[:, own].mean()
         for each in options.searches:
             gains, chosen, made = [], [], 0
             for seed, (X, X_test, y, y_test) in enumerate(folds):
                 search = SEARCHES[each](
                     clone(found.model), values, epsilon=epsilon, delta=DELTA,
-                    scoring=SCORINGS[score], random_state=seed + 100,
+                    scoring=scoring, random_state=seed + 100,
                 )  # fmt: skip
                 if search.plan(*X.shape, compare=False).row.name.startswith("one fit"):
                     gains.append(0.0)
@@ -259,7 +264,9 @@ def main() -> None:
     )
     spaces = ["suggested", "given"]
     parser.add_argument("--spaces", nargs="+", default=spaces, choices=spaces)
-    parser.add_argument("--scores", nargs="+", default=list(SCORINGS), choices=list(SCORINGS))
+    scores = [*SCORINGS, "r2"]
+    parser.add_argument("--scores", nargs="+", default=scores, choices=scores)
+    parser.add_argument("--error", type=float, default=0.25)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     # Many searches of one table each.
