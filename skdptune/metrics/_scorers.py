@@ -398,7 +398,8 @@ def neg_squared_error(bound: float) -> BoundedScorer:
         Value at which a record's squared error is clipped, in the squared unit of the target: for
         errors of up to 100 dollars that is 10,000. Worse predictions than this have the same
         score, and the noise grows with the bound. Therefore use the squared error of a poor
-        prediction, not the largest one.
+        prediction, not the largest one. By default, searches clip an error at a quarter of the
+        range of targets.
 
     Examples
     --------

@@ -153,6 +153,10 @@ def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
 _NEUTRAL = ("n_jobs", "verbose", "random_state", "ledger")
 
 
+# Errors are clipped at this share of the range of targets: few are larger, and the noise is a
+# quarter of that at half of the range. At a sixth, clipping decides which candidate is best.
+_LARGEST_ERROR = 0.25
+
 _ONE_COLUMN = "All estimators must be pipelines whose schemas name the same column of persons."
 
 _SPACES = ("param_grid", "param_distributions", "param_space")
@@ -397,9 +401,10 @@ class BasePrivateSearch(
             return get_bounded_scorer(self.scoring)
         if is_classifier(self._lead_estimator()) or all(map(is_classifier, self._estimators())):
             return get_bounded_scorer("accuracy")
-        bounds = [_bound_of_error(estimator) for estimator in self._estimators()]
-        if None not in bounds and len(set(bounds)) == 1:
-            return neg_squared_error(bounds[0])
+        ranges = [_range_of_target(estimator) for estimator in self._estimators()]
+        scorers = [squared_error_in(each) for each in ranges if each is not None]
+        if len(scorers) == len(ranges) and len({one.lower for one in scorers}) == 1:
+            return scorers[0]
         raise ValueError(
             "scoring must be given for an estimator that is not a classifier and has no "
             "target_bound; got None. Give the estimator target_bound=(lower, upper), a public "
@@ -752,21 +757,22 @@ def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
             yield from _names_in(one for one in space if isinstance(one, Mapping))
 
 
-def _bound_of_error(estimator: Any) -> Any:
-    """Return the largest squared error of predicting the middle of the target range, or None.
-
-    With several targets it is their mean, as the squared error of a record is. None without a
-    range.
-    """
+def _range_of_target(estimator: Any) -> Any:
+    """Return the public range of an estimator's targets, or several; None without one."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     bound, schema = (getattr(last, name, None) for name in ("target_bound", "schema"))
-    if bound is None and schema is not None:
-        bound = as_schema(schema).target_bounds
-    if bound is None:
-        return None
+    return as_schema(schema).target_bounds if bound is None and schema is not None else bound
+
+
+def squared_error_in(bound: Any) -> BoundedScorer:
+    """Return the squared error, clipped where an error is a quarter of the range of targets.
+
+    With several targets, the bound is the mean of theirs, as the error of a record is.
+    """
     found: Any = target_ranges(bound)
     ranges = found if isinstance(found[0], tuple) else (found,)
-    return sum((0.5 * (high - low)) ** 2 for low, high in ranges) / len(ranges)
+    largest = sum((_LARGEST_ERROR * (high - low)) ** 2 for low, high in ranges) / len(ranges)
+    return neg_squared_error(largest)
 
 
 def _parts_about(parts: Sequence[PrivacyReport], relation: str) -> tuple[PrivacyReport, ...]:

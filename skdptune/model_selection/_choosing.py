@@ -32,9 +32,9 @@ _DEVIATION_OF_RECORDS = 0.25
 # Then the same for classifications of few columns, for which more was measured.
 _LARGEST_COST, _LARGEST_DEVIATION_OF_SCORE = 0.3, 0.01
 _LARGEST_COST_OF_FEW, _LARGEST_DEVIATION_OF_FEW = 0.6, 0.02
-# Largest gain that suggested values had, in units of the range of a score, of accuracy and of
-# other scores. A search of suggested values must find such a gain at least half of the time.
-_LARGEST_GAIN, _LARGEST_GAIN_OF_LOSS = 0.08, 0.01
+# Largest gain that suggested values had, in units of the range of a score, by its name. A search
+# of suggested values must find such a gain at least half of the time.
+_LARGEST_GAINS, _LARGEST_OF_OTHERS = {"accuracy": 0.08, "neg_squared_error": 0.04}, 0.01
 
 
 def expected_loss(noise_ratio: float, epsilon: float, n_samples: int) -> float:
@@ -61,8 +61,8 @@ class TableOutlook:
         Standard deviation of the noise on a score, in units of its range.
     rivals : int or callable, default=1
         See `margin`.
-    is_accuracy : bool, default=True
-        Whether the score is a share of records. Other scores use only a small part of their range.
+    score : str, default="accuracy"
+        Name of the score. Scores other than accuracy use only a small part of their range.
     is_narrow : bool, default=True
         Whether this is a classification of at most 150 columns, for which more was measured.
 
@@ -110,7 +110,7 @@ class TableOutlook:
     n_score: int
     score_noise: float = 0.0
     rivals: int | Callable[[float], float] = 1
-    is_accuracy: bool = True
+    score: str = "accuracy"
     is_narrow: bool = True
 
     @property
@@ -149,8 +149,9 @@ class TableOutlook:
                 f"runs with {self.noise_ratio:.3g} times the noise may lose {self.loss:.0f} "
                 "points of accuracy"
             )
-        is_usual = self.is_accuracy and self.is_narrow
-        limit = _LARGEST_GAIN if is_usual else _LARGEST_GAIN_OF_LOSS
+        limit = _LARGEST_GAINS.get(self.score, _LARGEST_OF_OTHERS)
+        if self.score == "accuracy" and not self.is_narrow:
+            limit = _LARGEST_OF_OTHERS
         if self.smallest_gain <= limit:
             return ""
         return (
@@ -184,7 +185,7 @@ class TableOutlook:
     def gain_in_words(self) -> str:
         """The smallest gain, as text."""
         gain = 100.0 * self.smallest_gain
-        unit = "points" if self.is_accuracy else "% of the range of a score"
+        unit = "points" if self.score == "accuracy" else "% of the range of a score"
         return f"{gain:.2g} {unit}" if gain < 100.0 else f"100 {unit}"
 
 

@@ -42,8 +42,8 @@ is NaN. Give a space to search anyway.
 [scoring]
 scoring : str or BoundedScorer, optional
     A score with known sensitivity, see `skdptune.metrics`. None is accuracy for classifiers, and
-    the negative squared error for a regression with a `target_bound`. The squared error of a
-    record is then limited to the largest one of predicting the middle of the range.
+    the negative squared error for a regression with a `target_bound`. Errors are
+    then clipped at a quarter of the range, before they are squared.
 
 [scoring_by_several]
 scoring : str, BoundedScorer, list, tuple or dict, optional
@@ -52,8 +52,8 @@ scoring : str, BoundedScorer, list, tuple or dict, optional
     for: the scores of a candidate share the cost of one score. Each of m metrics therefore has the
     root of m times the noise (m times at a delta of 0), and nothing else changes. `plan` prints
     this noise. None is accuracy for classifiers, and the negative squared error for a regression
-    with a `target_bound`. The squared error of a record is then limited to the largest one of
-    predicting the middle of the range.
+    with a `target_bound`. Errors are then clipped at a quarter of the range, before they are
+    squared.
 
 [refit_by_several]
 With several metrics, the name of the metric by which the winner is chosen and refitted;

@@ -47,7 +47,8 @@ from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.mechanisms import noise_for_budget
 from skdptune.mechanisms._shared import check_seed
-from skdptune.metrics import BoundedScorer, neg_squared_error
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._base import squared_error_in
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._strategies import FullTable
@@ -93,9 +94,6 @@ RULES = {
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
-# Errors of a comparison are clipped at this share of the target range: few are larger, and the
-# noise of a squared error is a quarter of that at half of the range.
-_LARGEST_ERROR = 0.25
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
@@ -576,8 +574,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
     _task = "regressor"
 
     def _scorer(self) -> BoundedScorer:
-        low, high = as_schema(self.schema).target_bounds or (-1.0, 1.0)
-        return neg_squared_error(bound=(_LARGEST_ERROR * (high - low)) ** 2)
+        return squared_error_in(as_schema(self.schema).target_bounds or 1.0)
 
     def _of_family(self, family: str, budget: tuple[float, float], size: int) -> Any:
         schema = as_schema(self.schema).of_features()

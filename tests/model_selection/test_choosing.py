@@ -68,7 +68,7 @@ def test_what_cannot_be_seen_speaks_against_a_search() -> None:
     assert reason == "a score deviates by 3.0 %, so gains of less than 12 points cannot be found"
     assert TableOutlook(**CLEAR, rivals=4).reason_against == ""
     # Of losses, gains are a smaller part of the range.
-    loss = TableOutlook(**CLEAR, rivals=4, is_accuracy=False)
+    loss = TableOutlook(**CLEAR, rivals=4, score="neg_log_loss")
     assert loss.reason_against.endswith("less than 2 % of the range of a score cannot be found")
     # Many records at a low cost; noise below that of an untuned fit loses nothing.
     assert loss.reason_by_noise(1.1) == loss.reason_by_noise(0.9) == loss.reason_by_deviation == ""

@@ -523,7 +523,7 @@ class Strategy(BaseStrategy, ABC):
             plan.n_score if n_score is None else n_score,
             self.score_deviation(plan),
             self.rivals(plan),
-            plan.request.scorer.name.endswith("accuracy"),
+            plan.request.scorer.name.removeprefix("balanced_"),
             has_few_columns and is_classifier(plan.request.estimator),
         )
 

@@ -195,5 +195,5 @@ def test_search_scores_the_mean_of_bounded_squared_errors(bound):
     )
     assert search.set_params(random_state=0).fit(X, Y).predict(X).shape == Y.shape
     assert search.best_estimator_.coef_.shape == (3, 4)
-    wanted = 110.0**2 if bound == 110.0 else (1.0 + 100.0 + 9.0) / 3.0
+    wanted = 55.0**2 if bound == 110.0 else (0.5**2 + 5.0**2 + 1.5**2) / 3.0
     assert -search._scorer().lower == pytest.approx(wanted)
