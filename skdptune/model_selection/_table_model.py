@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile, PrivacyReport, calibrate
 from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
     GROUPS,
@@ -35,6 +36,7 @@ from skdptune.base._shared import (
     own_seeds,
     paid_for,
     persons_of,
+    private_steps,
     refused_groups,
     report_of,
     set_public_size,
@@ -51,7 +53,7 @@ from skdptune.metrics import BoundedScorer, neg_squared_error
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._strategies import FullTable
-from skdptune.preprocessing import make_private_pipeline
+from skdptune.preprocessing import DPStandardScaler, make_private_pipeline
 from skdptune.preprocessing._shared import (
     PersonPipeline,
     as_schema,
@@ -96,6 +98,9 @@ _KNOTS_FROM = 2500
 # Errors of a comparison are clipped at this share of the target range: few are larger, and the
 # noise of a squared error is a quarter of that at half of the range.
 _LARGEST_ERROR = 0.25
+# A net learns slowly from columns that fill little of their range. This share of the squared shift
+# of the budget pays for the scales of columns.
+_SHARE_OF_SCALES = 0.03
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
@@ -589,7 +594,31 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
         from skdptune.neural_network import DPNeuralNetRegressor as Net
 
         net = Net(epsilon=budget[0], delta=budget[1])
-        return make_private_pipeline(net, schema, n_knots=None)
+        return _with_scales(make_private_pipeline(net, schema, n_knots=None), budget, size)
+
+
+def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipeline:
+    """Return a pipeline that also standardises encoded columns, within the budget of its net.
+
+    Notes
+    -----
+    Theorem R3, Theorem C1.
+    """
+    epsilon, delta = budget
+    shift = math.sqrt(_SHARE_OF_SCALES) / noise_for_budget(epsilon, delta)[0]
+    scaler = DPStandardScaler(
+        PrivacyProfile.gaussian(shift).epsilon(delta), delta, bounds=(-1.0, 1.0)
+    )
+    made.steps.insert(-1, ("dpstandardscaler", scaler))
+    net = made[-1]
+
+    def cost(of_net: float) -> PrivacyProfile:
+        net.set_params(epsilon=of_net)
+        return cost_of(made, size, None)
+
+    found = calibrate(cost, epsilon, delta, parameter="budget", guess=epsilon, stride=0.02)
+    net.set_params(epsilon=found.value)
+    return made
 
 
 _MODELS = {"classifier": PrivateTableClassifier, "regressor": PrivateTableRegressor}
@@ -617,7 +646,7 @@ def _groups_for(model: Any, persons: Persons | None) -> dict[str, Any]:
     if persons is None or hold_persons([getattr(model, "estimator", None)]):
         return {}
     if isinstance(model, Pipeline):
-        return groups_of_steps(dict(model.steps[-1:]), persons)
+        return groups_of_steps(private_steps(model), persons)
     return {"groups": persons}
 
 
