@@ -101,6 +101,9 @@ _LARGEST_ERROR = 0.25
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
 # of the budget pays for the scales of columns.
 _SHARE_OF_SCALES = 0.03
+# If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
+# noise would hide their gradients. Adam ignores the norm itself.
+_CLIPPING = 0.1
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
@@ -593,7 +596,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
             return make_private_pipeline(DPRidge(*budget), schema, n_knots=n_knots)
         from skdptune.neural_network import DPNeuralNetRegressor as Net
 
-        net = Net(epsilon=budget[0], delta=budget[1])
+        net = Net(epsilon=budget[0], delta=budget[1], max_grad_norm=_CLIPPING)
         return _with_scales(make_private_pipeline(net, schema, n_knots=None), budget, size)
 
 
