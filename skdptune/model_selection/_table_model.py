@@ -53,7 +53,7 @@ from skdptune.metrics import BoundedScorer, neg_squared_error
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._strategies import FullTable
-from skdptune.preprocessing import DPStandardScaler, make_private_pipeline
+from skdptune.preprocessing import BoundedScaler, DPStandardScaler, make_private_pipeline
 from skdptune.preprocessing._shared import (
     PersonPipeline,
     as_schema,
@@ -99,8 +99,9 @@ _KNOTS_FROM = 2500
 # noise of a squared error is a quarter of that at half of the range.
 _LARGEST_ERROR = 0.25
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
-# of the budget pays for the scales of columns.
-_SHARE_OF_SCALES = 0.03
+# of the budget pays for the scales of columns. They get this standard deviation, since larger ones
+# let the net follow the noise, and are clipped at this many deviations.
+_SHARE_OF_SCALES, _SIZE, _WIDEST = 0.03, 0.7, 4.0
 # If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
 # noise would hide their gradients. Adam ignores the norm itself.
 _CLIPPING = 0.1
@@ -612,7 +613,9 @@ def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipe
     scaler = DPStandardScaler(
         PrivacyProfile.gaussian(shift).epsilon(delta), delta, bounds=(-1.0, 1.0)
     )
-    made.steps.insert(-1, ("dpstandardscaler", scaler))
+    end = _SIZE * _WIDEST
+    clipped = BoundedScaler((-_WIDEST, _WIDEST), feature_range=(-end, end))
+    made.steps[-1:-1] = [("dpstandardscaler", scaler), ("boundedscaler", clipped)]
     net = made[-1]
 
     def cost(of_net: float) -> PrivacyProfile:
