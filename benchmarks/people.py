@@ -80,9 +80,7 @@ NUMBERS = {
     "working hours": Table("Ecdat", "Workinghours", "hours"),
     "babies": Table("openintro", "babies", "bwt", ("case",)),
     "air fares": Table("wooldridge", "airfare", "lfare", ("fare", "id", "ldist", "ldistsq")),
-    "deliveries": Table("modeldata", "deliveries", "time_to_delivery"),
     "young men": Table("wooldridge", "card", "lwage", ("id", "wage", "expersq")),
-    "two-year colleges": Table("wooldridge", "twoyear", "lwage", ("id",)),
 }
 MAKING = [name for name, table in TABLES.items() if not table.judges]
 JUDGING = [name for name, table in TABLES.items() if table.judges]
