@@ -79,6 +79,8 @@ NUMBERS = {
     "ten miles": Table("mosaicData", "TenMileRace", "net", ("time",)),
     "working hours": Table("Ecdat", "Workinghours", "hours"),
     "babies": Table("openintro", "babies", "bwt", ("case",)),
+    "air fares": Table("wooldridge", "airfare", "lfare", ("fare", "id", "ldist", "ldistsq")),
+    "young men": Table("wooldridge", "card", "lwage", ("id", "wage", "expersq")),
 }
 MAKING = [name for name, table in TABLES.items() if not table.judges]
 JUDGING = [name for name, table in TABLES.items() if table.judges]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
 from skdptune._compat import number_of_samples, routing_is_enabled
 from skdptune._formatting import shown
@@ -398,6 +399,12 @@ def groups_of_steps(steps: Mapping[str, Any], groups: Any) -> dict[str, Any]:
     for step in steps.values():
         step.set_fit_request(groups=True)
     return {"groups": groups}
+
+
+def private_steps(estimator: Pipeline) -> dict[str, Any]:
+    """Return the steps of a pipeline that get the persons of a fit."""
+    steps = estimator.steps
+    return {name: step for name, step in steps if hasattr(step, "_input_refusal")}
 
 
 def hold_persons(estimators: Iterable[Any]) -> bool:

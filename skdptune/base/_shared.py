@@ -56,6 +56,7 @@ from skdptune.base._persons import (
     hold_persons,
     names_persons,
     persons_of,
+    private_steps,
     refusal_of,
     refused_groups,
     rows_by_weight,

@@ -118,6 +118,7 @@ from skdptune.base._shared import (
     own_seeds,
     paid_for,
     persons_of,
+    private_steps,
     read_targets,
     reads_numbers,
     refused_groups,
@@ -129,7 +130,7 @@ from skdptune.base._shared import (
     validate_rows,
     zeroed,
 )
-from skdptune.calibration._release import private_steps, refusal_by_persons
+from skdptune.calibration._release import refusal_by_persons
 from skdptune.ledger._shared import BY_PERSON
 from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._shared import check_seed

@@ -29,6 +29,7 @@ from skdptune.base._shared import (
     by_persons,
     finite_rows,
     named_like,
+    private_steps,
     reads_numbers,
     refusal_of,
     set_budget,
@@ -74,12 +75,6 @@ def if_model_has(name: str) -> Any:
 
 
 # Fits by persons ---------------------------------------------------------------------------
-
-
-def private_steps(estimator: Pipeline) -> dict[str, Any]:
-    """Return the steps of a pipeline that get the persons of a fit."""
-    steps = estimator.steps
-    return {name: step for name, step in steps if hasattr(step, "_input_refusal")}
 
 
 def refusal_by_persons(estimator: Any, budget: Callable[[], tuple[float, float]]) -> str | None:

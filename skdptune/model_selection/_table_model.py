@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile, PrivacyReport, calibrate
 from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
     GROUPS,
@@ -35,6 +36,7 @@ from skdptune.base._shared import (
     own_seeds,
     paid_for,
     persons_of,
+    private_steps,
     refused_groups,
     report_of,
     set_public_size,
@@ -52,7 +54,7 @@ from skdptune.model_selection._base import squared_error_in
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._strategies import FullTable
-from skdptune.preprocessing import make_private_pipeline
+from skdptune.preprocessing import BoundedScaler, DPStandardScaler, make_private_pipeline
 from skdptune.preprocessing._shared import (
     PersonPipeline,
     as_schema,
@@ -94,6 +96,13 @@ RULES = {
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
+# A net learns slowly from columns that fill little of their range. This share of the squared shift
+# of the budget pays for the scales of columns. They get this standard deviation, since larger ones
+# let the net follow the noise, and are clipped at this many deviations.
+_SHARE_OF_SCALES, _SIZE, _WIDEST = 0.03, 0.7, 4.0
+# If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
+# noise would hide their gradients. Adam ignores the norm itself.
+_CLIPPING = 0.1
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
@@ -585,8 +594,34 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
             return make_private_pipeline(DPRidge(*budget), schema, n_knots=n_knots)
         from skdptune.neural_network import DPNeuralNetRegressor as Net
 
-        net = Net(epsilon=budget[0], delta=budget[1])
-        return make_private_pipeline(net, schema, n_knots=None)
+        net = Net(epsilon=budget[0], delta=budget[1], max_grad_norm=_CLIPPING)
+        return _with_scales(make_private_pipeline(net, schema, n_knots=None), budget, size)
+
+
+def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipeline:
+    """Return a pipeline that also standardises encoded columns, within the budget of its net.
+
+    Notes
+    -----
+    Theorem R3, Theorem C1.
+    """
+    epsilon, delta = budget
+    shift = math.sqrt(_SHARE_OF_SCALES) / noise_for_budget(epsilon, delta)[0]
+    scaler = DPStandardScaler(
+        PrivacyProfile.gaussian(shift).epsilon(delta), delta, bounds=(-1.0, 1.0)
+    )
+    end = _SIZE * _WIDEST
+    clipped = BoundedScaler((-_WIDEST, _WIDEST), feature_range=(-end, end))
+    made.steps[-1:-1] = [("dpstandardscaler", scaler), ("boundedscaler", clipped)]
+    net = made[-1]
+
+    def cost(of_net: float) -> PrivacyProfile:
+        net.set_params(epsilon=of_net)
+        return cost_of(made, size, None)
+
+    found = calibrate(cost, epsilon, delta, parameter="budget", guess=epsilon, stride=0.02)
+    net.set_params(epsilon=found.value)
+    return made
 
 
 _MODELS = {"classifier": PrivateTableClassifier, "regressor": PrivateTableRegressor}
@@ -614,7 +649,7 @@ def _groups_for(model: Any, persons: Persons | None) -> dict[str, Any]:
     if persons is None or hold_persons([getattr(model, "estimator", None)]):
         return {}
     if isinstance(model, Pipeline):
-        return groups_of_steps(dict(model.steps[-1:]), persons)
+        return groups_of_steps(private_steps(model), persons)
     return {"groups": persons}
 
 

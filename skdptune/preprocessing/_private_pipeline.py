@@ -21,6 +21,7 @@ from skdptune.base._shared import (
     is_paid,
     no_profile,
     own_parameters,
+    private_steps,
     refusal_of,
     refusals_of,
     refused_groups,
@@ -233,7 +234,8 @@ class PersonPipeline(Pipeline):
                 raise TypeError(refused_groups("a fit inside another one"))
             return super().fit(X, y, **params)
         ids = self.ids_of(X, params)
-        return super().fit(X, y, **{**params, **groups_of_steps({last: estimator}, ids)})
+        steps = {**private_steps(self), last: estimator}
+        return super().fit(X, y, **{**params, **groups_of_steps(steps, ids)})
 
     def ids_of(self, X: Any, params: Mapping[str, Any]) -> Any:
         """Return the column of ids; raise if arguments of a fit hold groups, too."""

@@ -148,6 +148,20 @@ def test_every_family_can_be_asked_for(word, family) -> None:
     assert len(set(fitted.predict(X))) > 1
 
 
+def test_a_net_for_numbers_pays_for_the_scales_of_its_columns() -> None:
+    """The scales and the net meet the budget together, on batches, too (Theorem R3)."""
+    for name in ("torch", "skorch", "opacus"):
+        pytest.importorskip(name)
+    made = model("regressor", family="net", random_state=0)
+    for size in (N, 100_000):
+        assert 0.999 * 2.0 < made.plan(size).epsilon <= 2.0
+    fitted = made.fit(X, NUMBER)
+    assert fitted.privacy_.profile == made.plan(N).report.profile
+    [pipeline] = fitted.privacy_.parts
+    names = [part.name.partition(" (")[0] for part in pipeline.parts]
+    assert names == ["DPStandardScaler", "DPNeuralNetRegressor"]
+
+
 def test_without_torch_a_regression_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_table_model, "_has_nets", lambda: False)
     made = model("regressor")
