@@ -13,8 +13,9 @@ mirror image above zero. Each half is computed where it is numerically accurate:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import signal
@@ -74,6 +75,10 @@ class LossDistribution:
             object.__setattr__(self, "masses", self.masses[:kept] if kept else np.zeros(1))
             object.__setattr__(self, "lowest", min(self.lowest, 0))
         object.__setattr__(self, "infinity", min(max(self.infinity, 0.0), 1.0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the content for pickling, without what follows from it."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def highest(self) -> int:

@@ -16,7 +16,7 @@ from scipy import special
 from skdptune._validation import FloatArray, check_flag, check_integer, check_option, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._profile import PrivacyProfile, recipe_of
 from skdptune.accounting._renyi import RenyiCurve
 
 NOISES = ("gaussian", "laplace")
@@ -201,7 +201,8 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     step = bound / cells
     rest = np.expm1(0.5 * (step * np.arange(cells + 1) - bound))
     half = rest * rest / -math.expm1(-bound)
-    return PrivacyProfile._from_halves(Halves(step, half, half), _RenyiOfBoundedRange(bound))
+    recipe, renyi = recipe_of(exponential_mechanism, bound), _RenyiOfBoundedRange(bound)
+    return PrivacyProfile._from_halves(Halves(step, half, half), renyi, recipe)
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,8 @@ def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
     epsilons = step * np.arange(math.ceil(top / step) + 1)
     each = count * _gaussian_curve(shift, epsilons)
     half = np.minimum(each, _gaussian_curve(joint, epsilons))
-    return PrivacyProfile._from_halves(Halves(step, half, half))
+    recipe = recipe_of(_gaussian_noisy_max, count, shift)
+    return PrivacyProfile._from_halves(Halves(step, half, half), recipe=recipe)
 
 
 def _gaussian_curve(mu: float, epsilons: FloatArray) -> FloatArray:

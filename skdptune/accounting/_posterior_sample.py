@@ -44,7 +44,7 @@ from scipy import optimize, special
 from skdptune._validation import FloatArray, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._profile import PrivacyProfile, recipe_of
 
 # Number of points of a curve, up to a small factor: chords between them are within 1e-3 of it.
 _POINTS = 2**12
@@ -107,7 +107,8 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
         _supremum(step * np.arange(math.ceil(top / step) + 2), largest, bound, sign)
         for top, sign in zip(tops, (1.0, -1.0), strict=True)
     )
-    return PrivacyProfile._from_halves(Halves(step, remove, add))
+    recipe = recipe_of(posterior_sample, largest, bound)
+    return PrivacyProfile._from_halves(Halves(step, remove, add), recipe=recipe)
 
 
 def posterior_sample_deltas(

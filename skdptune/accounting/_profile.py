@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -56,6 +57,11 @@ from skdptune.accounting._selection_bounds import BOUNDS, RenyiSelected, selecte
 _DIRECTIONS = ("remove", "add")
 # Finest grid of an event's losses: a finer one would need too much memory.
 _FINEST = 1e-5
+# A call of a function of this package that makes a profile. Where the function takes profiles, the
+# arguments are their recipes.
+Recipe = functools.partial["PrivacyProfile"]
+# Longer recipes are forgotten: pickles then contain the numbers.
+_LONGEST_RECIPE = 64
 
 
 class PrivacyProfile:
@@ -88,6 +94,11 @@ class PrivacyProfile:
     P, Q) = 1 - e^epsilon + e^epsilon delta(-epsilon; Q, P)``. This identity avoids the rounding
     errors of the masses at large negative losses.
 
+    A pickle contains the calls that made the profile, and not its numbers, which are computed when
+    they are first read. They are the same ones, up to rounding if numpy or the machine is another
+    one, and the bounds of the version that reads them. Only a profile made by more than 64 calls,
+    or from one that was read from a dict, is pickled with its numbers.
+
     Examples
     --------
     >>> from skdptune.accounting import PrivacyProfile
@@ -99,23 +110,23 @@ class PrivacyProfile:
     4.77
     """
 
-    __slots__ = ("_add", "_form", "_later", "_remove", "_renyi")
+    __slots__ = ("_add", "_form", "_recipe", "_remove", "_renyi")
 
     _remove: LossDistribution
     _add: LossDistribution
     _renyi: RenyiCurve
     # Unknown for profiles read from a file: compositions of closed forms stay exact.
     _form: Form | None
-    # Makes the profile of a closed form, whose numbers are often never read.
-    _later: Callable[[], PrivacyProfile]
+    # Makes the numbers, which are often never read; None if only the numbers are known.
+    _recipe: Recipe | None
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Compute the numbers of a closed form when they are first read."""
+            """Compute the numbers of a closed form, or of a pickle, when they are first read."""
             if name not in ("_remove", "_add", "_renyi"):
                 return object.__getattribute__(self, name)
-            made = self._later()
+            made = _made(self._recipe)
             for each in ("_renyi", "_add", "_remove"):
                 object.__setattr__(self, each, getattr(made, each))
             return getattr(made, name)
@@ -135,38 +146,52 @@ class PrivacyProfile:
         add: LossDistribution,
         renyi: RenyiCurve | None = None,
         form: Form | None = None,
+        recipe: Recipe | None = None,
     ) -> PrivacyProfile:
         """Create a profile from loss distributions on one grid.
 
-        Every profile is created here. Mass that a direction lacks is moved to infinity; all of it
-        if any mass is NaN.
+        All numbers of profiles are created here. Mass that a direction lacks is moved to infinity;
+        all of it if any mass is NaN.
         """
-        profile = object.__new__(cls)
+        profile = cls._by_recipe(form, recipe)
         remove, add = with_bounded_size(*complete(remove, add))
         for side in (remove, add):
             side.masses.flags.writeable = False
         object.__setattr__(profile, "_remove", remove)
         object.__setattr__(profile, "_add", add)
         object.__setattr__(profile, "_renyi", renyi or RenyiTable((), ()))
+        return profile
+
+    @classmethod
+    def _by_recipe(cls, form: Form | None, recipe: Recipe | None) -> PrivacyProfile:
+        """Create a profile whose numbers are made later."""
+        profile = object.__new__(cls)
         object.__setattr__(profile, "_form", form)
+        object.__setattr__(profile, "_recipe", recipe)
         return profile
 
     @classmethod
     def _from_form(cls, form: Form, renyi: RenyiCurve | None = None) -> PrivacyProfile:
         """Create a profile from a closed form."""
-        return cls._make(*form.sides(), renyi, form)
+        recipe = recipe_of(cls._from_form, form, renyi)
+        return cls._make(*form.sides(), renyi, form, recipe)
 
     @classmethod
-    def _from_halves(cls, halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
+    def _from_halves(
+        cls, halves: Halves, renyi: RenyiCurve | None = None, recipe: Recipe | None = None
+    ) -> PrivacyProfile:
         """Create a profile from bounds on ``delta(0), delta(step), ...`` of each direction."""
-        return cls._make(*connect_dots(*halves), renyi)
+        return cls._make(*connect_dots(*halves), renyi, recipe=recipe)
 
     @classmethod
     def _from_bound(
-        cls, delta: Callable[[FloatArray], FloatArray], renyi: RenyiCurve | None = None
+        cls,
+        delta: Callable[[FloatArray], FloatArray],
+        renyi: RenyiCurve | None = None,
+        recipe: Recipe | None = None,
     ) -> PrivacyProfile:
         """Create a profile from a bound on delta in both directions, at any epsilon >= 0."""
-        return cls._from_halves(halves_of_bound(delta), renyi)
+        return cls._from_halves(halves_of_bound(delta), renyi, recipe)
 
     @classmethod
     def from_event(
@@ -208,8 +233,8 @@ class PrivacyProfile:
         try:
             return _profile_of_event(event, discretization)
         except TypeError:
-            # An event that contains a list cannot be cached.
-            return _profile_of_event.__wrapped__(event, discretization)
+            # An event that contains a list cannot be cached, and can change.
+            return _profile_of_event.__wrapped__(copy.deepcopy(event), discretization)
 
     @classmethod
     def pure(cls, epsilon: float) -> PrivacyProfile:
@@ -303,8 +328,7 @@ class PrivacyProfile:
         if step < points[-1] / 2**21:
             step = float(points[-1]) / 2**21
         step = step_at_most(step)
-        halves = [half_through_points(points, values, step) for values in (remove, add)]
-        return cls._from_halves(Halves(step, *halves))
+        return _through_points(points.copy(), remove.copy(), add.copy(), step)
 
     # Combination -------------------------------------------------------------------------
 
@@ -319,7 +343,8 @@ class PrivacyProfile:
         form = self._form.composed(other._form) if self._form and other._form else None
         if form is not None:
             return self._from_form(form, renyi)
-        return self._make(*composed_sides(self._pairs[0], other._pairs[0]), renyi)
+        recipe = recipe_of(PrivacyProfile.__add__, self, other)
+        return self._make(*composed_sides(self._pairs[0], other._pairs[0]), renyi, recipe=recipe)
 
     def __radd__(self, other: object) -> PrivacyProfile:
         """Allow ``sum`` to start with 0."""
@@ -340,7 +365,8 @@ class PrivacyProfile:
         form = self._form.repeated(count) if self._form else None
         if form is not None:
             return self._from_form(form, renyi)
-        return self._make(*self_composed_sides(self._pairs[0], count), renyi)
+        recipe = recipe_of(PrivacyProfile.__mul__, self, count)
+        return self._make(*self_composed_sides(self._pairs[0], count), renyi, recipe=recipe)
 
     __rmul__ = __mul__
 
@@ -356,10 +382,11 @@ class PrivacyProfile:
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
         renyi = RenyiOfParts(np.max, (self._renyi, other._renyi))
+        recipe = recipe_of(PrivacyProfile.__or__, self, other)
         for one, two in ((self, other), (other, self)):
             if one._covers(two):
-                return self._make(one._remove, one._add, renyi, one._form)
-        return self._from_halves(worst_of(self._sides, other._sides), renyi)
+                return self._make(one._remove, one._add, renyi, one._form, recipe)
+        return self._from_halves(worst_of(self._sides, other._sides), renyi, recipe)
 
     def subsampled(self, fraction: float) -> PrivacyProfile:
         """Return the profile of the release on a Poisson sample of the data.
@@ -387,7 +414,8 @@ class PrivacyProfile:
         form = self._form.subsampled(fraction) if self._form else None
         if form is not None:
             return self._from_form(form, renyi)
-        return self._from_halves(subsampled_halves(self._sides, fraction), renyi)
+        recipe = recipe_of(PrivacyProfile.subsampled, self, fraction)
+        return self._from_halves(subsampled_halves(self._sides, fraction), renyi, recipe)
 
     def selected(
         self, distribution: RunCountDistribution, bound: str = "envelope"
@@ -421,7 +449,8 @@ class PrivacyProfile:
         check_distribution(distribution)
         check_option(bound, name="bound", options=BOUNDS)
         halves = selected_halves(self._sides, self._renyi, distribution, bound)
-        return self._from_halves(halves, RenyiSelected(self._renyi, distribution))
+        recipe = recipe_of(PrivacyProfile.selected, self, distribution, bound)
+        return self._from_halves(halves, RenyiSelected(self._renyi, distribution), recipe)
 
     # Evaluation --------------------------------------------------------------------------
 
@@ -549,8 +578,18 @@ class PrivacyProfile:
         return f"PrivacyProfile(ε={shown})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the content."""
-        return self._make, (self._remove, self._add, self._renyi)
+        """Pickle how the numbers are made, or the numbers."""
+        if self._recipe is not None:
+            return self._by_recipe, (self._form, self._recipe)
+        return self._make, (self._remove, self._add, self._renyi, self._form)
+
+    def __copy__(self) -> PrivacyProfile:
+        """Return the profile, which is immutable."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> PrivacyProfile:
+        """Return the profile, which is immutable."""
+        return self
 
     def to_dict(self, deltas: Sequence[float] = ()) -> dict[str, Any]:
         """Return plain values for JSON, from which `from_dict` restores an upper bound.
@@ -567,7 +606,8 @@ class PrivacyProfile:
             0.1 % more epsilon at any delta from 1e-10 to 1e-2. It has the same largest loss and
             mass at infinity, so a pure guarantee stays exactly the same. Profiles with up to 64
             losses are stored exactly, and so are restored profiles: storing them again loses
-            nothing. Rényi divergences grow by at most 0.2 %. Pickles are always exact.
+            nothing. Rényi divergences grow by at most 0.2 %. Pickles are exact (see Notes of
+            `PrivacyProfile`).
 
         Notes
         -----
@@ -586,34 +626,72 @@ class PrivacyProfile:
         return cls._make(remove, add, renyi)
 
 
+# Recipes ---------------------------------------------------------------------------------
+
+
+def recipe_of(make: Callable[..., PrivacyProfile], *arguments: Any) -> Recipe | None:
+    """Return the call of a function as a recipe; None if it is long, or an argument has none.
+
+    The function is found by its name, and must make the same numbers each time. Arguments other
+    than profiles must not change later.
+    """
+    profiles = [each for each in arguments if isinstance(each, PrivacyProfile)]
+    if any(each._recipe is None for each in profiles):
+        return None
+    recipe = functools.partial(
+        make, *(each._recipe if isinstance(each, PrivacyProfile) else each for each in arguments)
+    )
+    return recipe if _calls_of(recipe) <= _LONGEST_RECIPE else None
+
+
+def _calls_of(recipe: Recipe) -> int:
+    """Return the number of calls of a recipe, including those for its arguments."""
+    return 1 + sum(_calls_of(each) for each in recipe.args if isinstance(each, functools.partial))
+
+
+# Cached, since the profiles of a report are often made from one another.
+@functools.lru_cache(maxsize=16)
+def _made(recipe: Recipe) -> PrivacyProfile:
+    """Return the profile of a recipe, with its numbers."""
+    arguments = (_made(e) if isinstance(e, functools.partial) else e for e in recipe.args)
+    return recipe.func(*arguments)
+
+
 @functools.lru_cache(maxsize=32)
 def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
     """Return the profile of an event; cached, since searches request it again and again."""
     form = form_of_event(event) if step is None else None
     if form is None:
         return _computed(event, step)
-    profile = object.__new__(PrivacyProfile)
-    object.__setattr__(profile, "_form", form)
-    object.__setattr__(profile, "_later", functools.partial(_computed, event, None))
-    return profile
+    return PrivacyProfile._by_recipe(form, recipe_of(_computed, event, step))
 
 
 def _computed(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
     """Return the profile of an event with all its numbers."""
     losses = losses_of_event(event, step)
+    recipe = recipe_of(_computed, event, step)
     renyi: RenyiCurve | None = None
     reveals_all = losses is not None and losses[0][0].infinity >= 1.0
     if not reveals_all and is_renyi_supported(event):
         renyi = RenyiOfEvent(event)
     if losses is not None:
         sides, form = losses
-        return PrivacyProfile._make(*sides, renyi, form if step is None else None)
+        return PrivacyProfile._make(*sides, renyi, form if step is None else None, recipe)
     if renyi is None:
         raise ValueError(
             "event must be one that an accountant of dp_accounting supports; "
             f"got {shown(event)}. Give its curve to from_curve if you know it."
         )
-    return PrivacyProfile._from_bound(renyi.delta, renyi)
+    return PrivacyProfile._from_bound(renyi.delta, renyi, recipe)
+
+
+def _through_points(
+    points: FloatArray, remove: FloatArray, add: FloatArray, step: float
+) -> PrivacyProfile:
+    """Return the profile of points of a curve."""
+    halves = [half_through_points(points, values, step) for values in (remove, add)]
+    recipe = recipe_of(_through_points, points, remove, add, step)
+    return PrivacyProfile._from_halves(Halves(step, *halves), recipe=recipe)
 
 
 # Guarantees with a premise that holds with high probability ------------------------------
@@ -658,4 +736,5 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
     step = sides[0].step
     # A premise that fails does so at epsilon = 0, too, where both directions meet.
     halves = [np.minimum(upper_half(side, step) + probability, 1.0) for side in sides]
-    return PrivacyProfile._from_halves(Halves(step, *halves))
+    recipe = recipe_of(with_failure, profile, probability)
+    return PrivacyProfile._from_halves(Halves(step, *halves), recipe=recipe)

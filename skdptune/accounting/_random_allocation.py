@@ -29,7 +29,7 @@ from scipy import special
 from skdptune._validation import FloatArray, check_integer, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LossDistribution
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._profile import PrivacyProfile, recipe_of
 
 # Below, hiding the batch reduces epsilon by less than a tenth, so the bound of one batch is used.
 _LEAST_NOISE = 0.05
@@ -109,7 +109,8 @@ def _round(noise: float, n_batches: int, spread: float) -> PrivacyProfile:
     if n_batches == 1 or noise < _LEAST_NOISE:
         return PrivacyProfile.gaussian(1.0 / noise)
     ratio = mean_ratio(1.0 / noise, n_batches, spread)
-    return PrivacyProfile._from_halves(_halves(ratio, n_batches))
+    recipe = recipe_of(_round, noise, n_batches, spread)
+    return PrivacyProfile._from_halves(_halves(ratio, n_batches), recipe=recipe)
 
 
 def mean_ratio(shift: float, n_batches: int, spread: float) -> GridVariable:

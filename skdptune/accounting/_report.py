@@ -89,6 +89,9 @@ class PrivacyReport:
 
     Figures are rounded up, so that none is below the exact number.
 
+    A pickle contains `epsilon` and `delta` as numbers, and how each profile was made (see
+    `PrivacyProfile`). Other figures are computed by the version that shows them.
+
     Examples
     --------
     >>> from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport

@@ -27,7 +27,7 @@ import numpy as np
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_kind, check_option, check_real
 from skdptune.accounting._curves import Halves, common_step, largest_loss, step_at_most, upper_half
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._profile import PrivacyProfile, recipe_of
 from skdptune.accounting._renyi import RenyiOfParts
 from skdptune.accounting._tune_then_fit import TUNING_BOUNDS, VARIANTS, composed, tune_then_fit
 
@@ -78,7 +78,7 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
     for profile, weight in pairs:
         if weight > 0.0:
             cases[profile] = cases.get(profile, 0.0) + weight
-    return _mixed(list(cases.items())) if len(cases) > 1 else next(iter(cases))
+    return _mixed(tuple(cases.values()), *cases) if len(cases) > 1 else next(iter(cases))
 
 
 def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
@@ -94,18 +94,20 @@ def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
     return shared / math.ceil(shared / wanted - 1e-9)
 
 
-def _mixed(pairs: list[tuple[PrivacyProfile, float]]) -> PrivacyProfile:
-    step = _common_step([profile for profile, _ in pairs])
+def _mixed(weights: tuple[float, ...], *profiles: PrivacyProfile) -> PrivacyProfile:
+    step = _common_step(profiles)
     curves = [
-        ([upper_half(side, step) for side in profile._sides], weight) for profile, weight in pairs
+        ([upper_half(side, step) for side in profile._sides], weight)
+        for profile, weight in zip(profiles, weights, strict=True)
     ]
     size = max(curve.size for sides, _ in curves for curve in sides)
     remove, add = np.zeros(size), np.zeros(size)
     for sides, weight in curves:
         for total, curve in zip((remove, add), sides, strict=True):
             total += weight * np.pad(curve, (0, size - curve.size), mode="edge")
-    renyi = RenyiOfParts(np.max, tuple(profile._renyi for profile, _ in pairs))
-    return PrivacyProfile._from_halves(Halves(step, remove, add), renyi)
+    renyi = RenyiOfParts(np.max, tuple(profile._renyi for profile in profiles))
+    recipe = recipe_of(_mixed, weights, *profiles)
+    return PrivacyProfile._from_halves(Halves(step, remove, add), renyi, recipe)
 
 
 def search_on_split(

@@ -15,7 +15,7 @@ from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.accounting._budget_filter import BudgetFilter
 from skdptune.accounting._curves import MOST_POINTS, Halves
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._profile import PrivacyProfile, recipe_of
 from skdptune.accounting._renyi import RenyiOfParts, RenyiOfPure
 
 
@@ -243,4 +243,5 @@ def _ended(profile: PrivacyProfile, end: float, cells: int) -> PrivacyProfile:
     # between these two points, and therefore above the convex hull.
     half[-1] = 0.0
     renyi = RenyiOfParts(np.min, (RenyiOfPure(end), profile._renyi))
-    return PrivacyProfile._from_halves(Halves(step, half, half), renyi)
+    recipe = recipe_of(_ended, profile, end, cells)
+    return PrivacyProfile._from_halves(Halves(step, half, half), renyi, recipe)

@@ -36,7 +36,7 @@ from scipy import special
 from skdptune._validation import FloatArray, check_kind, check_option, check_real
 from skdptune.accounting._curves import Halves, Sides, largest_loss, step_at_most, upper_half
 from skdptune.accounting._loss_distribution import LARGEST_LOSS, LossDistribution
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._profile import PrivacyProfile, recipe_of
 from skdptune.accounting._renyi import (
     INTEGER_ORDERS,
     RenyiAtIntegers,
@@ -118,7 +118,8 @@ def tune_then_fit(
     parts = _DisjointParts(tune._sides, fit._sides, fraction)
     halves = Halves(*curves_through_dots((parts.remove, parts.add), parts.ends))
     renyi = RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)
-    return PrivacyProfile._from_halves(halves, renyi)
+    recipe = recipe_of(tune_then_fit, tune, fit, fraction)
+    return PrivacyProfile._from_halves(halves, renyi, recipe)
 
 
 def _by_renyi(
@@ -135,7 +136,8 @@ def _by_renyi(
             "bound must be 'profile' here; got 'rdp', but no Rényi bound is known for the "
             "search or the fit."
         )
-    return PrivacyProfile._from_bound(renyi.delta, renyi)
+    recipe = recipe_of(_by_renyi, tune, fit, fraction, variant)
+    return PrivacyProfile._from_bound(renyi.delta, renyi, recipe)
 
 
 class _DisjointParts:
@@ -283,7 +285,7 @@ def _on_grid(profile: PrivacyProfile, step: float) -> PrivacyProfile:
     if is_pure or any(side.step >= step for side in sides):
         return profile
     halves = Halves(step, *(upper_half(side, step) for side in sides))
-    return PrivacyProfile._from_halves(halves, profile._renyi)
+    return PrivacyProfile._from_halves(halves, profile._renyi, recipe_of(_on_grid, profile, step))
 
 
 # Under Rényi differential privacy --------------------------------------------------------

@@ -33,3 +33,8 @@ def trained(
 ) -> PrivacyProfile:
     """Return the profile of such steps."""
     return PrivacyProfile.from_event(steps(rate, noise, count), discretization)
+
+
+def without_form(profile: PrivacyProfile) -> PrivacyProfile:
+    """Return a profile that knows nothing of itself but its numbers."""
+    return PrivacyProfile._make(profile._remove, profile._add, profile._renyi)

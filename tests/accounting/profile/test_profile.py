@@ -16,7 +16,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, Poisson, PrivacyProfile
-from tests.accounting.cases import few, steps
+from tests.accounting.cases import few, steps, without_form
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
     approximate_composition,
@@ -59,11 +59,6 @@ def assert_bounds(profile, exact, epsilons, *, above, floor=1e-13, direction=Non
         assert value >= wanted * (1.0 - SLACK) - 1e-17
         if wanted >= floor:
             assert value <= wanted * (1.0 + relative) + absolute
-
-
-def without_form(profile):
-    """A copy that knows nothing of itself but its numbers."""
-    return pickle.loads(pickle.dumps(profile))
 
 
 @pytest.fixture(scope="module")
