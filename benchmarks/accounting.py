@@ -8,6 +8,7 @@
     python benchmarks/accounting.py white-box      epsilon of the best run, by what its score reads
     python benchmarks/accounting.py samplings      noise of a training, by how batches are drawn
     python benchmarks/accounting.py ledger         number of tuned searches that a ledger admits
+    python benchmarks/accounting.py pickles        bytes of fitted models and searches
 
 Machines are shared and noisy: each figure is the least of several repetitions, and only the ratios
 to the peer in the same run mean something.
@@ -20,6 +21,7 @@ import itertools
 import json
 import math
 import os
+import pickle
 import resource
 import subprocess
 import sys
@@ -353,6 +355,13 @@ def print_plan_times() -> None:
         search.plan(32_561, 100, compare=False)
         seconds = time.process_time() - start
         print(f"  {number:4d} settings {seconds:7.2f} s {seconds / peer:7.1f}", flush=True)
+    for batch in (256, 10):
+        model = DPLogisticRegression(solver="sgd", batch_size=batch, epochs=1)
+        search = DPRandomSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA, n_iter=20)
+        start = time.process_time()
+        search.plan(10**7, 100, compare=False)
+        seconds = time.process_time() - start
+        print(f"  10^7 records, batches of {batch:3d} {seconds:7.2f} s {seconds / peer:7.1f}")
 
 
 def print_rules(options: argparse.Namespace) -> None:
@@ -468,6 +477,48 @@ def print_mixed_ledger(large: PrivacyProfile, small: PrivacyProfile) -> None:
     print(f"{fixed} if costs were fixed beforehand. Copies of .1 above one of 1: {words}")
 
 
+def print_pickles(options: argparse.Namespace) -> None:
+    """Print the bytes of pickled models, and the times to load them and to read their cost."""
+    from sklearn.datasets import make_classification, make_regression
+    from sklearn.pipeline import make_pipeline
+
+    from skdptune.linear_model import DPLogisticRegression, DPRidge
+    from skdptune.model_selection import (
+        DoublingThresholdSearchCV,
+        DParetoSearchCV,
+        DPGridSearchCV,
+        DPRandomSearchCV,
+    )
+    from skdptune.preprocessing import DPStandardScaler
+
+    classes = make_classification(2000, 8, random_state=0)
+    targets = make_regression(2000, 8, random_state=0)
+    budget = {"epsilon": 1.0, "delta": 1e-6}
+    model, values = DPLogisticRegression(), {"C": [0.1, 1.0, 10.0]}
+    pipeline = make_pipeline(DPStandardScaler(bounds=(-5.0, 5.0)), model)
+    steps = {f"dplogisticregression__{name}": given for name, given in values.items()}
+    front = {"epsilon": (0.1, 2.0, "log")}
+    models: dict[str, Any] = {
+        "DPLogisticRegression": DPLogisticRegression(**budget),
+        "DPLogisticRegression, objective": DPLogisticRegression(solver="objective", **budget),
+        "DPRidge": DPRidge(target_bound=1000.0, **budget),
+        "DPGridSearchCV": DPGridSearchCV(model, values, **budget),
+        "DPGridSearchCV over a pipeline": DPGridSearchCV(pipeline, steps, **budget),
+        "DPRandomSearchCV": DPRandomSearchCV(model, values, **budget),
+        "DoublingThresholdSearchCV": DoublingThresholdSearchCV(model, values, **budget),
+        "DParetoSearchCV": DParetoSearchCV(model, front, delta=1e-6, n_iter=4, release=8.0),
+    }
+    print(f"{'':<32} {'kB':>8} {'load':>8} {'read':>8}  (ms of the processor)")
+    for name, each in models.items():
+        stored = pickle.dumps(each.fit(*(targets if name == "DPRidge" else classes)))
+        start = time.process_time()
+        report = pickle.loads(stored).privacy_
+        loaded = time.process_time()
+        str(report)
+        times = (1e3 * (loaded - start), 1e3 * (time.process_time() - loaded))
+        print(f"{name:<32} {len(stored) / 1e3:8.1f} {times[0]:8.1f} {times[1]:8.1f}", flush=True)
+
+
 def print_runs(options: argparse.Namespace) -> None:
     """Print the times of profiles, the noise of each way to tune, and a comparison of bounds."""
     print_speed(options.repetitions)
@@ -508,6 +559,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     ledger = parts.add_parser("ledger", help=print_ledger.__doc__)
     ledger.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 0.5, 0.2, 0.1])
     parts.add_parser("white-box", help=print_white_box.__doc__)
+    parts.add_parser("pickles", help=print_pickles.__doc__)
     samplings = parts.add_parser("samplings", help=print_samplings.__doc__)
     samplings.add_argument("--epochs", type=int, nargs="+", default=[1, 10])
     samplings.add_argument("--batches", type=int, nargs="+", default=[20, 100, 1000])
@@ -531,6 +583,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "white-box": print_white_box,
     "samplings": print_samplings,
     "ledger": print_ledger,
+    "pickles": print_pickles,
 }
 
 if __name__ == "__main__":

@@ -175,5 +175,3 @@ def test_profiles_of_one_report_are_made_once(monkeypatch) -> None:
     for profile, kept in zip(parts[::-1], again[::-1], strict=True):
         assert_same(profile, kept)
     assert len(made) == 1
-
-

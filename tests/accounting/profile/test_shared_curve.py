@@ -84,7 +84,11 @@ def test_closed_forms_cover_what_the_numbers_cover(
     step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
     profile = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps))
     curve = SharedCurve.of(descent(1.9, 0.1, 40), failure)
-    assert curve.covers(profile) == curve.covers(without_form(profile)) == (curve.excess(profile) <= 0.0)
+    assert (
+        curve.covers(profile)
+        == curve.covers(without_form(profile))
+        == (curve.excess(profile) <= 0.0)
+    )
 
 
 @pytest.mark.parametrize(
