@@ -137,7 +137,9 @@ def diffprivlib(data: People, epsilon: float, seed: int) -> Any:
     from diffprivlib.models import LogisticRegression as Peer
 
     encoder = encoder_of(data.schema)
-    return make_pipeline(encoder, Peer(epsilon=epsilon, data_norm=encoder.norm, random_state=seed))
+    return make_pipeline(
+        encoder, Peer(epsilon=epsilon, data_norm=encoder.data_norm, random_state=seed)
+    )
 
 
 class TrainedByOpacus(ClassifierMixin, BaseEstimator):
@@ -230,18 +232,18 @@ def main() -> None:
     """Print the figures of each table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
-    parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS)
+    parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS | PEERS)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])
     parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
-    ways = {name: WAYS[name] for name in given.ways}
-    for name, way in PEERS.items() if given.peers else ():
+    ways = {}
+    for name in [*given.ways, *(PEERS if given.peers else ())]:
         package = name.split()[0]
-        if importlib.util.find_spec(package):
-            ways[name] = way
-        else:
+        if name in PEERS and importlib.util.find_spec(package) is None:
             print(f"{name} is left out: {package} is not installed.")
+        else:
+            ways[name] = (WAYS | PEERS)[name]
     differences: dict[tuple[str, float], dict[str, np.ndarray]] = {}
     for table in given.tables:
         try:
