@@ -43,8 +43,9 @@ _CLIPPING, _LEAST_CLIPPING, _LARGEST_CLIPPING, _UNSCALED_CLIPPING = 0.35, 0.15, 
 # Margins are steeper than the labels' by one over the clipping norm to this power.
 _STEEPNESS = 1.0 / 3.0
 # Variance of margins by noise, with as many columns as the next number at most: the first number
-# times the noise on the moments, which counts up to 1.
-_MARGIN_NOISE, _FEW_COLUMNS = 1.2, 20.0
+# times the noise on the moments, which counts up to 1. Margins become shorter by the square of its
+# ratio to all of their squares, times the third number, and keep the last number at least.
+_MARGIN_NOISE, _FEW_COLUMNS, _NOISE_WEIGHT, _LEAST_KEPT = 1.2, 20.0, 2.5, 0.4
 # For several classes in unscaled coordinates, by noise only: with fewer records than the first
 # number for each column and unit of noise, by one over the second.
 _FEW_RECORDS, _FEW_RECORDS_FACTOR = 5.0, 0.7
@@ -147,7 +148,7 @@ def margin_factor(share: float) -> float:
 
 
 def noise_factor(plan: PreconditionedPlan, basis: Basis, weights: np.ndarray) -> float:
-    """Return the factor of the margins of two classes that noise makes too long.
+    """Return the factor of margins of two classes that noise makes too long.
 
     Parameters
     ----------
@@ -159,14 +160,15 @@ def noise_factor(plan: PreconditionedPlan, basis: Basis, weights: np.ndarray) ->
     Notes
     -----
     Theorem M7: the weights and the moments were released, so that this costs nothing. With few
-    records for the noise, the steps go as far as the noise does, and margins of variance ``s + v``
-    have the share s from the labels. The variance v by noise is a function of public numbers.
+    records for the noise and labels that columns say little about, weights are mostly noise. The
+    variance of margins by noise is a function of public numbers. Noise that is small beside the
+    squares of margins, as with a rare class, leaves them nearly as they are.
     """
     if basis.moments is None:
         return 1.0
     noise = min(plan.noise_of_moments(basis.width), 1.0) * min(_FEW_COLUMNS / basis.width, 1.0)
-    squared = float(weights @ basis.moments @ weights)
-    return squared / max(squared + _MARGIN_NOISE * noise, 1e-300)
+    ratio = _MARGIN_NOISE * noise / max(float(weights @ basis.moments @ weights), 1e-9)
+    return max(1.0 / (1.0 + _NOISE_WEIGHT * ratio**2), _LEAST_KEPT)
 
 
 def plan_preconditioned(
@@ -445,7 +447,8 @@ def fit_preconditioned(
             descent, design, residuals_of, targets, n_outputs, basis=basis.matrix, **settings
         )
     weights *= factor
-    if is_logistic and n_outputs == 1:
+    # Steps that go on from other weights leave these as they are.
+    if is_logistic and n_outputs == 1 and initial is None:
         weights *= noise_factor(plan, basis, weights[:, 0])
     return weights
 
