@@ -2,6 +2,7 @@
 
     python benchmarks/probabilities.py [--tables adult credit] [--epsilons 1] [--seeds 10]
         [--ways default sgd adam objective net "net without privacy" boosting] [--peers]
+        [--rows 600]
 
 Log loss, Brier score, calibration error (of the largest chance, 15 bins of as many records),
 slope (by what margins would have to be multiplied; two classes), area under the curve and
@@ -9,10 +10,11 @@ accuracy on held-out rows, compared with scikit-learn's logistic regression on t
 columns without privacy, and with the base rate. `people.py` says where the tables come from, and
 on which of them a rule was made.
 
-`--peers` adds models of other packages, with their defaults, the same budget and the same public
-ranges; packages that are not installed are named and left out. Opacus has no default: it trains
-with the clipping norm of its quick start, Adam, and ten epochs of ten batches. The learning rates
-are the best ones on credit and churn, of those that `utility.py` tries.
+`--rows` trains on that many random rows only. `--peers` adds models of other packages, with their
+defaults, the same budget and the same public ranges; packages that are not installed are named
+and left out. Opacus has no default: it trains with the clipping norm of its quick start, Adam, and
+ten epochs of ten batches. The learning rates are the best ones on credit and churn, of those that
+`utility.py` tries.
 """
 
 from __future__ import annotations
@@ -196,12 +198,17 @@ PEERS: dict[str, Way] = {
 }
 
 
-def measured(way: Way, name: str, epsilon: float, seeds: int) -> np.ndarray:
-    """Return the figures of a way, for each seed."""
+def measured(
+    way: Way, name: str, epsilon: float, seeds: int, n_rows: int | None = None
+) -> np.ndarray:
+    """Return the figures of a way, for each seed; with a number of rows, of that many only."""
     found = []
     for seed in range(seeds):
         data = people(name)
         X, X_test, y, y_test = data.split(seed)
+        if n_rows is not None:
+            some = np.random.default_rng(seed).permutation(len(y))[:n_rows]
+            X, y = X.iloc[some], y[some]
         model = way(data, epsilon, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -235,6 +242,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS | PEERS)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
     ways = {}
@@ -254,11 +262,11 @@ def main() -> None:
         sort = "judges" if table in JUDGING else "made the rules"
         print(f"\n{table}: {len(data.labels)} rows ({sort}); base rate {base_rate(table):.3f}")
         print(f"| way, epsilon | {' | '.join(NAMES)} |")
-        free = measured(without_privacy, table, np.inf, given.seeds)
+        free = measured(without_privacy, table, np.inf, given.seeds, given.rows)
         print(row("without privacy", free), flush=True)
         for way, make in ways.items():
             for epsilon in given.epsilons:
-                found = measured(make, table, epsilon, given.seeds)
+                found = measured(make, table, epsilon, given.seeds, given.rows)
                 print(row(f"{way}, {epsilon:g}", found), flush=True)
                 differences.setdefault((way, epsilon), {})[table] = found - free
     for (way, epsilon), by_table in differences.items():
