@@ -1,14 +1,20 @@
 """How far probabilities can be relied on, as private models give them, on tables of people.
 
     python benchmarks/probabilities.py [--tables adult credit] [--epsilons 1] [--seeds 10]
-        [--ways default sgd adam net "net without privacy" boosting interpret diffprivlib]
+        [--ways default sgd adam objective net "net without privacy" boosting] [--peers]
+        [--rows 600]
 
 Log loss, Brier score, calibration error (of the largest chance, 15 bins of as many records),
 slope (by what margins would have to be multiplied; two classes), area under the curve and
 accuracy on held-out rows, compared with scikit-learn's logistic regression on the same encoded
-columns without privacy, and with the base rate. Peers that are not installed are left out,
-and see the same public ranges. `people.py` says where the tables come from, and on which of them a
-rule was made.
+columns without privacy, and with the base rate. `people.py` says where the tables come from, and
+on which of them a rule was made.
+
+`--rows` trains on that many random rows only. `--peers` adds models of other packages, with their
+defaults, the same budget and the same public ranges; packages that are not installed are named
+and left out. Opacus has no default: it trains with the clipping norm of its quick start, Adam, and
+ten epochs of ten batches. The learning rates are the best ones on credit and churn, of those that
+`utility.py` tries.
 """
 
 from __future__ import annotations
@@ -20,10 +26,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from people import JUDGING, TABLES, People, people
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from utility_methods import HIDDEN, network, outputs_of, train_with_opacus
 
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression
@@ -94,14 +105,33 @@ def boosting(data: People, epsilon: float, seed: int) -> Any:
 
 
 def interpret(data: People, epsilon: float, seed: int) -> Any:
-    """Return the private boosting of interpret-core on the encoded columns."""
+    """Return the private boosting of interpret-core on the columns as they are."""
     from interpret.privacy import DPExplainableBoostingClassifier as Peer
 
-    encoder = encoder_of(data.schema)
-    ranges = dict.fromkeys(range(encoder.n_features_out), (-1.0, 1.0))
-    types = ["continuous"] * len(ranges)
-    peer = Peer(feature_types=types, privacy_bounds=ranges, epsilon=epsilon, delta=DELTA, n_jobs=1)
-    return make_pipeline(encoder, peer)
+    used = data.schema.used
+    ranges = {place: (c.low, c.high) for place, c in enumerate(used) if hasattr(c, "low")}
+    types = ["continuous" if place in ranges else "nominal" for place in range(len(used))]
+    peer = Peer(
+        feature_types=types,
+        privacy_bounds=ranges,
+        epsilon=epsilon,
+        delta=DELTA,
+        n_jobs=1,
+        random_state=seed,
+    )
+    return make_pipeline(FunctionTransformer(filled, kw_args={"schema": data.schema}), peer)
+
+
+def filled(rows: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Return the columns of a schema, with public values in place of missing ones."""
+    return pd.DataFrame(
+        {
+            c.name: rows[c.name].fillna((c.low + c.high) / 2.0)
+            if hasattr(c, "low")
+            else rows[c.name].astype(object).fillna("missing").astype(str)
+            for c in schema.used
+        }
+    )
 
 
 def diffprivlib(data: People, epsilon: float, seed: int) -> Any:
@@ -109,7 +139,37 @@ def diffprivlib(data: People, epsilon: float, seed: int) -> Any:
     from diffprivlib.models import LogisticRegression as Peer
 
     encoder = encoder_of(data.schema)
-    return make_pipeline(encoder, Peer(epsilon=epsilon, data_norm=encoder.norm, random_state=seed))
+    return make_pipeline(
+        encoder, Peer(epsilon=epsilon, data_norm=encoder.data_norm, random_state=seed)
+    )
+
+
+class TrainedByOpacus(ClassifierMixin, BaseEstimator):
+    """A linear layer (`hidden` is 0) or a small net, trained by Opacus."""
+
+    def __init__(self, hidden: int, lr: float, epsilon: float, seed: int) -> None:
+        self.hidden, self.lr, self.epsilon, self.seed = hidden, lr, epsilon, seed
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Train."""
+        X = np.asarray(X)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.module_ = network(X.shape[1], self.hidden, len(self.classes_))
+        train_with_opacus(self.module_, X, codes, self.lr, self.epsilon, DELTA, self.seed)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes."""
+        return np.asarray(softmax(outputs_of(self.module_, np.asarray(X)), axis=1))
+
+
+def opacus(hidden: int, lr: float) -> Way:
+    """Return the way of a module that Opacus trains on the encoded columns."""
+
+    def make(data: People, epsilon: float, seed: int) -> Any:
+        return make_pipeline(encoder_of(data.schema), TrainedByOpacus(hidden, lr, epsilon, seed))
+
+    return make
 
 
 def encoder_of(schema: Schema) -> TableEncoder:
@@ -128,17 +188,27 @@ WAYS: dict[str, Way] = {
     "binary net": ours(DPNeuralNetBinaryClassifier),
     "binary net without privacy": without_clipping(DPNeuralNetBinaryClassifier),
     "boosting": boosting,
-    "interpret": interpret,
+}
+# The first word is the package.
+PEERS: dict[str, Way] = {
     "diffprivlib": diffprivlib,
+    "interpret": interpret,
+    "opacus linear": opacus(0, lr=0.03),
+    "opacus net": opacus(HIDDEN, lr=0.01),
 }
 
 
-def measured(way: Way, name: str, epsilon: float, seeds: int) -> np.ndarray:
-    """Return the figures of a way, for each seed."""
+def measured(
+    way: Way, name: str, epsilon: float, seeds: int, n_rows: int | None = None
+) -> np.ndarray:
+    """Return the figures of a way, for each seed; with a number of rows, of that many only."""
     found = []
     for seed in range(seeds):
         data = people(name)
         X, X_test, y, y_test = data.split(seed)
+        if n_rows is not None:
+            some = np.random.default_rng(seed).permutation(len(y))[:n_rows]
+            X, y = X.iloc[some], y[some]
         model = way(data, epsilon, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -169,15 +239,19 @@ def main() -> None:
     """Print the figures of each table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
-    parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS)
+    parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS | PEERS)
+    parser.add_argument("--peers", action="store_true")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--seeds", type=int, default=10)
     given = parser.parse_args()
-    ways = [
-        name
-        for name in given.ways
-        if name not in ("interpret", "diffprivlib") or importlib.util.find_spec(name)
-    ]
+    ways = {}
+    for name in [*given.ways, *(PEERS if given.peers else ())]:
+        package = name.split()[0]
+        if name in PEERS and importlib.util.find_spec(package) is None:
+            print(f"{name} is left out: {package} is not installed.")
+        else:
+            ways[name] = (WAYS | PEERS)[name]
     differences: dict[tuple[str, float], dict[str, np.ndarray]] = {}
     for table in given.tables:
         try:
@@ -188,11 +262,11 @@ def main() -> None:
         sort = "judges" if table in JUDGING else "made the rules"
         print(f"\n{table}: {len(data.labels)} rows ({sort}); base rate {base_rate(table):.3f}")
         print(f"| way, epsilon | {' | '.join(NAMES)} |")
-        free = measured(without_privacy, table, np.inf, given.seeds)
+        free = measured(without_privacy, table, np.inf, given.seeds, given.rows)
         print(row("without privacy", free), flush=True)
-        for way in ways:
+        for way, make in ways.items():
             for epsilon in given.epsilons:
-                found = measured(WAYS[way], table, epsilon, given.seeds)
+                found = measured(make, table, epsilon, given.seeds, given.rows)
                 print(row(f"{way}, {epsilon:g}", found), flush=True)
                 differences.setdefault((way, epsilon), {})[table] = found - free
     for (way, epsilon), by_table in differences.items():

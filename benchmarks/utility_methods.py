@@ -246,35 +246,57 @@ def opacus_noise(epsilon: float, delta: float) -> float:
 
 def opacus(task: Task, hidden: int, lr: float) -> float:
     """Score a linear head (`hidden` is 0) or a small net, trained by Opacus and Adam."""
+    fold, labels = task.fold, () if task.regression else task.labels
+    targets = fold.y[:, None] if task.regression else np.searchsorted(labels, fold.y)
+    module = network(fold.X.shape[1], hidden, max(len(labels), 1))
+    train_with_opacus(module, fold.X, targets, lr, task.epsilon, task.delta, task.seed)
+    outputs = outputs_of(module, fold.X_test)
+    return task.score_of(outputs[:, 0] if task.regression else labels[outputs.argmax(axis=1)])
+
+
+def train_with_opacus(
+    module: Any,
+    X: np.ndarray,
+    targets: np.ndarray,
+    lr: float,
+    epsilon: float,
+    delta: float,
+    seed: int,
+) -> None:
+    """Train a module by Opacus and Adam on numbers, or on the codes of classes."""
     import torch
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader
 
     torch.set_num_threads(1)
-    torch.manual_seed(task.seed)
-    fold, labels = task.fold, () if task.regression else task.labels
-    targets = fold.y[:, None] if task.regression else np.searchsorted(labels, fold.y)
-    kind = torch.float32 if task.regression else torch.int64
-    data = Batches(torch.tensor(fold.X, dtype=torch.float32), torch.tensor(targets, dtype=kind))
-    module = network(fold.X.shape[1], hidden, max(len(labels), 1))
+    torch.manual_seed(seed)
+    is_regression = targets.dtype.kind == "f"
+    kind = torch.float32 if is_regression else torch.int64
+    data = Batches(torch.tensor(X, dtype=torch.float32), torch.tensor(targets, dtype=kind))
     # As many batches as the noise is for.
     size = -(-len(data) // OPACUS_BATCHES)
-    module, optimizer, loader = PrivacyEngine().make_private(
+    private, optimizer, loader = PrivacyEngine().make_private(
         module=module,
         optimizer=torch.optim.Adam(module.parameters(), lr=lr),
         data_loader=DataLoader(data, batch_size=size, collate_fn=lambda batch: batch[0]),
-        noise_multiplier=opacus_noise(task.epsilon, task.delta),
+        noise_multiplier=opacus_noise(epsilon, delta),
         max_grad_norm=1.0,
     )
-    loss = torch.nn.MSELoss() if task.regression else torch.nn.CrossEntropyLoss()
+    loss = torch.nn.MSELoss() if is_regression else torch.nn.CrossEntropyLoss()
     for _ in range(OPACUS_EPOCHS):
         for rows, wanted in loader:
             optimizer.zero_grad()
-            loss(module(rows), wanted).backward()
+            loss(private(rows), wanted).backward()
             optimizer.step()
+
+
+def outputs_of(module: Any, X: np.ndarray) -> np.ndarray:
+    """Return the outputs of a module."""
+    import torch
+
     with torch.no_grad():
-        outputs = module(torch.tensor(fold.X_test, dtype=torch.float32)).numpy()
-    return task.score_of(outputs[:, 0] if task.regression else labels[outputs.argmax(axis=1)])
+        found: np.ndarray = module(torch.tensor(X, dtype=torch.float32)).numpy()
+    return found
 
 
 def network(columns: int, hidden: int, outputs: int) -> Any:

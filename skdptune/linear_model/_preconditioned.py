@@ -42,6 +42,10 @@ _LARGEST_NOISE = 5.0
 _CLIPPING, _LEAST_CLIPPING, _LARGEST_CLIPPING, _UNSCALED_CLIPPING = 0.35, 0.15, 1.0, 0.05
 # Margins are steeper than the labels' by one over the clipping norm to this power.
 _STEEPNESS = 1.0 / 3.0
+# Variance of margins by noise, with as many columns as the next number at most: the first number
+# times the noise on the moments, which counts up to 1. Margins become shorter by the square of its
+# ratio to all of their squares, times the third number, and keep the last number at least.
+_MARGIN_NOISE, _FEW_COLUMNS, _NOISE_WEIGHT, _LEAST_KEPT = 1.2, 20.0, 2.5, 0.4
 # For several classes in unscaled coordinates, by noise only: with fewer records than the first
 # number for each column and unit of noise, by one over the second.
 _FEW_RECORDS, _FEW_RECORDS_FACTOR = 5.0, 0.7
@@ -143,6 +147,30 @@ def margin_factor(share: float) -> float:
     return min(share, 1.0) ** _STEEPNESS
 
 
+def noise_factor(plan: PreconditionedPlan, basis: Basis, weights: np.ndarray) -> float:
+    """Return the factor of margins of two classes that noise makes too long.
+
+    Parameters
+    ----------
+    plan : PreconditionedPlan
+    basis : Basis
+    weights : ndarray of shape (width,)
+        After multiplication by `margin_factor`.
+
+    Notes
+    -----
+    Theorem M7: the weights and the moments were released, so that this costs nothing. With few
+    records for the noise and labels that columns say little about, weights are mostly noise. The
+    variance of margins by noise is a function of public numbers. Noise that is small beside the
+    squares of margins, as with a rare class, leaves them nearly as they are.
+    """
+    if basis.moments is None:
+        return 1.0
+    noise = min(plan.noise_of_moments(basis.width), 1.0) * min(_FEW_COLUMNS / basis.width, 1.0)
+    ratio = _MARGIN_NOISE * noise / max(float(weights @ basis.moments @ weights), 1e-9)
+    return max(1.0 / (1.0 + _NOISE_WEIGHT * ratio**2), _LEAST_KEPT)
+
+
 def plan_preconditioned(
     n_samples: int,
     *,
@@ -209,6 +237,8 @@ class Basis:
         Distance by which noise may move a decision.
     steps : int
         Number of steps to take.
+    moments : ndarray of shape (width, width), optional
+        Released second moments of the rows, if coordinates are scaled by them.
     """
 
     matrix: np.ndarray
@@ -216,6 +246,7 @@ class Basis:
     moment: float
     noise_distance: float
     steps: int
+    moments: np.ndarray | None = None
 
     @property
     def width(self) -> int:
@@ -285,7 +316,8 @@ def _basis_of_moments(
     matrix = units[:, None] * ((vectors / np.sqrt(values + floor)) @ vectors.T)
     usual = math.sqrt(max(float((values / (values + floor)).sum()), 1.0))
     distance = _NOISE_DISTANCE * (2.0 / max(n_outputs, 2)) ** 0.25
-    return Basis(matrix, usual, 1.0, distance, plan.steps)
+    root = vectors * np.sqrt(values) / units[:, None]
+    return Basis(matrix, usual, 1.0, distance, plan.steps, root @ root.T)
 
 
 def _sums_of_moments(
@@ -406,13 +438,19 @@ def fit_preconditioned(
         "averages": True,
     }
     if isinstance(design, DesignInParts):
-        return factor * _descent_in_parts(
+        weights = _descent_in_parts(
             descent, design, problem_of, n_outputs, cut_basis(basis.matrix), **settings
         )
-    residuals_of, targets = problem_of(codes, n_outputs)
-    return factor * fit_noisy_gradient(
-        descent, design, residuals_of, targets, n_outputs, basis=basis.matrix, **settings
-    )
+    else:
+        residuals_of, targets = problem_of(codes, n_outputs)
+        weights = fit_noisy_gradient(
+            descent, design, residuals_of, targets, n_outputs, basis=basis.matrix, **settings
+        )
+    weights *= factor
+    # Steps that go on from other weights leave these as they are.
+    if is_logistic and n_outputs == 1 and initial is None:
+        weights *= noise_factor(plan, basis, weights[:, 0])
+    return weights
 
 
 def _descent_in_parts(
