@@ -181,8 +181,8 @@ def test_no_test_reads_a_clock() -> None:
     assert [path.name for path in tests if clock.search(path.read_text("utf-8"))] == []
 
 
-def test_all_extra_brings_every_other_but_diffprivlib() -> None:
-    # It needs an older scikit-learn, to which other users should not be limited.
+def test_all_extra_brings_every_other_but_diffprivlib_and_spark() -> None:
+    # One needs an older scikit-learn, to which other users should not be limited, the other Java.
     (everything,) = (Requirement(line) for line in EXTRAS["all"])
     assert everything.name == "skdptune"
     assert everything.extras == set(EXTRAS) - {"all", "diffprivlib", "spark"}
