@@ -95,6 +95,8 @@ def test_two_outcomes_are_counted_in_all_four_ways():
             assert 3.0 < found < np.log(500.0)
 
 
+# Only audits at night have less noise.
+@pytest.mark.slow
 def test_less_noise_is_less_noise_of_every_kind():
     # With the same seeds, all statistics move towards their means by the same factor. Some
     # statistics are not linear in the noise.
