@@ -179,9 +179,13 @@ def test_fits_with_a_record_that_no_step_reads_end() -> None:
     ranges: dict[str, Any] = dict.fromkeys("abc", (-3.0, 3.0))
     schema = Schema(ranges, target=["no", "yes"])
     for model in (
-        make_private_pipeline(PrivateScoreCurves(DPLogisticRegression(), epsilon=4.0), schema),
+        make_private_pipeline(
+            PrivateScoreCurves(DPLogisticRegression(), epsilon=4.0, random_state=0), schema
+        ),
         PrivateScoreCurves(
-            DPExplainableBoostingClassifier(schema=schema, max_rounds=5), epsilon=4.0
+            DPExplainableBoostingClassifier(schema=schema, max_rounds=5),
+            epsilon=4.0,
+            random_state=0,
         ),
     ):
         model.fit(people, labels)

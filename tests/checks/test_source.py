@@ -105,6 +105,8 @@ FINE = [
     "DPLogisticRegression(delta=0.1 / len(X), random_state=None, epsilon=1.0)",
     "from diffprivlib.models import LogisticRegression as LR\n"
     "LR(data_norm=2.0, fit_intercept=False, n_jobs=1)",
+    "from sklearn.frozen import FrozenEstimator\n"
+    "make_pipeline(FrozenEstimator(StandardScaler().fit(public_rows)), DPRidge())",
 ]
 
 
