@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -39,7 +39,7 @@ from skdptune.preprocessing._shared import as_schema
 
 # Larger values give a weak guarantee for any data.
 LARGE_EPSILON, LARGE_DELTA = 10.0, 1e-3
-# If doubling the noise may lose more points of accuracy than this, the budget is called small.
+# If doubling the noise may lose more points (accuracy, R²) than this, the budget is called small.
 _MANY_POINTS = 5.0
 _FACTOR = 2.0
 # Python cannot print integers with thousands of digits, or convert them to floats.
@@ -139,7 +139,7 @@ def _of_public_size(subject: Subject) -> Iterator[Finding]:
 
 
 def _of_few_records(subject: Subject) -> Iterator[Finding]:
-    """SKP013: the accuracy that doubled noise may lose, by the measured rule of the searches."""
+    """SKP013: the points that doubled noise may lose, by the measured rule of the searches."""
     epsilon, n_samples = subject.epsilon, subject.n_samples
     if n_samples is None or epsilon is None or not 0.0 < epsilon < math.inf:
         return
@@ -147,9 +147,10 @@ def _of_few_records(subject: Subject) -> Iterator[Finding]:
         return
     lost = LOSS_OF_DOUBLING / (epsilon * n_samples)
     if lost >= _MANY_POINTS:
+        unit = "R²" if is_regressor(subject.root) else "accuracy"
         found = (
             f"epsilon times the number of records is {epsilon * n_samples:.4g}: twice the noise "
-            f"may lose {min(lost, 50.0):.2g}{' or more' if lost > 50.0 else ''} points of accuracy"
+            f"may lose {min(lost, 50.0):.2g}{' or more' if lost > 50.0 else ''} points of {unit}"
         )
         fix = "more records, fewer columns, a larger epsilon, or one fit without a search"
         yield tip("SKP013", _at(subject, "epsilon"), found, fix)

@@ -97,14 +97,19 @@ class SourceFinding:
 
 @dataclass(frozen=True)
 class _Value:
-    """The known facts about a value: its kinds, its marks, and the rows that it was fitted to."""
+    """The known facts about a value: its kinds, its marks, and the rows that it was fitted to.
+
+    Marks of a frozen step count only where it meets the rows that it was fitted to.
+    """
 
     kinds: frozenset[str] = frozenset()
     marks: frozenset[SourceFinding] = frozenset()
     rows: frozenset[str] = frozenset()
+    frozen: frozenset[tuple[str, SourceFinding]] = frozenset()
 
     def __or__(self, other: _Value) -> _Value:
-        return _Value(self.kinds | other.kinds, self.marks | other.marks, self.rows | other.rows)
+        rows, frozen = self.rows | other.rows, self.frozen | other.frozen
+        return _Value(self.kinds | other.kinds, self.marks | other.marks, rows, frozen)
 
     @property
     def is_private(self) -> bool:
@@ -307,6 +312,8 @@ class _Reader(ast.NodeVisitor):
     def _method(self, node: ast.Call, method: ast.Attribute, arguments: _Value) -> _Value:
         owner, name = self.value(method.value), method.attr
         rows = ast.dump(node.args[0]) if node.args else ""
+        if rows:
+            arguments |= _Value(marks=frozenset(m for learnt, m in owner.frozen if learnt == rows))
         if owner.is_private and name in ("fit", "partial_fit", "fit_transform", "fit_predict"):
             self._report_marks(arguments)
             self._returned |= _Value(frozenset({"fits"}))
@@ -363,8 +370,10 @@ class _Reader(ast.NodeVisitor):
             code = code_of_refusal(refusal)
             arguments |= _Value(marks=frozenset({self._refused(node, code, refusal)}))
         if name == "FrozenEstimator":
-            # Its content was learnt from public rows, as the reports of fits say.
-            return replace(arguments, marks=frozenset())
+            # Its content was learnt from public rows, as the reports of fits say, unless it
+            # meets the same rows again.
+            frozen = frozenset((self._rows_of(node), mark) for mark in arguments.marks)
+            return replace(arguments, marks=frozenset(), frozen=arguments.frozen | frozen)
         if name == "FunctionTransformer":
             arguments = arguments.recoded(("SKP001", "SKP002", "SKP009"), "SKP018")
         return arguments
@@ -437,6 +446,14 @@ class _Reader(ast.NodeVisitor):
 
     def _refused(self, node: ast.AST, code: str, refusal: Refusal) -> SourceFinding:
         return self.mark(node, code, f"{refusal.got}: {refusal.reason}", refusal.remedy)
+
+    def _rows_of(self, node: ast.Call) -> str:
+        """Return the rows that a call's argument was fitted to; "" if they are unknown."""
+        given = [*node.args, *(key.value for key in node.keywords)]
+        fit = self._resolved(given[0]) if given else node
+        if isinstance(fit, ast.Call) and fit.args and _last(fit.func).startswith("fit"):
+            return ast.dump(fit.args[0])
+        return ""
 
     def _is_declared(self, node: ast.Call, name: str) -> bool:
         given = [key.value for key in node.keywords if key.arg == _DECLARED.get(name, "")]

@@ -38,7 +38,7 @@ _LARGEST_GAINS, _LARGEST_OF_OTHERS = {"accuracy": 0.08, "neg_squared_error": 0.0
 
 
 def expected_loss(noise_ratio: float, epsilon: float, n_samples: int) -> float:
-    """Return the points of accuracy, at most 100, that a multiple of the noise may lose."""
+    """Return what a multiple of the noise may lose, in % of the range of a score, at most 100."""
     doublings = math.log2(max(noise_ratio, 1.0))
     return min(doublings * LOSS_OF_DOUBLING / (epsilon * n_samples), 100.0)
 
@@ -115,7 +115,7 @@ class TableOutlook:
 
     @property
     def loss(self) -> float:
-        """Points of accuracy that a run is expected to lose because of its noise."""
+        """What a run is expected to lose because of its noise, in % of the range of a score."""
         return expected_loss(self.noise_ratio, self.epsilon, self.n_samples)
 
     @property
@@ -147,7 +147,7 @@ class TableOutlook:
         if not self.loss < _LARGEST_LOSS:
             return (
                 f"runs with {self.noise_ratio:.3g} times the noise may lose {self.loss:.0f} "
-                "points of accuracy"
+                f"{self._unit(' of accuracy')}"
             )
         limit = _LARGEST_GAINS.get(self.score, _LARGEST_OF_OTHERS)
         if self.score == "accuracy" and not self.is_narrow:
@@ -170,7 +170,7 @@ class TableOutlook:
         loss = expected_loss(noise_ratio, self.epsilon, self.n_samples)
         if loss <= (_LARGEST_COST_OF_FEW if self.is_narrow else _LARGEST_COST):
             return ""
-        return f"the noise of its costs may lose {loss:.1f} points of accuracy"
+        return f"the noise of its costs may lose {loss:.1f} {self._unit(' of accuracy')}"
 
     @property
     def reason_by_deviation(self) -> str:
@@ -185,8 +185,10 @@ class TableOutlook:
     def gain_in_words(self) -> str:
         """The smallest gain, as text."""
         gain = 100.0 * self.smallest_gain
-        unit = "points" if self.score == "accuracy" else "% of the range of a score"
-        return f"{gain:.2g} {unit}" if gain < 100.0 else f"100 {unit}"
+        return f"{gain:.2g} {self._unit()}" if gain < 100.0 else f"100 {self._unit()}"
+
+    def _unit(self, of_points: str = "") -> str:
+        return f"points{of_points}" if self.score == "accuracy" else "% of the range of a score"
 
 
 # Positive values that span more than this factor are spaced by their logarithms.

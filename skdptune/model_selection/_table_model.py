@@ -384,6 +384,8 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         if persons is None and self._person_column is not None:
             raise TypeError(refused_groups("a fit inside of another one"))
         size = self._public_size(number_of_samples(X) if persons is None else persons.size)
+        if size < 1:
+            raise ValueError("X must have records; got 0 sample(s), and at least 1 is needed.")
         self._warn_of_large_delta(size)
         model = self._unfitted(size)
         own, seed = own_seeds(model), check_seed(self.random_state)

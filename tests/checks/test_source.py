@@ -17,6 +17,8 @@ HEAD = """\
 import numpy as np
 import pandas as pd
 from sklearn.metrics import accuracy_score
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import *
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import *
@@ -35,6 +37,8 @@ LEAKS = [
     ("SKP001", "scaler = StandardScaler().fit(X)\nDPRidge().fit(scaler.transform(X), y)"),
     ("SKP001", "X = (X - X.mean(axis=0)) / 3\nDPRandomSearchCV(DPRidge()).fit(X, y)"),
     ("SKP001", "steps = [('s', StandardScaler()), ('m', DPRidge())]\nmodel = Pipeline(steps)"),
+    ("SKP001", "f = FrozenEstimator(PCA().fit(X))\nmake_pipeline(f, DPRidge()).fit(X, y)"),
+    ("SKP001", "s = StandardScaler().fit(X)\nDPRidge().fit(FrozenEstimator(s).transform(X), y)"),
     ("SKP002", "model = DPRidge(target_bound=y.max())"),
     ("SKP002", "low, high = np.min(age), 99\nschema = Schema({'age': (low, high)})"),
     ("SKP002", "stats = df.describe()\nSchema({'age': (0, stats.loc['max', 'age'])})"),
@@ -105,8 +109,7 @@ FINE = [
     "DPLogisticRegression(delta=0.1 / len(X), random_state=None, epsilon=1.0)",
     "from diffprivlib.models import LogisticRegression as LR\n"
     "LR(data_norm=2.0, fit_intercept=False, n_jobs=1)",
-    "from sklearn.frozen import FrozenEstimator\n"
-    "make_pipeline(FrozenEstimator(StandardScaler().fit(public_rows)), DPRidge())",
+    "f = FrozenEstimator(PCA().fit(public_rows))\nmake_pipeline(f, DPRidge()).fit(X, y)",
 ]
 
 

@@ -70,6 +70,9 @@ def test_what_cannot_be_seen_speaks_against_a_search() -> None:
     # Of losses, gains are a smaller part of the range.
     loss = TableOutlook(**CLEAR, rivals=4, score="neg_log_loss")
     assert loss.reason_against.endswith("less than 2 % of the range of a score cannot be found")
+    # The loss has the unit of the score.
+    squares = TableOutlook(**{**CLEAR, "n_samples": 500}, score="neg_squared_error")
+    assert squares.reason_against.endswith("% of the range of a score")
     # Many records at a low cost; noise below that of an untuned fit loses nothing.
     assert loss.reason_by_noise(1.1) == loss.reason_by_noise(0.9) == loss.reason_by_deviation == ""
 
