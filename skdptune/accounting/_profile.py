@@ -446,7 +446,8 @@ class PrivacyProfile:
         >>> round(run.selected(Geometric(0.1)).epsilon(1e-6), 2)
         3.26
         """
-        check_distribution(distribution)
+        # A later change of a user's own distribution changes no pickle.
+        distribution = check_distribution(distribution)
         check_option(bound, name="bound", options=BOUNDS)
         halves = selected_halves(self._sides, self._renyi, distribution, bound)
         recipe = recipe_of(PrivacyProfile.selected, self, distribution, bound)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 from abc import ABC, abstractmethod
@@ -199,15 +200,16 @@ def _generator(random_state: RandomState) -> np.random.Generator:
 
 
 def check_distribution(value: Any) -> RunCountDistribution:
-    """Return ``distribution`` if it is a distribution of the number of runs, or raise."""
+    """Return a distribution of the number of runs, a user's own as a copy; raise for others."""
     distribution: RunCountDistribution = check_kind(
         value,
         name="distribution",
         kind=RunCountDistribution,
         domain="a distribution of the number of runs, such as Geometric(0.1)",
     )
-    # Those of this package are proved (Theorem K1).
+    # Those of this package are proved (Theorem K1), and cannot change.
     if type(distribution).__module__.rpartition(".")[0] != __package__:
+        distribution = copy.deepcopy(distribution)
         _check_own(distribution)
     return distribution
 

@@ -48,6 +48,10 @@ _READ_AGAIN = (
     "PrivateRows.from_chunks with a function that makes it."
 )
 _CHANGED = "X must be the same in every pass; got another number of rows."
+_NO_ORDER = (
+    "groups must be None with rows of Spark, which may compute a partition again with its rows in "
+    "another order; got ids. Write the rows to files, and use PrivateRows.from_parquet."
+)
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -715,10 +719,17 @@ class PrivateRows(NamedArguments):
 
         Notes
         -----
-        Theorem P14, Theorem R10. A person's rows are counted over all parts.
+        Theorem P14, Theorem R10. A person's rows are counted over all parts. A weight belongs to a
+        row by its place, so that rows must keep their order, too.
         """
+        self.check_order()
         persons.check_length(self.counted())
         return PrivateRows(self._carrier, self._steps, persons.weights_of_all)
+
+    def check_order(self) -> None:
+        """Raise if rows may come in another order in another pass."""
+        if isinstance(self._carrier, OnSpark):
+            raise TypeError(_NO_ORDER)
 
     @property
     def has_weights(self) -> bool:
@@ -996,6 +1007,8 @@ def with_parts(
             "X must be a table in memory, or readable again, if groups are given; got an "
             "iterator. Use PrivateRows.from_chunks with a function that makes it."
         )
+    if has_groups:
+        rows.check_order()
     _check_form(estimator, rows)
     return (rows, *((None,) * len(args[1:2])), *args[2:]), {
         key: value for key, value in kwargs.items() if key not in ("X", "y")

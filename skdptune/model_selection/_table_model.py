@@ -98,8 +98,9 @@ RULES = {
 _KNOTS_FROM = 2500
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
 # of the budget pays for the scales of columns. They get this standard deviation, since larger ones
-# let the net follow the noise, and are clipped at this many deviations.
-_SHARE_OF_SCALES, _SIZE, _WIDEST = 0.03, 0.7, 4.0
+# let the net follow the noise, and are clipped at this many deviations. With an epsilon below the
+# last number, scales would be noise, and no noise is large enough for very small ones.
+_SHARE_OF_SCALES, _SIZE, _WIDEST, _LEAST_FOR_SCALES = 0.03, 0.7, 4.0, 1e-4
 # If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
 # noise would hide their gradients. Adam ignores the norm itself.
 _CLIPPING = 0.1
@@ -608,14 +609,19 @@ def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipe
     Theorem R3, Theorem C1.
     """
     epsilon, delta = budget
-    shift = math.sqrt(_SHARE_OF_SCALES) / noise_for_budget(epsilon, delta)[0]
-    scaler = DPStandardScaler(
-        PrivacyProfile.gaussian(shift).epsilon(delta), delta, bounds=(-1.0, 1.0)
-    )
+    of_scales = math.inf
+    if math.isfinite(epsilon):
+        shift = math.sqrt(_SHARE_OF_SCALES) / noise_for_budget(epsilon, delta)[0]
+        of_scales = PrivacyProfile.gaussian(shift).epsilon(delta)
+    if of_scales < _LEAST_FOR_SCALES:
+        return made
+    scaler = DPStandardScaler(of_scales, delta, bounds=(-1.0, 1.0))
     end = _SIZE * _WIDEST
     clipped = BoundedScaler((-_WIDEST, _WIDEST), feature_range=(-end, end))
     made.steps[-1:-1] = [("dpstandardscaler", scaler), ("boundedscaler", clipped)]
     net = made[-1]
+    if math.isinf(epsilon):
+        return made
 
     def cost(of_net: float) -> PrivacyProfile:
         net.set_params(epsilon=of_net)

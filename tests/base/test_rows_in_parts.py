@@ -33,6 +33,7 @@ from skdptune import (
     make_private_pipeline,
 )
 from skdptune.base._rows_in_parts import Tally, merged
+from skdptune.base._shared import persons_of
 from skdptune.linear_model import SufficientStatistics
 from skdptune.testing import replay_neighbours
 
@@ -520,6 +521,22 @@ def test_spark_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, 
         model.fit(text)
     assert not hasattr(model, "privacy_")
     assert str(ROWS[0, 0]) not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_spark_rows_have_no_persons(spark):
+    # Theorem R10: a partition that is computed again may have another order, so that all rows of
+    # a person would count as those of other persons.
+    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(y=TARGETS)
+    rows = PrivateRows.from_spark(spark.createDataFrame(frame).cache(), "y")
+    model = clone(MODELS["ridge"])
+    with PrivacyLedger(":memory:", "rows", epsilon=5.0, delta=1e-2) as ledger:
+        with pytest.raises(TypeError, match="groups must be None with rows of Spark"):
+            model.fit(rows, groups=PEOPLE)
+        assert not ledger.history()
+    with pytest.raises(TypeError, match="groups must be None with rows of Spark"):
+        rows.by_persons(persons_of(PEOPLE, ROWS))
 
 
 @pytest.mark.slow

@@ -162,6 +162,18 @@ def test_a_net_for_numbers_pays_for_the_scales_of_its_columns() -> None:
     assert names == ["DPStandardScaler", "DPNeuralNetRegressor"]
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-5), (2e-4, 1e-12), (np.inf, 1e-5)])
+def test_a_net_for_numbers_meets_any_budget(epsilon, delta) -> None:
+    """Scales are left out if their share is next to nothing, and cost nothing without noise."""
+    for name in ("torch", "skorch", "opacus"):
+        pytest.importorskip(name)
+    made = model("regressor", family="net", random_state=0, epsilon=epsilon, delta=delta)
+    assert profile_of(made, N).epsilon(delta) <= epsilon
+    fitted = made.fit(X, NUMBER)
+    assert fitted.privacy_.epsilon == epsilon
+    assert fitted.privacy_.profile == made.plan(N).report.profile
+
+
 def test_without_torch_a_regression_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_table_model, "_has_nets", lambda: False)
     made = model("regressor")

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from skdptune.accounting import (
     Geometric,
     Poisson,
     PrivacyProfile,
+    RunCountDistribution,
     SharedCurve,
     doubling_threshold,
     exponential_mechanism,
@@ -160,6 +162,45 @@ def test_later_changes_of_arguments_change_nothing() -> None:
     for profile, kept in zip(profiles, stored, strict=True):
         assert_same(pickle.loads(kept), pickle.loads(pickle.dumps(profile)))
         assert profile.epsilon(1e-6) > 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Own(RunCountDistribution):
+    """A user's distribution: a Poisson number, whose mean is in an array that can change."""
+
+    means: np.ndarray
+
+    @property
+    def _same(self) -> Poisson:
+        return Poisson(float(self.means[0]))
+
+    @property
+    def mean(self) -> float:
+        return self._same.mean
+
+    def _pgf(self, x):
+        return self._same._pgf(x)
+
+    def _pgf_derivative(self, x):
+        return self._same._pgf_derivative(x)
+
+    def _pgf_second_derivative(self, x):
+        return self._same._pgf_second_derivative(x)
+
+    def _probability_at_most(self, count):
+        return self._same._probability_at_most(count)
+
+    def _draw(self, rng, shape):
+        return self._same._draw(rng, shape)
+
+
+def test_later_changes_of_a_distribution_of_ones_own_change_nothing() -> None:
+    # Assumption S0.
+    means = np.array([20.0])
+    profile, same = (run.selected(each) for each in (Own(means), Poisson(20.0)))
+    means[:] = 0.1
+    assert_same(pickle.loads(pickle.dumps(profile)), profile)
+    assert profile == same
 
 
 def test_profiles_of_one_report_are_made_once(monkeypatch) -> None:
