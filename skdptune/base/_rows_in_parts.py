@@ -349,19 +349,21 @@ class OnSpark:
         schema = frame.limit(0).toArrow().schema
         _check_target(schema, target)
         self.form = self.known_form = arrow_chunk(_no_batch(schema), target)
-        task = Task(_nothing, self.form)
-        counted = self._total(lambda number: task)
+        counted = self._total(Task(_nothing, self.form))
         if counted.failure is not None:
             raise counted.failure
         self.sizes = dict(counted.sizes)
         self.parts = range(len(self.sizes))
 
     def total(self, task_of: Callable[[int], Task]) -> Tally:
-        """Return the sum of the results of each part's task over all parts."""
-        return self._total({number: task_of(number) for number in self.parts}.__getitem__)
+        """Return the sum of the results of a task, the same for all parts, over all parts."""
+        found = self._total(task_of(0))
+        if found.failure is None and found.sizes.keys() != self.sizes.keys():
+            return Tally(None, {}, ValueError(_CHANGED))
+        return found
 
-    def _total(self, task_of: Callable[[int], Task]) -> Tally:
-        of_partition = partial(_of_partition, task_of, self._target)
+    def _total(self, task: Task) -> Tally:
+        of_partition = partial(_of_partition, task, self._target)
         try:
             rows = self._frame.mapInArrow(of_partition, "tally binary").collect()
         except Exception as error:
@@ -371,15 +373,10 @@ class OnSpark:
         return merged(*(pickle.loads(row.tally) for row in rows))
 
 
-def _of_partition(
-    task_of: Callable[[int], Task], target: str | None, batches: Iterator[Any]
-) -> Iterator[Any]:
+def _of_partition(task: Task, target: str | None, batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the tally of a Spark partition, as a batch of one cell."""
     number = importlib.import_module("pyspark").TaskContext.get().partitionId()
-    try:
-        tally = task_of(number)(number, lambda: (arrow_chunk(batch, target) for batch in batches))
-    except KeyError:
-        tally = Tally(None, {}, ValueError(_CHANGED))
+    tally = task(number, lambda: (arrow_chunk(batch, target) for batch in batches))
     arrow = importlib.import_module("pyarrow")
     yield arrow.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
 

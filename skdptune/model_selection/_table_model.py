@@ -98,8 +98,8 @@ RULES = {
 _KNOTS_FROM = 2500
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
 # of the budget pays for the scales of columns. They get this standard deviation, since larger ones
-# let the net follow the noise, and are clipped at this many deviations. With an epsilon below the
-# last number, scales would be noise, and no noise is large enough for very small ones.
+# let the net follow the noise, and are clipped at this many deviations. Scales are left out if
+# their epsilon is below the last number, since they would be only noise.
 _SHARE_OF_SCALES, _SIZE, _WIDEST, _LEAST_FOR_SCALES = 0.03, 0.7, 4.0, 1e-4
 # If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
 # noise would hide their gradients. Adam ignores the norm itself.
