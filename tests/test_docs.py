@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import re
 import subprocess
 import sys
@@ -38,6 +39,14 @@ RUN = (
 )
 NEEDS = re.compile(r"# needs: (\w+)")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SCRIPT = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What SLURM's commands do, with processes of this machine as jobs.
+COMMANDS = {
+    "sbatch": """job=$(cat "$1")
+setsid bash -c "$job" >/dev/null 2>&1 &
+echo "Submitted batch job $!\"""",
+    "scancel": 'for job in "$@"; do kill -- "-$job"; done',
+}
 REFERENCE = DOCS / "api"
 NAME = re.compile(r"^   (\w+)$", re.MULTILINE)
 MODULE = re.compile(r"^\.\. currentmodule:: (\S+)$", re.MULTILINE)
@@ -204,3 +213,31 @@ def test_every_finding_that_costs_privacy_is_a_pitfall_of_its_kind() -> None:
     assert {kind for kind, _ in rows} == {"critical", "theoretical", "negligible"}
     found = {code: kind for kind, text in rows for code in re.findall(r"\[(SKP\d+)\]", text)}
     assert found == {code: kind for code, kind in kinds.items() if kind != "negligible"}
+
+
+@pytest.mark.slow
+def test_the_script_for_slurm_runs_with_stand_ins_for_its_commands(tmp_path: Path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    pd = pytest.importorskip("pandas")
+    (script,) = SCRIPT.findall((DOCS / "clusters.md").read_text(encoding="utf-8"))
+    (tmp_path / "script.py").write_text(script, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    patients = pd.DataFrame(rng.uniform(-1.0, 1.0, size=(2000, 3)), columns=["a", "b", "c"])
+    patients.assign(ill=patients.a > 0.0).to_parquet(tmp_path / "patients.parquet")
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    for name, does in COMMANDS.items():
+        (commands / name).write_text(f"#!/usr/bin/env bash\n{does}\n", encoding="utf-8")
+        (commands / name).chmod(0o700)
+    (tmp_path / "keys").mkdir(mode=0o700)
+    paths = os.pathsep.join((str(commands), os.environ["PATH"]))
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": paths, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("DPGridSearchCV: ε = 1.000 at δ = 1e-06")
