@@ -348,6 +348,7 @@ def _canonical(entry: Any) -> str | None:
 GROUPS, PARTS = "groups", "parts"
 # The answer of a class without a statement about groups: it may use them in its own way.
 OWN_USE = "own use"
+DECLARE_LABELS = "Declare the labels as classes=[...], since no pass reads them."
 _PAGES = "https://skdptune.readthedocs.io/en/latest"
 ADVICE = {
     GROUPS: "DPLogisticRegression, DPRidge, DPExplainableBoostingClassifier, "

@@ -14,6 +14,7 @@ import math
 import os
 import pickle
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -141,6 +142,29 @@ class Task:
         return (self.weights[start : start + n_rows],)
 
 
+@dataclass(frozen=True)
+class KeptTask:
+    """The sum of a function over the objects that were kept of one part.
+
+    Attributes
+    ----------
+    function : callable
+        From one of the objects to an object with an exact ``+``.
+    """
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, number: int, kept: Tally) -> Tally:
+        """Return the sum over a part, or the reason why nothing was kept of it."""
+        value = None
+        try:
+            for each in kept.value or ():
+                value = _sum(value, self.function(each))
+        except Exception as error:
+            return Tally(None, {}, _in_words(number, error))
+        return kept._replace(value=value)
+
+
 class _UnreadError(Exception):
     """An error of the code that reads a part, which is the user's or another library's."""
 
@@ -244,7 +268,7 @@ class InProcess:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[Any],
         form: Chunk | None = None,
         sizes: Mapping[int, int] | None = None,
     ) -> None:
@@ -272,9 +296,16 @@ class InProcess:
                 raise _in_words(number, error) from None
         raise ValueError("X must hold at least one chunk; got none.")
 
-    def total(self, task_of: Callable[[int], Task]) -> Tally:
+    def total(self, task_of: Callable[[int], Any]) -> Tally:
         """Return the sum of the results of each part's task over all parts."""
-        return merged(*(task_of(number)(number, part) for number, part in enumerate(self.parts)))
+        return merged(*self._results(task_of))
+
+    def keep(self, task_of: Callable[[int], Any]) -> InProcess:
+        """Return the results of each part's task, which are the parts of a `KeptTask`."""
+        return InProcess(list(self._results(task_of)))
+
+    def _results(self, task_of: Callable[[int], Any]) -> Iterator[Tally]:
+        return (task_of(number)(number, part) for number, part in enumerate(self.parts))
 
 
 class _Once:
@@ -290,8 +321,13 @@ class _Once:
         return itertools.chain(ahead, self._chunks)
 
 
-# Functions that start tasks for a part, start tasks for results, and wait.
-Functions = tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]
+class Functions(NamedTuple):
+    """What a cluster does: tasks for a part, for results, storage of results, and waiting."""
+
+    of_part: Callable[..., Any]
+    of_results: Callable[..., Any]
+    keep: Callable[[list[Any]], list[Any]]
+    result: Callable[[Any], Any]
 
 
 class OnCluster:
@@ -322,14 +358,29 @@ class OnCluster:
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
-    def total(self, task_of: Callable[[int], Task]) -> Tally:
+    def total(self, task_of: Callable[[int], Any]) -> Tally:
         """Return the sum of the results of each part's task, added up as a tree."""
-        of_part, of_results, result = self.functions()
-        level = [of_part(task_of(number), number, *part) for number, part in enumerate(self.parts)]
+        functions = self.functions()
+        level = self._results(functions, task_of)
         while len(level) > 1:
             starts = range(0, len(level), _BRANCHES)
-            level = [of_results(*level[start : start + _BRANCHES]) for start in starts]
-        return Tally(*result(level[0]))
+            level = [functions.of_results(*level[start : start + _BRANCHES]) for start in starts]
+        return Tally(*functions.result(level[0]))
+
+    def keep(self, task_of: Callable[[int], Any]) -> OnCluster:
+        """Return the results of each part's task, which stay on the workers.
+
+        The cluster computes lost ones again from the parts.
+        """
+        functions = self.functions()
+        kept = functions.keep(self._results(functions, task_of))
+        return OnCluster(self.functions, [(each,) for each in kept], self.form, {})
+
+    def _results(self, functions: Functions, task_of: Callable[[int], Any]) -> list[Any]:
+        return [
+            functions.of_part(task_of(number), number, *part)
+            for number, part in enumerate(self.parts)
+        ]
 
 
 class OnSpark:
@@ -362,44 +413,108 @@ class OnSpark:
             return Tally(None, {}, ValueError(_CHANGED))
         return found
 
+    def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
+        """Return the results of a task for each partition, which executors cache."""
+        return KeptOnSpark(_tallies(self._frame, self._of_partition(task_of(0))), self.parts)
+
     def _total(self, task: Task) -> Tally:
-        of_partition = partial(_of_partition, task, self._target)
-        try:
-            rows = self._frame.mapInArrow(of_partition, "tally binary").collect()
-        except Exception as error:
-            # Spark's message quotes the error of the executor, which may quote a row.
-            words = f"X must be readable; Spark raised {type(error).__name__}."
-            return Tally(None, {}, RuntimeError(f"{words} Nothing was published."))
-        return merged(*(pickle.loads(row.tally) for row in rows))
+        return _collected(_tallies(self._frame, self._of_partition(task)))
+
+    def _of_partition(self, task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+        return partial(_of_partition, task, self._target)
+
+
+class KeptOnSpark:
+    """Results of a task for each partition, cached by the executors until nobody needs them.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Tallies.
+    parts : range
+        Numbers of the partitions.
+    """
+
+    def __init__(self, frame: Any, parts: range) -> None:
+        self._frame, self.parts = frame.persist(), parts
+        self.sizes: dict[int, int] = {}
+        weakref.finalize(self, self._frame.unpersist)
+
+    def total(self, task_of: Callable[[int], Any]) -> Tally:
+        """Return the sum of the results of a task, the same for all parts, over all parts."""
+        return _collected(_tallies(self._frame, partial(_of_kept_partition, task_of(0))))
+
+    def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
+        """Return the results of a task for each partition."""
+        return KeptOnSpark(
+            _tallies(self._frame, partial(_of_kept_partition, task_of(0))), self.parts
+        )
+
+
+def _tallies(frame: Any, of_partition: Callable[[Iterator[Any]], Iterator[Any]]) -> Any:
+    return frame.mapInArrow(of_partition, "tally binary")
+
+
+def _collected(tallies: Any) -> Tally:
+    try:
+        rows = tallies.collect()
+    except Exception as error:
+        # Spark's message quotes the error of the executor, which may quote a row.
+        words = f"X must be readable; Spark raised {type(error).__name__}."
+        return Tally(None, {}, RuntimeError(f"{words} Nothing was published."))
+    return merged(*(pickle.loads(row.tally) for row in rows))
 
 
 def _of_partition(task: Task, target: str | None, batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the tally of a Spark partition, as a batch of one cell."""
     number = importlib.import_module("pyspark").TaskContext.get().partitionId()
-    tally = task(number, lambda: (arrow_chunk(batch, target) for batch in batches))
+    yield _as_batch(task(number, lambda: (arrow_chunk(batch, target) for batch in batches)))
+
+
+def _of_kept_partition(task: KeptTask, batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the tally of a task for the tally of each partition."""
+    for batch in batches:
+        for cell in batch.column(0).to_pylist():
+            kept = pickle.loads(cell)
+            yield _as_batch(task(min(kept.sizes, default=0), kept))
+
+
+def _as_batch(tally: Tally) -> Any:
     arrow = importlib.import_module("pyarrow")
-    yield arrow.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
+    return arrow.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
 
 
 def _on_dask() -> Functions:
     """Return the functions of dask, for lazy rows and targets, or None, of each part."""
     dask = importlib.import_module("dask")
     of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, merged))
-    return of_block, of_results, lambda last: dask.compute(last)[0]
+    return Functions(
+        of_block,
+        of_results,
+        lambda results: list(dask.persist(*results)),
+        lambda last: dask.compute(last)[0],
+    )
 
 
 def _on_ray() -> Functions:
     """Return those of ray, for the column of targets and a reference to each part's table."""
     ray = importlib.import_module("ray")
     of_table, of_results = map(ray.remote, (_of_table, merged))
-    return of_table.remote, of_results.remote, ray.get
+    return Functions(of_table.remote, of_results.remote, list, ray.get)
 
 
-def _of_block(task: Task, number: int, rows: Any, targets: Any) -> Tally:
-    return task(number, partial(iter, [(rows, targets)]))
+def _of_block(task: Any, number: int, rows: Any, *targets: Any) -> Tally:
+    """Return the tally of rows and targets, or of a tally that was kept."""
+    if not targets:
+        return task(number, Tally(*rows))
+    return task(number, partial(iter, [(rows, *targets)]))
 
 
-def _of_table(task: Task, number: int, target: str | None, table: Any) -> Tally:
+def _of_table(task: Any, number: int, target: Any, *tables: Any) -> Tally:
+    """Return the tally of a table, or of a tally that was kept."""
+    if not tables:
+        return task(number, Tally(*target))
+    (table,) = tables
     batches = table.to_batches(max_chunksize=_ROWS)
     return task(number, lambda: (arrow_chunk(batch, target) for batch in batches))
 
@@ -682,6 +797,12 @@ class PrivateRows(NamedArguments):
         return None if known is None else int(known[0].shape[1])
 
     @property
+    def known_rows(self) -> Any:
+        """Rows as in the parts, but without any row; None if this is not known without reading."""
+        known = self._carrier.known_form
+        return None if known is None or self._steps else known[0]
+
+    @property
     def is_read_once(self) -> bool:
         """Whether only one sum is possible."""
         return self._carrier.is_read_once
@@ -704,10 +825,7 @@ class PrivateRows(NamedArguments):
 
     def transformed(self, transformer: Any, width: int) -> PrivateRows:
         """Return the rows as a fitted transformer transforms them, within the parts."""
-        # Neither a seed nor a ledger goes to the workers.
-        bare = copy.copy(transformer)
-        for name in {"random_state", "ledger", "privacy_"} & vars(bare).keys():
-            setattr(bare, name, None)
+        bare = without_secrets(transformer)
         step = Step(partial(type(bare).transform, bare), width)
         return PrivateRows(self._carrier, (*self._steps, step), self._weights)
 
@@ -763,23 +881,97 @@ class PrivateRows(NamedArguments):
         carrier = self._carrier
         if carrier.is_read_once and carrier.sizes:
             raise ValueError(_READ_AGAIN)
-        found = carrier.total(self._task_of(function))
-        if found.failure is not None:
-            raise found.failure
-        if found.sizes.keys() != set(range(len(carrier.parts))):
-            raise RuntimeError("each part of X must be counted; got a sum without one of them.")
-        for number, size in carrier.sizes.items():
-            if found.sizes[number] != size:
-                raise ValueError(f"{_CHANGED} This is part {number} of X.")
-        carrier.sizes = dict(found.sizes)
+        found = _checked(carrier, carrier.total(self._task_of(function)))
         nothing = () if self._weights is None else (self._weights[:0],)
-        return function(*self.form, *nothing) if found.value is None else found.value
+        return function(*self.form, *nothing) if found is None else found
+
+    def kept(self, function: Callable[..., Any]) -> KeptParts:
+        """Return what a function makes of each chunk, kept where the chunk lies.
+
+        Parameters
+        ----------
+        function : callable
+            As in `total`, but it may return any object.
+
+        Returns
+        -------
+        KeptParts
+        """
+        if self._carrier.is_read_once:
+            raise ValueError(_READ_AGAIN)
+        empty = function(*self.form)
+        task_of = self._task_of(partial(_listed, function))
+        return KeptParts(self._carrier.keep(task_of), empty)
 
     def counted(self) -> int:
         """Return the number of rows; if it is unknown, a pass counts them."""
         if self.n_samples is None:
             self.total(_nothing)
         return self.n_samples or 0
+
+    def size_of_fit(self, n_public: int | None) -> int:
+        """Return the public number of records, which must not be 0 if it is that of the rows."""
+        if n_public is not None:
+            return n_public
+        size = self.counted()
+        if size == 0:
+            raise ValueError("X must have records; got 0 sample(s) in all parts.")
+        return size
+
+
+def without_secrets(estimator: Any) -> Any:
+    """Return a copy for the workers: neither a seed nor a ledger goes to them."""
+    bare = copy.copy(estimator)
+    for name in {"random_state", "ledger", "privacy_"} & vars(bare).keys():
+        setattr(bare, name, None)
+    return bare
+
+
+class KeptParts:
+    """Objects that were made of the chunks of rows in parts, and that stay where these lie.
+
+    Parameters
+    ----------
+    carrier : object
+        Where the objects lie.
+    empty : object
+        The object of a chunk without rows.
+    """
+
+    def __init__(self, carrier: InProcess | OnCluster | KeptOnSpark, empty: Any) -> None:
+        self._carrier, self._empty = carrier, empty
+
+    def total(self, function: Callable[[Any], Any]) -> Any:
+        """Return the sum of a function over all objects, each of which counts exactly once.
+
+        Notes
+        -----
+        Theorem R10.
+        """
+        found = _checked(self._carrier, self._carrier.total(lambda number: KeptTask(function)))
+        return function(self._empty) if found is None else found
+
+    def mapped(self, function: Callable[[Any], Any]) -> KeptParts:
+        """Return what a function makes of each object, where the object lies."""
+        task = KeptTask(partial(_listed, function))
+        return KeptParts(self._carrier.keep(lambda number: task), function(self._empty))
+
+
+def _checked(carrier: Any, found: Tally) -> Any:
+    """Return a sum over all parts; raise if a part is missing, or has changed."""
+    if found.failure is not None:
+        raise found.failure
+    if found.sizes.keys() != set(range(len(carrier.parts))):
+        raise RuntimeError("each part of X must be counted; got a sum without one of them.")
+    for number, size in carrier.sizes.items():
+        if found.sizes[number] != size:
+            raise ValueError(f"{_CHANGED} This is part {number} of X.")
+    carrier.sizes = dict(found.sizes)
+    return found.value
+
+
+def _listed(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    return [function(*arguments)]
 
 
 def _nothing(rows: Any, targets: Any) -> int:
@@ -1049,7 +1241,8 @@ def _check_alone(y: Any, has_groups: bool) -> None:
 
 def _check_form(estimator: Any, rows: PrivateRows) -> None:
     """Raise if it shows before a row is read that an estimator cannot be fitted."""
-    if rows.is_read_once and is_classifier(estimator):
+    reads_again = is_classifier(estimator) or getattr(estimator, "_reads_again", False)
+    if rows.is_read_once and reads_again:
         raise ValueError(_READ_AGAIN)
     known = rows._carrier.known_form
     if known is not None:

@@ -214,10 +214,7 @@ class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator)
         if self.n_public is not None:
             return self._public_size(1)
         if isinstance(rows, PrivateRows):
-            size = rows.counted()
-            if not size:
-                raise ValueError("X must have records; got 0 sample(s) in all parts.")
-            return size
+            return rows.size_of_fit(None)
         return rows.shape[0] if persons is None else persons.size
 
     def __sklearn_is_fitted__(self) -> bool:
