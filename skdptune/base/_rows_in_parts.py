@@ -797,6 +797,11 @@ class PrivateRows(NamedArguments):
         return None if known is None else int(known[0].shape[1])
 
     @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.form[0].shape[1])
+
+    @property
     def known_rows(self) -> Any:
         """Rows as in the parts, but without any row; None if this is not known without reading."""
         known = self._carrier.known_form
@@ -920,10 +925,15 @@ class PrivateRows(NamedArguments):
 
 
 def without_secrets(estimator: Any) -> Any:
-    """Return a copy for the workers: neither a seed nor a ledger goes to them."""
+    """Return a copy for the workers, which holds neither seeds nor ledgers."""
+    if type(estimator) in (list, tuple):
+        return type(estimator)(map(without_secrets, estimator))
+    if not isinstance(estimator, BaseEstimator):
+        return estimator
     bare = copy.copy(estimator)
-    for name in {"random_state", "ledger", "privacy_"} & vars(bare).keys():
-        setattr(bare, name, None)
+    for name, value in vars(bare).items():
+        is_secret = name in ("random_state", "ledger", "privacy_")
+        vars(bare)[name] = None if is_secret else without_secrets(value)
     return bare
 
 

@@ -61,6 +61,7 @@ from skdptune.base._persons import (
     refusal_of,
     refused_groups,
     rows_by_weight,
+    shares_of,
 )
 from skdptune.base._reading import (
     as_table,

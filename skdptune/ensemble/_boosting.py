@@ -357,9 +357,10 @@ def counts_of_cells(n_cells: Sequence[int], piece: Piece) -> NDArray[np.float64]
 
 
 def in_bins(of_cells: Sequence[Places], piece: Piece) -> Piece:
-    """Return records with bins in place of cells, in the smallest type that holds them."""
-    small = [one.astype(np.min_scalar_type(int(one.max(initial=0)))) for one in of_cells]
-    places = [one[cells] for one, cells in zip(small, piece.places, strict=True)]
+    """Return records with bins in place of cells, in the same type."""
+    places = [
+        one.astype(cells.dtype)[cells] for one, cells in zip(of_cells, piece.places, strict=True)
+    ]
     return Piece(places, piece.residuals, piece.shares)
 
 
@@ -379,7 +380,7 @@ def sums_at(places: NDArray[Any], units: Scores, n_places: int) -> Scores:
 
 # Rounds after which the state of a record is computed again from the scores of its bins: a lost
 # state needs no more steps than this.
-_ROUNDS_OF_A_COURSE = 4
+_ROUNDS_OF_A_COURSE = 10
 
 
 def boosted_scores(

@@ -755,5 +755,5 @@ def _piece_of(
     with np.errstate(all="ignore"):
         rows, targets = estimator._proper_rows(X, targets, BaseEstimator(), 0)
         terms = zip(estimator._terms, estimator._cells(rows), strict=True)
-        cells = [one.astype(np.min_scalar_type(term.n_cells)) for term, one in terms]
+        cells = [one.astype(np.min_scalar_type(term.n_cells - 1)) for term, one in terms]
         return Piece(cells, estimator._residuals(targets, shares), shares)

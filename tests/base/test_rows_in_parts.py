@@ -16,12 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import skdptune
 from skdptune import (
     DPPCA,
     AdaSSPLinearRegression,
     DPLogisticRegression,
+    DPMinMaxScaler,
     DPRandomSearchCV,
     DPRidge,
     DPStandardScaler,
@@ -35,6 +37,7 @@ from skdptune import (
 from skdptune.base._rows_in_parts import Tally, merged
 from skdptune.base._shared import persons_of
 from skdptune.linear_model import SufficientStatistics
+from skdptune.preprocessing import BoundedScaler, RowNormClipper
 from skdptune.testing import replay_neighbours
 
 rng = np.random.default_rng(0)
@@ -49,6 +52,7 @@ MODELS = {
     "ptr": PTRLinearRegression(1.0, 1e-6, target_bound=1.0, random_state=0),
     "scaler": DPStandardScaler(1.0, 1e-6, bounds=(-3, 3), random_state=0),
     "pure scaler": DPStandardScaler(1.0, 0.0, bounds=(-3, 3), random_state=0),
+    "min and max": DPMinMaxScaler(1.0, bounds=(-3, 3), random_state=0),
     "pca": DPPCA(epsilon=1.0, delta=1e-6, bounds=(-3, 3), random_state=0),
 }
 
@@ -299,11 +303,20 @@ def test_dask_frames_are_encoded_on_the_workers():
     assert learned(found[-1]) == learned(model[-1])
 
 
-def test_scaled_rows_are_scaled_within_the_parts():
-    from sklearn.pipeline import make_pipeline
-
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        *(MODELS[name] for name in ("scaler", "min and max", "pca")),
+        DPPCA(2, epsilon=1.0, delta=1e-6, bounds=(-3, 3), whiten=True, random_state=0),
+        BoundedScaler(bounds=(-3, 3)),
+        RowNormClipper(norm=2.0),
+    ],
+    ids=lambda scaler: type(scaler).__name__,
+)
+def test_scaled_rows_are_scaled_within_the_parts(scaler):
+    # Theorem R10.
     def model():
-        return make_pipeline(clone(MODELS["scaler"]), clone(MODELS["ridge"]))
+        return make_pipeline(clone(scaler), clone(MODELS["ridge"]))
 
     inside = model().fit(in_chunks([300]))
     assert learned(inside[-1]) == learned(model().fit(ROWS, TARGETS)[-1])
