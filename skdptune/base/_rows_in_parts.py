@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +50,10 @@ _READ_AGAIN = (
     "PrivateRows.from_chunks with a function that makes it."
 )
 _CHANGED = "X must be the same in every pass; got another number of rows."
+_REORDERED = (
+    "X must have its rows in the same order in every pass if groups are given, since the ids of "
+    "persons are in this order; got another order, or other rows."
+)
 _NO_ORDER = (
     "groups must be None with rows of Spark, which may compute a partition again with its rows in "
     "another order; got ids. Write the rows to files, and use PrivateRows.from_parquet."
@@ -68,11 +73,14 @@ class Tally(NamedTuple):
         Number of rows of each of these parts, by the number of the part.
     failure : Exception or None
         The reason why the sum is missing.
+    orders : dict
+        For sums with weights of rows, a digest of the rows of each of these parts, in their order.
     """
 
     value: Any
     sizes: Mapping[int, int]
     failure: Exception | None = None
+    orders: Mapping[int, bytes] = {}
 
 
 def merged(*tallies: Tally) -> Tally:
@@ -84,14 +92,16 @@ def merged(*tallies: Tally) -> Tally:
     """
     value: Any = None
     sizes: dict[int, int] = {}
+    orders: dict[int, bytes] = {}
     for tally in tallies:
         if tally.failure is not None:
             return tally
         if sizes.keys() & tally.sizes.keys():
             return Tally(None, {}, RuntimeError("a part of X was counted twice."))
         sizes |= tally.sizes
+        orders |= tally.orders
         value = _sum(value, tally.value)
-    return Tally(value, sizes)
+    return Tally(value, sizes, None, orders)
 
 
 def _sum(one: Any, other: Any) -> Any:
@@ -121,18 +131,25 @@ class Task:
 
     def __call__(self, number: int, part: Part) -> Tally:
         """Return the sum over a part. A failure is returned: logs quote those that are raised."""
-        value, size = None, 0
+        value, size, digests = None, 0, [blake2b(digest_size=16) for _ in self.form]
         try:
             for rows, targets in _chunks(part):
                 _check_like(self.form, rows, targets)
                 if n_rows := int(rows.shape[0]):
                     for step in self.steps:
                         rows = step(rows)
+                    if self.weights is not None:
+                        # Theorem R10: a weight belongs to a row by its place.
+                        for digest, values in zip(digests, (rows, targets), strict=True):
+                            digest.update(_bytes_of(values))
                     more = self._weights_of(size, n_rows)
                     value, size = _sum(value, self.function(rows, targets, *more)), size + n_rows
         except Exception as error:
             return Tally(None, {}, _in_words(number, error))
-        return Tally(value, {number: size})
+        order = b"".join(digest.digest() for digest in digests)
+        return Tally(
+            value, {number: size}, None, {number: order} if self.weights is not None else {}
+        )
 
     def _weights_of(self, start: int, n_rows: int) -> tuple[NDArray[np.int64], ...]:
         if self.weights is None:
@@ -140,6 +157,12 @@ class Task:
         if start + n_rows > self.weights.size:
             raise ValueError(_CHANGED)
         return (self.weights[start : start + n_rows],)
+
+
+def _bytes_of(values: Any) -> bytes:
+    """Return the entries of rows or targets, in their order."""
+    cells = np.asarray(values)
+    return str(cells.tolist()).encode() if cells.dtype == object else cells.tobytes()
 
 
 @dataclass(frozen=True)
@@ -595,6 +618,7 @@ class PrivateRows(NamedArguments):
         self._carrier = carrier
         self._steps = steps
         self._weights = weights
+        self._orders: dict[int, bytes] = {}
 
     def __repr__(self) -> str:
         """Return the name of the class only."""
@@ -842,7 +866,6 @@ class PrivateRows(NamedArguments):
         Theorem P14, Theorem R10. A person's rows are counted over all parts. A weight belongs to a
         row by its place, so that rows must keep their order, too.
         """
-        self.check_order()
         persons.check_length(self.counted())
         return PrivateRows(self._carrier, self._steps, persons.weights_of_all)
 
@@ -886,7 +909,7 @@ class PrivateRows(NamedArguments):
         carrier = self._carrier
         if carrier.is_read_once and carrier.sizes:
             raise ValueError(_READ_AGAIN)
-        found = _checked(carrier, carrier.total(self._task_of(function)))
+        found = _checked(carrier, carrier.total(self._task_of(function)), self._orders)
         nothing = () if self._weights is None else (self._weights[:0],)
         return function(*self.form, *nothing) if found is None else found
 
@@ -950,6 +973,7 @@ class KeptParts:
 
     def __init__(self, carrier: InProcess | OnCluster | KeptOnSpark, empty: Any) -> None:
         self._carrier, self._empty = carrier, empty
+        self._orders: dict[int, bytes] = {}
 
     def total(self, function: Callable[[Any], Any]) -> Any:
         """Return the sum of a function over all objects, each of which counts exactly once.
@@ -958,7 +982,8 @@ class KeptParts:
         -----
         Theorem R10.
         """
-        found = _checked(self._carrier, self._carrier.total(lambda number: KeptTask(function)))
+        tally = self._carrier.total(lambda number: KeptTask(function))
+        found = _checked(self._carrier, tally, self._orders)
         return function(self._empty) if found is None else found
 
     def mapped(self, function: Callable[[Any], Any]) -> KeptParts:
@@ -967,8 +992,11 @@ class KeptParts:
         return KeptParts(self._carrier.keep(lambda number: task), function(self._empty))
 
 
-def _checked(carrier: Any, found: Tally) -> Any:
-    """Return a sum over all parts; raise if a part is missing, or has changed."""
+def _checked(carrier: Any, found: Tally, orders: dict[int, bytes]) -> Any:
+    """Return a sum over all parts; raise if a part is missing, or has changed.
+
+    The first pass fills `orders`, with which later ones are compared.
+    """
     if found.failure is not None:
         raise found.failure
     if found.sizes.keys() != set(range(len(carrier.parts))):
@@ -976,6 +1004,9 @@ def _checked(carrier: Any, found: Tally) -> Any:
     for number, size in carrier.sizes.items():
         if found.sizes[number] != size:
             raise ValueError(f"{_CHANGED} This is part {number} of X.")
+    for number, order in found.orders.items():
+        if orders.setdefault(number, order) != order:
+            raise ValueError(f"{_REORDERED} This is part {number} of X.")
     carrier.sizes = dict(found.sizes)
     return found.value
 
@@ -1004,8 +1035,12 @@ def _lengths(X: Any) -> tuple[int, ...] | None:
 
 
 def _blocks(X: Any) -> list[Any]:
-    """Return the blocks of rows of a dask object, each of which is lazy."""
-    return list(np.asarray(X.to_delayed(), dtype=object).reshape(-1))
+    """Return the blocks of rows of a dask object, each of which is lazy.
+
+    Rows and targets from one source share its tasks, which a separate optimization would copy: a
+    source that is read twice might give a row the target of another one.
+    """
+    return list(np.asarray(X.to_delayed(optimize_graph=False), dtype=object).reshape(-1))
 
 
 def _empty(X: Any) -> Any:

@@ -249,6 +249,29 @@ def test_rows_that_change_between_passes_are_noticed():
     assert "12" not in str(error.value)
 
 
+def test_another_order_of_rows_gives_nobody_the_weights_of_others():
+    # Theorem R10: a dask collection that is not persisted, computed again in another order.
+    dask = pytest.importorskip("dask")
+    da = pytest.importorskip("dask.array")
+    orders = iter([np.arange(900), np.arange(900)[::-1]] * 9)
+
+    def model():
+        return clone(MODELS["ridge"])
+
+    def load():
+        return np.column_stack([ROWS, TARGETS])[next(orders)]
+
+    loaded = da.from_delayed(dask.delayed(load)(), (900, 4), float)
+    with pytest.raises(ValueError, match=r"same order in every pass.* part 0 of X") as error:
+        model().fit(loaded[:, :3], loaded[:, 3], groups=PEOPLE)
+    assert "1e" not in str(error.value)
+    # Without persons only the targets must stay with their rows, which are read together.
+    found = model().fit(loaded[:, :3], loaded[:, 3])
+    assert learned(found) == learned(fitted(MODELS["ridge"]))
+    kept = dask.persist(loaded)[0]
+    model().fit(kept[:, :3], kept[:, 3], groups=PEOPLE)
+
+
 # Tables -----------------------------------------------------------------------------------------
 
 
