@@ -1279,8 +1279,8 @@ def _check_alone(y: Any, has_groups: bool) -> None:
     if has_groups:
         raise TypeError(
             "groups must be None with PrivateRows, since the rows of a person may be in different "
-            "parts; got ids. DPRidge, AdaSSPLinearRegression and "
-            "OutputPerturbationLinearRegression take both; give others a table in memory."
+            "parts; got ids. DPRidge, AdaSSPLinearRegression, OutputPerturbationLinearRegression "
+            "and boosting take both; give others a table in memory."
         )
 
 

@@ -22,6 +22,7 @@ import skdptune
 from skdptune import (
     DPPCA,
     AdaSSPLinearRegression,
+    DPExplainableBoostingRegressor,
     DPLogisticRegression,
     DPMinMaxScaler,
     DPRandomSearchCV,
@@ -35,7 +36,6 @@ from skdptune import (
     make_private_pipeline,
 )
 from skdptune.base._rows_in_parts import Tally, merged
-from skdptune.base._shared import persons_of
 from skdptune.linear_model import SufficientStatistics
 from skdptune.preprocessing import BoundedScaler, RowNormClipper
 from skdptune.testing import replay_neighbours
@@ -526,6 +526,14 @@ def sum_that_kills_once(path, X, y):
     return int(X.sum())
 
 
+def check_boosting(rows):
+    """Compare the predictions of a model that keeps its records where the parts lie."""
+    settings = {"max_rounds": 3, "interactions": [(0, 1)], "random_state": 0}
+    model = DPExplainableBoostingRegressor(1.0, 1e-6, bounds=(-3, 3), target_bound=1.0, **settings)
+    wanted = clone(model).fit(ROWS, TARGETS).predict(ROWS[10:])
+    assert model.fit(rows).predict(ROWS[10:]).tobytes() == wanted.tobytes()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_ray_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, whole):
@@ -539,6 +547,7 @@ def test_ray_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, wh
         for name in ("ridge", "scaler"):
             model = clone(MODELS[name]).fit(PrivateRows.from_ray(dataset, "y"))
             assert learned(model) == whole[name]
+        check_boosting(PrivateRows.from_ray(dataset, "y"))
         with pytest.raises(ValueError, match="target must be a column"):
             PrivateRows.from_ray(dataset, "z")
         numbers = ray.data.from_pandas([pd.DataFrame({"a": range(k, k + 9)}) for k in (0, 9)])
@@ -562,6 +571,7 @@ def test_spark_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, 
     for name in ("ridge", "scaler"):
         model = clone(MODELS[name]).fit(PrivateRows.from_spark(rows, "y"))
         assert learned(model) == whole[name]
+    check_boosting(PrivateRows.from_spark(rows, "y"))
     with pytest.raises(ValueError, match="target must be a column"):
         PrivateRows.from_spark(rows, "z")
     lost = functools.partial(sum_that_kills_once, str(tmp_path / "killed"))
@@ -588,8 +598,6 @@ def test_spark_rows_have_no_persons(spark):
         with pytest.raises(TypeError, match="groups must be None with rows of Spark"):
             model.fit(rows, groups=PEOPLE)
         assert not ledger.history()
-    with pytest.raises(TypeError, match="groups must be None with rows of Spark"):
-        rows.by_persons(persons_of(PEOPLE, ROWS))
 
 
 @pytest.mark.slow
