@@ -98,6 +98,7 @@ from skdptune.base._records import (
     kind_of_targets,
     label_set,
     labels_in,
+    labels_of_chunk,
     middle_and_half,
     mixes_text,
     proper_targets,

@@ -136,6 +136,7 @@ from skdptune.base._shared import (
     as_table,
     check_given,
     check_length,
+    labels_of_chunk,
     persons_of,
     proper_targets,
     target_array,
@@ -749,7 +750,8 @@ def _piece_of(
 ) -> Piece:
     """Return the records of a chunk, whose columns were checked before, by their cells."""
     # Theorem R5: no record decides the type in which others are read.
-    targets = np.asarray(y).astype(object) if is_classifier(estimator) else np.asarray(y)
+    labels = estimator._labels()
+    targets = np.asarray(y) if labels is None else labels_of_chunk(y, labels)
     shares = None if weights is None else weights / WHOLE
     # A warning of overflow would reveal something about the data.
     with np.errstate(all="ignore"):

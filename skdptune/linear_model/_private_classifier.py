@@ -31,6 +31,7 @@ from skdptune.base._shared import (
     check_class_weight,
     check_classes,
     label_set,
+    labels_of_chunk,
     persons_of,
     refuse_arguments,
     validate_records,
@@ -729,7 +730,7 @@ class _Bounded:
     def of_chunk(self, X: Any, y: Any) -> tuple[Design, np.ndarray]:
         """Return the same for a chunk, whose columns were checked before."""
         # Theorem R5: no record decides the type in which others are read.
-        labels = np.asarray(y).astype(object)
+        labels = labels_of_chunk(y, self.classes)
         return self(
             validate_records(
                 BaseEstimator(),
