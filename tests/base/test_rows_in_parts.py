@@ -473,11 +473,11 @@ def blocks(path):
     return da.concatenate([da.from_delayed(each, (500, 3), float) for each in lazy])
 
 # A worker is lost in some pass over what the workers keep.
-passes = iter(range(18))
+passes = iter(range(8))
 
 class KilledOnce(_rows_in_parts.KeptParts):
     def total(self, function):
-        if next(passes, None) == 17:
+        if next(passes, None) == 7:
             cluster.workers[0].process.process.kill()
         return super().total(function)
 
@@ -486,7 +486,7 @@ if __name__ == "__main__":
     settings = dict(target_bound=1.0, random_state=0)
     model = lambda: DPRidge(1.0, 1e-6, **settings)
     if sys.argv[1] == "boosting":
-        settings |= dict(bounds=(-2, 2), max_rounds=12, interactions=[(0, 1)])
+        settings |= dict(bounds=(-2, 2), max_rounds=4, interactions=[(0, 1)])
         model = lambda: DPExplainableBoostingRegressor(1.0, 1e-6, **settings)
     with tempfile.TemporaryDirectory() as path:
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
