@@ -9,6 +9,7 @@ fit to tables of finite rows therefore holds for all data (Theorem R5).
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -199,6 +200,16 @@ def proper_labels(y: NDArray[Any], labels: Sequence[Any] | None) -> tuple[NDArra
     if y.dtype.kind == "O":
         return y, np.array([_is_missing(label) for label in y], dtype=bool)
     return y, np.zeros(y.shape[0], dtype=bool)
+
+
+def labels_of_chunk(y: Any, labels: Any) -> NDArray[Any]:
+    """Return the labels of a chunk in a type with which each is read by its own value.
+
+    Numbers are read as doubles if the label set has only numbers, which is much faster.
+    """
+    given = np.asarray(y)
+    is_numeric = all(np.asarray(one).dtype.kind in NUMBERS for one in (given, list(labels)))
+    return given.astype(np.float64 if is_numeric else object)
 
 
 def check_target_type(y: Any, labels: Sequence[Any] | None, *, is_classifier: bool) -> None:
@@ -509,7 +520,14 @@ def _labels_among(y: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], 
     # A string among numbers turns all of them into strings, but a number is not a string.
     reads = as_float if kinds[1] in NUMBERS else lambda label: label
     table = {reads(label): place for place, label in enumerate(known.tolist())}
-    places = np.array([_place(label, reads, table) for label in y.tolist()], dtype=np.intp)
+    given, found = y.tolist(), None
+    if kinds[1] not in NUMBERS:
+        # Much faster than one by one, unless a label is of a type that no table can hold.
+        with contextlib.suppress(Exception):
+            found = [table.get(label, -1) for label in given]
+    if found is None:
+        found = [_place(label, reads, table) for label in given]
+    places = np.array(found, dtype=np.intp)
     return known[np.maximum(places, 0)], places < 0
 
 

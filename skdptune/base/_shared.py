@@ -42,6 +42,7 @@ from skdptune.base._parameters import (
 from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
     ADVICE,
+    DECLARE_LABELS,
     GROUPS,
     OTHER_SOLVER,
     OWN_USE,
@@ -60,6 +61,7 @@ from skdptune.base._persons import (
     refusal_of,
     refused_groups,
     rows_by_weight,
+    shares_of,
 )
 from skdptune.base._reading import (
     as_table,
@@ -96,6 +98,7 @@ from skdptune.base._records import (
     kind_of_targets,
     label_set,
     labels_in,
+    labels_of_chunk,
     middle_and_half,
     mixes_text,
     proper_targets,
@@ -117,7 +120,13 @@ from skdptune.base._refusals import (
     refusal_of_name,
     together,
 )
-from skdptune.base._rows_in_parts import PrivateRows, check_in_memory, read_rows
+from skdptune.base._rows_in_parts import (
+    KeptParts,
+    PrivateRows,
+    check_in_memory,
+    read_rows,
+    without_secrets,
+)
 from skdptune.base._scikit_learn import HOLDERS
 from skdptune.base._tuning import (
     BUDGET_PARAMETERS,

@@ -246,6 +246,20 @@ def test_a_chunk_of_improper_labels_ends_no_fit():
         clone(model).fit(PrivateRows.from_arrays(ROWS, LABELS))
 
 
+def test_labels_of_numbers_are_read_one_by_one():
+    # Theorem R5: in any type, to which one record may turn those of its chunk.
+    model = DPLogisticRegression(classes=[0, 2**53 - 1], **BUDGET)
+    wide = np.where(LABELS == 1, 2**53 - 1, 0)
+    wide[:3] = 1, 2**53, -1
+    found = []
+    for labels in (wide, wide.astype(np.uint64), wide.astype(float), wide.astype(object)):
+        parts = lambda labels=labels: iter([(ROWS[:9], labels[:9]), (ROWS[9:], labels[9:])])  # noqa: E731
+        found.append(bits(clone(model).fit(PrivateRows.from_chunks(parts))))
+    assert len(set(found)) == 1
+    lone = lambda: iter([(ROWS[:1], [True]), (ROWS[1:], wide[1:])])  # noqa: E731
+    clone(model).fit(PrivateRows.from_chunks(lone))
+
+
 def test_the_limit_is_reached():
     sums = sums_of("full", "signs", limit=1e-3)
     total = sums(Design.clipped(ROWS[:1], np.inf, intercept=True), LABELS[:1])
