@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
-from skdptune._compat import validated_rows
+from skdptune._compat import safe_indexing, validated_rows
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import NamedArguments, check_integer
 from skdptune.base._persons import ADVICE, OWN_USE, PARTS, Persons, names_persons, refusal_of
@@ -49,9 +49,11 @@ _READ_AGAIN = (
 )
 _CHANGED = "X must be the same in every pass; got another number of rows."
 _NO_ORDER = (
-    "groups must be None with rows of Spark, which may compute a partition again with its rows in "
-    "another order; got ids. Write the rows to files, and use PrivateRows.from_parquet."
+    "{} with rows of Spark, which may compute a partition again with its rows in another order; "
+    "got {}. Write the rows to files, and use PrivateRows.from_parquet."
 )
+# Set on errors that no record decides.
+_OF_PARTS = "_is_about_parts"
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -109,29 +111,44 @@ class Task:
         Rows and targets as in the parts, but without any row.
     steps : tuple of callables
         Applied to rows one after the other, before the function.
+    chosen : ndarray of bool or None
+        Which rows of the part are summed over; None for all.
     weights : ndarray or None
-        A weight for each row of the part, which the function gets, too; None for none.
+        A weight for each of these rows, which the function gets, too; None for none.
     """
 
     function: Callable[..., Any]
     form: Chunk
     steps: tuple[Callable[[Any], Any], ...] = ()
+    chosen: NDArray[np.bool_] | None = None
     weights: NDArray[np.int64] | None = None
 
     def __call__(self, number: int, part: Part) -> Tally:
         """Return the sum over a part. A failure is returned: logs quote those that are raised."""
-        value, size = None, 0
+        value, size, used = None, 0, 0
         try:
             for rows, targets in _chunks(part):
                 _check_like(self.form, rows, targets)
+                start, size = size, size + int(rows.shape[0])
+                rows, targets = self._chosen_of(slice(start, size), rows, targets)
                 if n_rows := int(rows.shape[0]):
                     for step in self.steps:
                         rows = step(rows)
-                    more = self._weights_of(size, n_rows)
-                    value, size = _sum(value, self.function(rows, targets, *more)), size + n_rows
+                    more = self._weights_of(used, n_rows)
+                    value, used = _sum(value, self.function(rows, targets, *more)), used + n_rows
         except Exception as error:
             return Tally(None, {}, _in_words(number, error))
         return Tally(value, {number: size})
+
+    def _chosen_of(self, places: slice, rows: Any, targets: Any) -> Chunk:
+        if self.chosen is None:
+            return rows, targets
+        if places.stop > self.chosen.size:
+            raise ValueError(_CHANGED)
+        kept = np.flatnonzero(self.chosen[places])
+        if kept.size == places.stop - places.start:
+            return rows, targets
+        return safe_indexing(rows, kept), None if targets is None else targets[kept]
 
     def _weights_of(self, start: int, n_rows: int) -> tuple[NDArray[np.int64], ...]:
         if self.weights is None:
@@ -443,6 +460,8 @@ class PrivateRows(NamedArguments):
         Transformations within the parts; set by pipelines.
     weights : ndarray, optional
         Integer weight of each row, in the order of the parts; set by fits by persons.
+    chosen : ndarray of bool, optional
+        Which rows of the parts these are; set by searches.
 
     See Also
     --------
@@ -476,10 +495,12 @@ class PrivateRows(NamedArguments):
         carrier: InProcess | OnCluster | OnSpark,
         steps: tuple[Step, ...] = (),
         weights: NDArray[np.int64] | None = None,
+        chosen: NDArray[np.bool_] | None = None,
     ) -> None:
         self._carrier = carrier
         self._steps = steps
         self._weights = weights
+        self._chosen = chosen
 
     def __repr__(self) -> str:
         """Return the name of the class only."""
@@ -670,6 +691,8 @@ class PrivateRows(NamedArguments):
     @property
     def n_samples(self) -> int | None:
         """Number of rows, if it is known without reading them."""
+        if self._chosen is not None:
+            return int(np.count_nonzero(self._chosen))
         sizes = self._carrier.sizes
         return sum(sizes.values()) if len(sizes) == len(self._carrier.parts) else None
 
@@ -709,7 +732,25 @@ class PrivateRows(NamedArguments):
         for name in {"random_state", "ledger", "privacy_"} & vars(bare).keys():
             setattr(bare, name, None)
         step = Step(partial(type(bare).transform, bare), width)
-        return PrivateRows(self._carrier, (*self._steps, step), self._weights)
+        return PrivateRows(self._carrier, (*self._steps, step), self._weights, self._chosen)
+
+    def take(self, records: NDArray[np.integer[Any]]) -> PrivateRows:
+        """Return some of the rows, by their different numbers in the order of the parts.
+
+        Notes
+        -----
+        Theorem R10. As a weight, a choice belongs to a row by its place, so that rows must keep
+        their order.
+        """
+        self.check_order()
+        n_rows, records = self.counted(), np.sort(records)
+        chosen = np.zeros(n_rows, dtype=bool)
+        chosen[records] = True
+        if self._chosen is not None:
+            within, chosen = chosen, np.zeros_like(self._chosen)
+            chosen[self._chosen] = within
+        weights = None if self._weights is None else self._weights[records]
+        return PrivateRows(self._carrier, self._steps, weights, chosen)
 
     def by_persons(self, persons: Persons) -> PrivateRows:
         """Return the rows with their weights, by which a person in any parts counts once.
@@ -721,12 +762,17 @@ class PrivateRows(NamedArguments):
         """
         self.check_order()
         persons.check_length(self.counted())
-        return PrivateRows(self._carrier, self._steps, persons.weights_of_all)
+        return PrivateRows(self._carrier, self._steps, persons.weights_of_all, self._chosen)
 
-    def check_order(self) -> None:
-        """Raise if rows may come in another order in another pass."""
+    def check_readable_again(self) -> None:
+        """Raise if only one sum is possible."""
+        if self.is_read_once:
+            raise ValueError(_READ_AGAIN)
+
+    def check_order(self, rule: str = "groups must be None", given: str = "ids") -> None:
+        """Raise if rows may come in another order in another pass, with what this forbids."""
         if isinstance(self._carrier, OnSpark):
-            raise TypeError(_NO_ORDER)
+            raise TypeError(_NO_ORDER.format(rule, given))
 
     @property
     def has_weights(self) -> bool:
@@ -736,11 +782,17 @@ class PrivateRows(NamedArguments):
     def _task_of(self, function: Callable[..., Any]) -> Callable[[int], Task]:
         """Return the task of each part, of which it gets the weights."""
         form, steps = self._carrier.form, tuple(step.transform for step in self._steps)
-        if self._weights is None:
-            return lambda number: Task(function, form, steps)
-        sizes = [self._carrier.sizes[number] for number in range(len(self._carrier.parts))]
-        weights = np.split(self._weights, np.cumsum(sizes)[:-1])
-        return lambda number: Task(function, form, steps, weights[number])
+        n_parts = max(len(self._carrier.parts), 1)
+        chosen: Sequence[Any] = [None] * n_parts
+        weights: Sequence[Any] = [None] * n_parts
+        # Spark's partitions have one task, without what belongs to a row by its place.
+        sizes = [self._carrier.sizes.get(number, 0) for number in range(n_parts)]
+        if self._chosen is not None:
+            chosen = np.split(self._chosen, np.cumsum(sizes)[:-1])
+            sizes = [int(np.count_nonzero(each)) for each in chosen]
+        if self._weights is not None:
+            weights = np.split(self._weights, np.cumsum(sizes)[:-1])
+        return lambda number: Task(function, form, steps, chosen[number], weights[number])
 
     def total(self, function: Callable[..., Any]) -> Any:
         """Return the sum of a function over all rows, each of which counts exactly once.
@@ -760,9 +812,16 @@ class PrivateRows(NamedArguments):
         -----
         Theorem R10.
         """
+        try:
+            return self._total(function)
+        except Exception as error:
+            vars(error)[_OF_PARTS] = True
+            raise
+
+    def _total(self, function: Callable[..., Any]) -> Any:
         carrier = self._carrier
-        if carrier.is_read_once and carrier.sizes:
-            raise ValueError(_READ_AGAIN)
+        if carrier.sizes:
+            self.check_readable_again()
         found = carrier.total(self._task_of(function))
         if found.failure is not None:
             raise found.failure
@@ -784,6 +843,12 @@ class PrivateRows(NamedArguments):
 
 def _nothing(rows: Any, targets: Any) -> int:
     return 0
+
+
+def is_about_parts(error: BaseException) -> bool:
+    """Return whether an error is about rows in parts, so that no record decides it."""
+    # Theorem R10.
+    return getattr(error, _OF_PARTS, False)
 
 
 def _slice(X: Any, y: Any, part: slice) -> list[Chunk]:
@@ -994,7 +1059,7 @@ def with_parts(
     takes_groups = getattr(estimator, "_takes_persons_in_parts", False)
     check_in_memory(estimator, X)
     if isinstance(X, PrivateRows):
-        _check_alone(y, has_groups and not takes_groups)
+        check_alone(y, has_groups and not takes_groups)
     elif refusal_of(estimator, PARTS) is not None or (has_groups and not takes_groups):
         # Dask arrays are then read into memory.
         return args, kwargs
@@ -1035,7 +1100,7 @@ def check_in_memory(estimator: Any, X: Any) -> None:
         )
 
 
-def _check_alone(y: Any, has_groups: bool) -> None:
+def check_alone(y: Any, has_groups: bool) -> None:
     """Raise if a fit got targets or groups in addition to `PrivateRows`."""
     if y is not None:
         raise ValueError("y must be None with PrivateRows, which bring their targets.")

@@ -117,7 +117,14 @@ from skdptune.base._refusals import (
     refusal_of_name,
     together,
 )
-from skdptune.base._rows_in_parts import PrivateRows, check_in_memory, read_rows
+from skdptune.base._rows_in_parts import (
+    PrivateRows,
+    check_alone,
+    check_in_memory,
+    is_about_parts,
+    is_dask,
+    read_rows,
+)
 from skdptune.base._scikit_learn import HOLDERS
 from skdptune.base._tuning import (
     BUDGET_PARAMETERS,
