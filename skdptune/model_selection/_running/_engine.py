@@ -101,9 +101,8 @@ def fit_and_score(
         for model, known in zip(models, own, strict=True):
             forget_seeds(model, known)
         if tries_one:
-            probe = train.take(np.arange(1))
             fitted = [
-                problem or _problem_of(model, scorer, probe, raises)
+                problem or _problem_of(model, scorer, train, raises)
                 for model, problem in zip(models, fitted, strict=True)
             ]
         going = [model for model, problem in zip(models, fitted, strict=True) if problem is None]
@@ -146,10 +145,12 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
 
 
 def _problem_of(
-    model: Any, scorer: BoundedScorer, probe: Data, raises: bool
+    model: Any, scorer: BoundedScorer, train: Data, raises: bool
 ) -> BaseException | None:
-    """Return the exception with which a model's scoring fails, or None."""
+    """Return the exception with which scoring a model's first record fails, or None."""
     try:
+        # There may be no record.
+        probe = train.take(np.arange(1))
         scorer.per_record(model, probe.X, probe.y)
     except BaseException as error:
         if raises or not is_failure(error):

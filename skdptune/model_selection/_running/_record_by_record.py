@@ -377,7 +377,7 @@ def refusal_of_parts(estimator: Any) -> str | None:
     -----
     Theorem R11.
     """
-    if estimator in _KEYWORDS:
+    if isinstance(estimator, str) or getattr(estimator, "_takes_parts", estimator is None):
         return None
     if isinstance(estimator, Pipeline):
         found = (refusal_of_parts(step) for _, step in estimator.steps)
