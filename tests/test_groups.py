@@ -54,7 +54,7 @@ from skdptune.linear_model._solvers import (
     plan_objective,
 )
 from skdptune.mechanisms import _noise
-from skdptune.mechanisms._quantiles import ROUNDING, ranked_runs
+from skdptune.mechanisms._quantiles import ROUNDING, counts_of_points, ranked_runs
 from skdptune.preprocessing import BoundedScaler, DPMinMaxScaler, DPStandardScaler, Schema
 
 WIDTH, P = 3, 30
@@ -318,7 +318,7 @@ def test_one_person_moves_every_rank_by_at_most_one_record(k):
         found = []
         for size in (people.size, PEOPLE.size):
             weights = persons_of(people[:size], points[:size]).weights
-            starts, utilities = ranked_runs(points[:size], share, 100, weights)
+            starts, utilities = ranked_runs(counts_of_points(points[:size], weights), share, 100)
             found.append(utilities[np.searchsorted(starts, grid, side="right") - 1])
         assert np.abs(found[0] - found[1]).max() <= max(share, 1.0 - share) + ROUNDING
 

@@ -99,7 +99,7 @@ class Persons:
         Theorem Q1, Theorem R8, Theorem P14. Shares are cut to multiples of 2^-26, so that sums
         over up to 2^27 persons are exact in any order. A row without a proper id has the share 0.
         """
-        return np.asarray(np.floor(self.weights_of_all / (WHOLE * UNIT)) * UNIT)
+        return shares_of(self.weights_of_all)
 
     @property
     def weights_of_all(self) -> NDArray[np.int64]:
@@ -343,11 +343,17 @@ def _canonical(entry: Any) -> str | None:
     return str(entry) if type(entry) is uuid.UUID else None
 
 
+def shares_of(weights: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return integer weights of rows as shares of a person, cut to multiples of 2^-26."""
+    return np.asarray(np.floor(weights / (WHOLE * UNIT)) * UNIT)
+
+
 # Arguments of a fit in addition to a table of records -------------------------------------------
 
 GROUPS, PARTS = "groups", "parts"
 # The answer of a class without a statement about groups: it may use them in its own way.
 OWN_USE = "own use"
+DECLARE_LABELS = "Declare the labels as classes=[...], since no pass reads them."
 _PAGES = "https://skdptune.readthedocs.io/en/latest"
 ADVICE = {
     GROUPS: "DPLogisticRegression, DPRidge, DPExplainableBoostingClassifier, "

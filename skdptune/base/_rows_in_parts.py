@@ -14,9 +14,12 @@ import math
 import os
 import pickle
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +51,10 @@ _READ_AGAIN = (
     "PrivateRows.from_chunks with a function that makes it."
 )
 _CHANGED = "X must be the same in every pass; got another number of rows."
+_REORDERED = (
+    "X must have its rows in the same order in every pass if groups are given, or a search "
+    "divides the rows, since a row is known by its place; got another order, or other rows."
+)
 _NO_ORDER = (
     "{} with rows of Spark, which may compute a partition again with its rows in another order; "
     "got {}. Write the rows to files, and use PrivateRows.from_parquet."
@@ -69,11 +76,14 @@ class Tally(NamedTuple):
         Number of rows of each of these parts, by the number of the part.
     failure : Exception or None
         The reason why the sum is missing.
+    orders : dict
+        If rows have weights or are chosen, a digest of all rows of each part, in their order.
     """
 
     value: Any
     sizes: Mapping[int, int]
     failure: Exception | None = None
+    orders: Mapping[int, bytes] = {}
 
 
 def merged(*tallies: Tally) -> Tally:
@@ -85,14 +95,16 @@ def merged(*tallies: Tally) -> Tally:
     """
     value: Any = None
     sizes: dict[int, int] = {}
+    orders: dict[int, bytes] = {}
     for tally in tallies:
         if tally.failure is not None:
             return tally
         if sizes.keys() & tally.sizes.keys():
             return Tally(None, {}, RuntimeError("a part of X was counted twice."))
         sizes |= tally.sizes
+        orders |= tally.orders
         value = _sum(value, tally.value)
-    return Tally(value, sizes)
+    return Tally(value, sizes, None, orders)
 
 
 def _sum(one: Any, other: Any) -> Any:
@@ -126,10 +138,16 @@ class Task:
     def __call__(self, number: int, part: Part) -> Tally:
         """Return the sum over a part. A failure is returned: logs quote those that are raised."""
         value, size, used = None, 0, 0
+        is_ordered = self.weights is not None or self.chosen is not None
+        digests = [blake2b(digest_size=16) for _ in self.form]
         try:
             for rows, targets in _chunks(part):
                 _check_like(self.form, rows, targets)
                 start, size = size, size + int(rows.shape[0])
+                if is_ordered:
+                    # Theorem R10: a weight, or a choice, belongs to a row by its place.
+                    for digest, values in zip(digests, (rows, targets), strict=True):
+                        digest.update(_bytes_of(values))
                 rows, targets = self._chosen_of(slice(start, size), rows, targets)
                 if n_rows := int(rows.shape[0]):
                     for step in self.steps:
@@ -138,7 +156,8 @@ class Task:
                     value, used = _sum(value, self.function(rows, targets, *more)), used + n_rows
         except Exception as error:
             return Tally(None, {}, _in_words(number, error))
-        return Tally(value, {number: size})
+        order = b"".join(digest.digest() for digest in digests)
+        return Tally(value, {number: size}, None, {number: order} if is_ordered else {})
 
     def _chosen_of(self, places: slice, rows: Any, targets: Any) -> Chunk:
         if self.chosen is None:
@@ -156,6 +175,35 @@ class Task:
         if start + n_rows > self.weights.size:
             raise ValueError(_CHANGED)
         return (self.weights[start : start + n_rows],)
+
+
+def _bytes_of(values: Any) -> bytes:
+    """Return the entries of rows or targets, in their order."""
+    cells = np.asarray(values)
+    return str(cells.tolist()).encode() if cells.dtype == object else cells.tobytes()
+
+
+@dataclass(frozen=True)
+class KeptTask:
+    """The sum of a function over the objects that were kept of one part.
+
+    Attributes
+    ----------
+    function : callable
+        From one of the objects to an object with an exact ``+``.
+    """
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, number: int, kept: Tally) -> Tally:
+        """Return the sum over a part, or the reason why nothing was kept of it."""
+        value = None
+        try:
+            for each in kept.value or ():
+                value = _sum(value, self.function(each))
+        except Exception as error:
+            return Tally(None, {}, _in_words(number, error))
+        return kept._replace(value=value)
 
 
 class _UnreadError(Exception):
@@ -261,7 +309,7 @@ class InProcess:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[Any],
         form: Chunk | None = None,
         sizes: Mapping[int, int] | None = None,
     ) -> None:
@@ -289,9 +337,16 @@ class InProcess:
                 raise _in_words(number, error) from None
         raise ValueError("X must hold at least one chunk; got none.")
 
-    def total(self, task_of: Callable[[int], Task]) -> Tally:
+    def total(self, task_of: Callable[[int], Any]) -> Tally:
         """Return the sum of the results of each part's task over all parts."""
-        return merged(*(task_of(number)(number, part) for number, part in enumerate(self.parts)))
+        return merged(*self._results(task_of))
+
+    def keep(self, task_of: Callable[[int], Any]) -> InProcess:
+        """Return the results of each part's task, which are the parts of a `KeptTask`."""
+        return InProcess(list(self._results(task_of)))
+
+    def _results(self, task_of: Callable[[int], Any]) -> Iterator[Tally]:
+        return (task_of(number)(number, part) for number, part in enumerate(self.parts))
 
 
 class _Once:
@@ -307,8 +362,13 @@ class _Once:
         return itertools.chain(ahead, self._chunks)
 
 
-# Functions that start tasks for a part, start tasks for results, and wait.
-Functions = tuple[Callable[..., Any], Callable[..., Any], Callable[[Any], Any]]
+class Functions(NamedTuple):
+    """What a cluster does: tasks for a part, for results, storage of results, and waiting."""
+
+    of_part: Callable[..., Any]
+    of_results: Callable[..., Any]
+    keep: Callable[[list[Any]], list[Any]]
+    result: Callable[[Any], Any]
 
 
 class OnCluster:
@@ -339,14 +399,29 @@ class OnCluster:
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
-    def total(self, task_of: Callable[[int], Task]) -> Tally:
+    def total(self, task_of: Callable[[int], Any]) -> Tally:
         """Return the sum of the results of each part's task, added up as a tree."""
-        of_part, of_results, result = self.functions()
-        level = [of_part(task_of(number), number, *part) for number, part in enumerate(self.parts)]
+        functions = self.functions()
+        level = self._results(functions, task_of)
         while len(level) > 1:
             starts = range(0, len(level), _BRANCHES)
-            level = [of_results(*level[start : start + _BRANCHES]) for start in starts]
-        return Tally(*result(level[0]))
+            level = [functions.of_results(*level[start : start + _BRANCHES]) for start in starts]
+        return Tally(*functions.result(level[0]))
+
+    def keep(self, task_of: Callable[[int], Any]) -> OnCluster:
+        """Return the results of each part's task, which stay on the workers.
+
+        The cluster computes lost ones again from the parts.
+        """
+        functions = self.functions()
+        kept = functions.keep(self._results(functions, task_of))
+        return OnCluster(self.functions, [(each,) for each in kept], self.form, {})
+
+    def _results(self, functions: Functions, task_of: Callable[[int], Any]) -> list[Any]:
+        return [
+            functions.of_part(task_of(number), number, *part)
+            for number, part in enumerate(self.parts)
+        ]
 
 
 class OnSpark:
@@ -379,44 +454,108 @@ class OnSpark:
             return Tally(None, {}, ValueError(_CHANGED))
         return found
 
+    def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
+        """Return the results of a task for each partition, which executors cache."""
+        return KeptOnSpark(_tallies(self._frame, self._of_partition(task_of(0))), self.parts)
+
     def _total(self, task: Task) -> Tally:
-        of_partition = partial(_of_partition, task, self._target)
-        try:
-            rows = self._frame.mapInArrow(of_partition, "tally binary").collect()
-        except Exception as error:
-            # Spark's message quotes the error of the executor, which may quote a row.
-            words = f"X must be readable; Spark raised {type(error).__name__}."
-            return Tally(None, {}, RuntimeError(f"{words} Nothing was published."))
-        return merged(*(pickle.loads(row.tally) for row in rows))
+        return _collected(_tallies(self._frame, self._of_partition(task)))
+
+    def _of_partition(self, task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+        return partial(_of_partition, task, self._target)
+
+
+class KeptOnSpark:
+    """Results of a task for each partition, cached by the executors until nobody needs them.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Tallies.
+    parts : range
+        Numbers of the partitions.
+    """
+
+    def __init__(self, frame: Any, parts: range) -> None:
+        self._frame, self.parts = frame.persist(), parts
+        self.sizes: dict[int, int] = {}
+        weakref.finalize(self, self._frame.unpersist)
+
+    def total(self, task_of: Callable[[int], Any]) -> Tally:
+        """Return the sum of the results of a task, the same for all parts, over all parts."""
+        return _collected(_tallies(self._frame, partial(_of_kept_partition, task_of(0))))
+
+    def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
+        """Return the results of a task for each partition."""
+        return KeptOnSpark(
+            _tallies(self._frame, partial(_of_kept_partition, task_of(0))), self.parts
+        )
+
+
+def _tallies(frame: Any, of_partition: Callable[[Iterator[Any]], Iterator[Any]]) -> Any:
+    return frame.mapInArrow(of_partition, "tally binary")
+
+
+def _collected(tallies: Any) -> Tally:
+    try:
+        rows = tallies.collect()
+    except Exception as error:
+        # Spark's message quotes the error of the executor, which may quote a row.
+        words = f"X must be readable; Spark raised {type(error).__name__}."
+        return Tally(None, {}, RuntimeError(f"{words} Nothing was published."))
+    return merged(*(pickle.loads(row.tally) for row in rows))
 
 
 def _of_partition(task: Task, target: str | None, batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the tally of a Spark partition, as a batch of one cell."""
     number = importlib.import_module("pyspark").TaskContext.get().partitionId()
-    tally = task(number, lambda: (arrow_chunk(batch, target) for batch in batches))
+    yield _as_batch(task(number, lambda: (arrow_chunk(batch, target) for batch in batches)))
+
+
+def _of_kept_partition(task: KeptTask, batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the tally of a task for the tally of each partition."""
+    for batch in batches:
+        for cell in batch.column(0).to_pylist():
+            kept = pickle.loads(cell)
+            yield _as_batch(task(min(kept.sizes, default=0), kept))
+
+
+def _as_batch(tally: Tally) -> Any:
     arrow = importlib.import_module("pyarrow")
-    yield arrow.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
+    return arrow.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
 
 
 def _on_dask() -> Functions:
     """Return the functions of dask, for lazy rows and targets, or None, of each part."""
     dask = importlib.import_module("dask")
     of_block, of_results = (dask.delayed(each, pure=False) for each in (_of_block, merged))
-    return of_block, of_results, lambda last: dask.compute(last)[0]
+    return Functions(
+        of_block,
+        of_results,
+        lambda results: list(dask.persist(*results)),
+        lambda last: dask.compute(last)[0],
+    )
 
 
 def _on_ray() -> Functions:
     """Return those of ray, for the column of targets and a reference to each part's table."""
     ray = importlib.import_module("ray")
     of_table, of_results = map(ray.remote, (_of_table, merged))
-    return of_table.remote, of_results.remote, ray.get
+    return Functions(of_table.remote, of_results.remote, list, ray.get)
 
 
-def _of_block(task: Task, number: int, rows: Any, targets: Any) -> Tally:
-    return task(number, partial(iter, [(rows, targets)]))
+def _of_block(task: Any, number: int, rows: Any, *targets: Any) -> Tally:
+    """Return the tally of rows and targets, or of a tally that was kept."""
+    if not targets:
+        return task(number, Tally(*rows))
+    return task(number, partial(iter, [(rows, *targets)]))
 
 
-def _of_table(task: Task, number: int, target: str | None, table: Any) -> Tally:
+def _of_table(task: Any, number: int, target: Any, *tables: Any) -> Tally:
+    """Return the tally of a table, or of a tally that was kept."""
+    if not tables:
+        return task(number, Tally(*target))
+    (table,) = tables
     batches = table.to_batches(max_chunksize=_ROWS)
     return task(number, lambda: (arrow_chunk(batch, target) for batch in batches))
 
@@ -458,10 +597,6 @@ class PrivateRows(NamedArguments):
         Where the parts lie; set by the class methods.
     steps : tuple
         Transformations within the parts; set by pipelines.
-    weights : ndarray, optional
-        Integer weight of each row, in the order of the parts; set by fits by persons.
-    chosen : ndarray of bool, optional
-        Which rows of the parts these are; set by searches.
 
     See Also
     --------
@@ -494,13 +629,15 @@ class PrivateRows(NamedArguments):
         self,
         carrier: InProcess | OnCluster | OnSpark,
         steps: tuple[Step, ...] = (),
-        weights: NDArray[np.int64] | None = None,
-        chosen: NDArray[np.bool_] | None = None,
     ) -> None:
         self._carrier = carrier
         self._steps = steps
-        self._weights = weights
-        self._chosen = chosen
+        # Integer weights of rows, in the order of the parts, in fits by persons; and which rows
+        # of the parts these are, in searches.
+        self._weights: NDArray[np.int64] | None = None
+        self._chosen: NDArray[np.bool_] | None = None
+        # Digests of the parts in the first pass; of all copies, whatever they do with the rows.
+        self._orders: dict[int, bytes] = {}
 
     def __repr__(self) -> str:
         """Return the name of the class only."""
@@ -705,6 +842,17 @@ class PrivateRows(NamedArguments):
         return None if known is None else int(known[0].shape[1])
 
     @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.form[0].shape[1])
+
+    @property
+    def known_rows(self) -> Any:
+        """Rows as in the parts, but without any row; None if this is not known without reading."""
+        known = self._carrier.known_form
+        return None if known is None or self._steps else known[0]
+
+    @property
     def is_read_once(self) -> bool:
         """Whether only one sum is possible."""
         return self._carrier.is_read_once
@@ -727,12 +875,14 @@ class PrivateRows(NamedArguments):
 
     def transformed(self, transformer: Any, width: int) -> PrivateRows:
         """Return the rows as a fitted transformer transforms them, within the parts."""
-        # Neither a seed nor a ledger goes to the workers.
-        bare = copy.copy(transformer)
-        for name in {"random_state", "ledger", "privacy_"} & vars(bare).keys():
-            setattr(bare, name, None)
+        bare = without_secrets(transformer)
         step = Step(partial(type(bare).transform, bare), width)
-        return PrivateRows(self._carrier, (*self._steps, step), self._weights, self._chosen)
+        return self._copy(_steps=(*self._steps, step))
+
+    def _copy(self, **changes: Any) -> PrivateRows:
+        made = copy.copy(self)
+        vars(made).update(changes)
+        return made
 
     def take(self, records: NDArray[np.integer[Any]]) -> PrivateRows:
         """Return some of the rows, by their different numbers in the order of the parts.
@@ -750,7 +900,7 @@ class PrivateRows(NamedArguments):
             within, chosen = chosen, np.zeros_like(self._chosen)
             chosen[self._chosen] = within
         weights = None if self._weights is None else self._weights[records]
-        return PrivateRows(self._carrier, self._steps, weights, chosen)
+        return self._copy(_weights=weights, _chosen=chosen)
 
     def by_persons(self, persons: Persons) -> PrivateRows:
         """Return the rows with their weights, by which a person in any parts counts once.
@@ -760,9 +910,8 @@ class PrivateRows(NamedArguments):
         Theorem P14, Theorem R10. A person's rows are counted over all parts. A weight belongs to a
         row by its place, so that rows must keep their order, too.
         """
-        self.check_order()
         persons.check_length(self.counted())
-        return PrivateRows(self._carrier, self._steps, persons.weights_of_all, self._chosen)
+        return self._copy(_weights=persons.weights_of_all)
 
     def check_readable_again(self) -> None:
         """Raise if only one sum is possible."""
@@ -812,27 +961,32 @@ class PrivateRows(NamedArguments):
         -----
         Theorem R10.
         """
-        try:
-            return self._total(function)
-        except Exception as error:
-            vars(error)[_OF_PARTS] = True
-            raise
-
-    def _total(self, function: Callable[..., Any]) -> Any:
         carrier = self._carrier
         if carrier.sizes:
             self.check_readable_again()
-        found = carrier.total(self._task_of(function))
-        if found.failure is not None:
-            raise found.failure
-        if found.sizes.keys() != set(range(len(carrier.parts))):
-            raise RuntimeError("each part of X must be counted; got a sum without one of them.")
-        for number, size in carrier.sizes.items():
-            if found.sizes[number] != size:
-                raise ValueError(f"{_CHANGED} This is part {number} of X.")
-        carrier.sizes = dict(found.sizes)
+        with _about_parts():
+            tally = carrier.total(self._task_of(function))
+            found = _checked(carrier, tally, self._orders)
         nothing = () if self._weights is None else (self._weights[:0],)
-        return function(*self.form, *nothing) if found.value is None else found.value
+        return function(*self.form, *nothing) if found is None else found
+
+    def kept(self, function: Callable[..., Any]) -> KeptParts:
+        """Return what a function makes of each chunk, kept where the chunk lies.
+
+        Parameters
+        ----------
+        function : callable
+            As in `total`, but it may return any object.
+
+        Returns
+        -------
+        KeptParts
+        """
+        self.check_readable_again()
+        empty = function(*self.form)
+        task_of = self._task_of(partial(_listed, function))
+        with _about_parts():
+            return KeptParts(self._carrier.keep(task_of), empty, self._orders)
 
     def counted(self) -> int:
         """Return the number of rows; if it is unknown, a pass counts them."""
@@ -840,9 +994,102 @@ class PrivateRows(NamedArguments):
             self.total(_nothing)
         return self.n_samples or 0
 
+    def size_of_fit(self, n_public: int | None) -> int:
+        """Return the public number of records, which must not be 0 if it is that of the rows."""
+        if n_public is not None:
+            return n_public
+        size = self.counted()
+        if size == 0:
+            raise ValueError("X must have records; got 0 sample(s) in all parts.")
+        return size
+
+
+def without_secrets(estimator: Any) -> Any:
+    """Return a copy for the workers, which holds neither seeds nor ledgers."""
+    if type(estimator) in (list, tuple):
+        return type(estimator)(map(without_secrets, estimator))
+    if not isinstance(estimator, BaseEstimator):
+        return estimator
+    bare = copy.copy(estimator)
+    for name, value in vars(bare).items():
+        is_secret = name in ("random_state", "ledger", "privacy_")
+        vars(bare)[name] = None if is_secret else without_secrets(value)
+    return bare
+
+
+class KeptParts:
+    """Objects that were made of the chunks of rows in parts, and that stay where these lie.
+
+    Parameters
+    ----------
+    carrier : object
+        Where the objects lie.
+    empty : object
+        The object of a chunk without rows.
+    orders : dict
+        Digests of the parts, by their numbers.
+    """
+
+    def __init__(
+        self, carrier: InProcess | OnCluster | KeptOnSpark, empty: Any, orders: dict[int, bytes]
+    ) -> None:
+        self._carrier, self._empty, self._orders = carrier, empty, orders
+
+    def total(self, function: Callable[[Any], Any]) -> Any:
+        """Return the sum of a function over all objects, each of which counts exactly once.
+
+        Notes
+        -----
+        Theorem R10.
+        """
+        with _about_parts():
+            tally = self._carrier.total(lambda number: KeptTask(function))
+            found = _checked(self._carrier, tally, self._orders)
+        return function(self._empty) if found is None else found
+
+    def mapped(self, function: Callable[[Any], Any]) -> KeptParts:
+        """Return what a function makes of each object, where the object lies."""
+        task = KeptTask(partial(_listed, function))
+        with _about_parts():
+            kept = self._carrier.keep(lambda number: task)
+        return KeptParts(kept, function(self._empty), self._orders)
+
+
+def _checked(carrier: Any, found: Tally, orders: dict[int, bytes]) -> Any:
+    """Return a sum over all parts; raise if a part is missing, or has changed.
+
+    The first pass fills `orders`, with which later ones are compared.
+    """
+    if found.failure is not None:
+        raise found.failure
+    if found.sizes.keys() != set(range(len(carrier.parts))):
+        raise RuntimeError("each part of X must be counted; got a sum without one of them.")
+    for number, size in carrier.sizes.items():
+        if found.sizes[number] != size:
+            raise ValueError(f"{_CHANGED} This is part {number} of X.")
+    for number, order in found.orders.items():
+        if orders.setdefault(number, order) != order:
+            raise ValueError(f"{_REORDERED} This is part {number} of X.")
+    carrier.sizes = dict(found.sizes)
+    return found.value
+
+
+def _listed(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    return [function(*arguments)]
+
 
 def _nothing(rows: Any, targets: Any) -> int:
     return 0
+
+
+@contextmanager
+def _about_parts() -> Iterator[None]:
+    """Mark errors as being about parts."""
+    try:
+        yield
+    except Exception as error:
+        vars(error)[_OF_PARTS] = True
+        raise
 
 
 def is_about_parts(error: BaseException) -> bool:
@@ -867,8 +1114,12 @@ def _lengths(X: Any) -> tuple[int, ...] | None:
 
 
 def _blocks(X: Any) -> list[Any]:
-    """Return the blocks of rows of a dask object, each of which is lazy."""
-    return list(np.asarray(X.to_delayed(), dtype=object).reshape(-1))
+    """Return the blocks of rows of a dask object, each of which is lazy.
+
+    Rows and targets from one source share its tasks, which a separate optimization would copy: a
+    source that is read twice might give a row the target of another one.
+    """
+    return list(np.asarray(X.to_delayed(optimize_graph=False), dtype=object).reshape(-1))
 
 
 def _empty(X: Any) -> Any:
@@ -1107,14 +1358,15 @@ def check_alone(y: Any, has_groups: bool) -> None:
     if has_groups:
         raise TypeError(
             "groups must be None with PrivateRows, since the rows of a person may be in different "
-            "parts; got ids. DPRidge, AdaSSPLinearRegression and "
-            "OutputPerturbationLinearRegression take both; give others a table in memory."
+            "parts; got ids. DPRidge, AdaSSPLinearRegression, OutputPerturbationLinearRegression "
+            "and boosting take both; give others a table in memory."
         )
 
 
 def _check_form(estimator: Any, rows: PrivateRows) -> None:
     """Raise if it shows before a row is read that an estimator cannot be fitted."""
-    if rows.is_read_once and is_classifier(estimator):
+    reads_again = is_classifier(estimator) or getattr(estimator, "_reads_again", False)
+    if rows.is_read_once and reads_again:
         raise ValueError(_READ_AGAIN)
     known = rows._carrier.known_form
     if known is not None:

@@ -42,6 +42,7 @@ from skdptune.base._parameters import (
 from skdptune.base._payments import carry_settings, paid_for
 from skdptune.base._persons import (
     ADVICE,
+    DECLARE_LABELS,
     GROUPS,
     OTHER_SOLVER,
     OWN_USE,
@@ -60,6 +61,7 @@ from skdptune.base._persons import (
     refusal_of,
     refused_groups,
     rows_by_weight,
+    shares_of,
 )
 from skdptune.base._reading import (
     as_table,
@@ -118,12 +120,14 @@ from skdptune.base._refusals import (
     together,
 )
 from skdptune.base._rows_in_parts import (
+    KeptParts,
     PrivateRows,
     check_alone,
     check_in_memory,
     is_about_parts,
     is_dask,
     read_rows,
+    without_secrets,
 )
 from skdptune.base._scikit_learn import HOLDERS
 from skdptune.base._tuning import (

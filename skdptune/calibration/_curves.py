@@ -68,9 +68,10 @@ A histogram of fewer than 230 records for each standard deviation of its noise i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -91,12 +92,15 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport, calibrate
 from skdptune.base import NoProfileError, PrivateEstimatorMixin
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
-    GROUPS,
+    ADVICE,
     HOLDERS,
+    OWN_USE,
+    PARTS,
     PUBLIC_SIZE,
     SEEDED,
     Budget,
     Persons,
+    PrivateRows,
     Refusal,
     about_persons,
     arguments_of,
@@ -114,11 +118,14 @@ from skdptune.base._shared import (
     own_parameters,
     persons_of,
     read_targets,
+    refusal_of,
     report_of,
     set_budget,
     set_public_size,
     set_seeds,
+    shares_of,
     without_noise,
+    without_secrets,
 )
 from skdptune.calibration._histogram import COARSE, Floats, ScoreHistogram, edges_for
 from skdptune.calibration._release import (
@@ -430,8 +437,10 @@ class PrivateScoreCurves(
     # Fitting ------------------------------------------------------------------------------
 
     def _input_refusal(self, form: str) -> str | None:
-        if form != GROUPS:
-            return super()._input_refusal(form)
+        if form == PARTS:
+            words = None if self._is_frozen() else refusal_of(self.estimator, PARTS)
+            # No class inside gets rows in parts for its own use.
+            return ADVICE[PARTS] if words == OWN_USE else words
         # A frozen model reads nothing, and its own report says whom it protects.
         if self._is_frozen():
             return None
@@ -445,16 +454,21 @@ class PrivateScoreCurves(
             return _NOT_LAST.remedy
         return refusal_by_persons(self.estimator, self._checked_budget)
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **params: Any) -> Self:
+    @property
+    def _takes_persons_in_parts(self) -> bool:
+        return self._is_frozen() or getattr(self.estimator, "_takes_persons_in_parts", False)
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
         """Fit the estimator privately, then release a histogram of its scores.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             In the form that the estimator accepts. A record that the fitted estimator cannot
-            predict, or whose target is improper, is not counted.
+            predict, or whose target is improper, is not counted. Rows in parts are read twice
+            more than by the estimator.
         y : array-like of shape (n_samples,)
-            Targets.
+            Targets; None with `PrivateRows`.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row, if the estimator fits by persons. The guarantee is
             then about adding or removing one person with all of their rows (Theorem P14), and all
@@ -472,13 +486,19 @@ class PrivateScoreCurves(
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         # An interrupted fit leaves no release, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
-        check_given(y, self)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
-        n_samples = number_of_samples(X) if persons is None else persons.size
-        plan = self._plan(self._public_size(n_samples), number_of_features(X))
+        size: int
+        width: int | None
+        if isinstance(X, PrivateRows):
+            size, width = X.size_of_fit(self.n_public), X.width
+        else:
+            check_given(y, self)
+            size, width = number_of_samples(X), number_of_features(X)
+        plan = self._plan(self._public_size(size if persons is None else persons.size), width)
         # The label set is taken to be public if none is declared, here or in a schema.
         declared = own_parameters(self.estimator)
-        if declared.get("classes", ()) is None and declared.get("schema") is None:
+        takes_labels = declared.get("classes", ()) is None and declared.get("schema") is None
+        if takes_labels and y is not None:
             self._check_labels(labels_in(read_targets(y, "any", None)[0]))
         generator = fit_generator(self.random_state)
         if self.random_state is not None:
@@ -535,21 +555,33 @@ class PrivateScoreCurves(
         persons: Persons | None,
     ) -> None:
         self._check_labels(self.estimator_.classes_)
+        counts_between = self._counter(X, y, persons)
+        # Theorem Q1: two Gaussian releases of squared shifts in this proportion.
+        coarse = scale * _RANGE_SHARE**-0.5
+        fine = scale * (1.0 - _RANGE_SHARE) ** -0.5
+        counts = gaussian_release(counts_between(COARSE), 1.0, coarse, generator)
+        edges = edges_for(counts, coarse, self.n_bins)
+        counts = gaussian_release(counts_between(edges[1:-1]), 1.0, fine, generator)
+        self.histogram_ = ScoreHistogram(edges, counts, fine)
+
+    def _counter(self, X: Any, y: Any, persons: Persons | None) -> Callable[[Floats], Any]:
+        """Return a function that counts the records of each label between inner edges."""
+        if not isinstance(X, PrivateRows):
+            weights = None if persons is None else persons.weights_of_all
+            return partial(_counts, *self._scored(X, y), weights)
+        # Theorem R10: the cell of a record follows only from this record.
+        rows = X if persons is None else X.by_persons(persons)
+        bare = without_secrets(self)
+        return lambda edges: rows.total(partial(_counts_of_chunk, bare, edges))
+
+    def _scored(self, X: Any, y: Any) -> tuple[Floats, Callable[[int], float], NDArray[np.intp]]:
+        """Return the scores of records, a function for those of single ones, and labels or -1."""
         targets, improper = read_targets(y, "labels", self.estimator_.classes_)
         labels = np.where(targets == self._positive, 1, 0)
         labels[improper] = -1
         scores, alone = values_of_records(self.estimator_, X, self._scores)
         check_length(labels.size, scores.size)
-        shares = None if persons is None else persons.shares_of_all
-        # Theorem Q1: two Gaussian releases of squared shifts in this proportion.
-        coarse = scale * _RANGE_SHARE**-0.5
-        fine = scale * (1.0 - _RANGE_SHARE) ** -0.5
-        counts = _counts(cells_of(scores, alone, COARSE), labels, COARSE.size + 1, shares)
-        counts = gaussian_release(counts, 1.0, coarse, generator)
-        edges = edges_for(counts, coarse, self.n_bins)
-        counts = _counts(cells_of(scores, alone, edges[1:-1]), labels, edges.size - 1, shares)
-        counts = gaussian_release(counts, 1.0, fine, generator)
-        self.histogram_ = ScoreHistogram(edges, counts, fine)
+        return scores, alone, labels
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -741,11 +773,27 @@ def _holds_others(model: Any) -> bool:
 
 
 def _counts(
-    cells: NDArray[np.intp], labels: NDArray[np.intp], n_cells: int, shares: Floats | None
+    scores: Floats,
+    alone: Callable[[int], float],
+    labels: NDArray[np.intp],
+    weights: NDArray[np.int64] | None,
+    edges: Floats,
 ) -> Any:
-    """Return the number of records of each label in each cell, without those in cell -1."""
+    """Return the number of records of each label between inner edges, without improper ones."""
+    cells, n_cells = cells_of(scores, alone, edges), edges.size + 1
     is_counted = (cells >= 0) & (labels >= 0)
     places = labels[is_counted] * n_cells + cells[is_counted]
-    weights = None if shares is None else shares[is_counted]
-    counts = np.bincount(places, weights, minlength=2 * n_cells)
+    shares = None if weights is None else shares_of(weights)[is_counted]
+    counts = np.bincount(places, shares, minlength=2 * n_cells)
     return counts.reshape(2, n_cells).astype(np.float64)
+
+
+def _counts_of_chunk(
+    curves: PrivateScoreCurves,
+    edges: Floats,
+    X: Any,
+    y: Any,
+    weights: NDArray[np.int64] | None = None,
+) -> Any:
+    """Return `_counts` of a chunk of rows in parts."""
+    return _counts(*curves._scored(X, y), weights, edges)

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from sklearn.isotonic import isotonic_regression
 from skdptune._formatting import shown
 from skdptune._progress import Progress
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import Persons
+from skdptune.base._shared import KeptParts
 from skdptune.mechanisms import gaussian_profile, noise_for_budget
 from skdptune.mechanisms._shared import UNIT, NormalNoise, add_gaussian, nonprivate_profile
 from skdptune.preprocessing._shared import CategoryColumn, NumberColumn, bounds_per_feature
@@ -39,7 +40,8 @@ Scores = NDArray[np.float64]
 # The classes of residuals hold the targets of the records, and share four methods. `units` returns
 # residuals in units of 2^-26, one row per output, from scores of the same shape. The state of all
 # records is 1 at the start: `moved` moves it by the update of their bins, and `units_of` returns
-# `units` from it. `curvature` returns the second derivative of the loss by each output.
+# `units` from it, which leaves the state as it is. `curvature` returns the second derivative of
+# the loss by each output.
 
 
 class BinaryResiduals:
@@ -122,14 +124,14 @@ class SoftmaxResiduals:
         _multiply(state, update, places)
 
     def units_of(self, state: Scores) -> Scores:
-        """Return `units` from chances up to a factor, which become chances.
+        """Return `units` from chances up to a factor.
 
         Notes
         -----
         Theorem B1. Products and quotients are rounded correctly, whatever their position.
         """
-        state /= _total(state)
-        return _in_units(self._targets - state, self._weights)
+        chances = state / _total(state)
+        return _in_units(np.subtract(self._targets, chances, out=chances), self._weights)
 
     def curvature(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the variances of the labels, but not less than those of rare ones."""
@@ -200,7 +202,7 @@ def _in_units(residuals: Scores, weights: NDArray[np.float64] | None = None) -> 
 
 
 def counted(
-    places: NDArray[Any], n_places: int, persons: Persons | None = None
+    places: NDArray[Any], n_places: int, shares: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return the number of records at each place; each person counts by the mean of their rows.
 
@@ -209,9 +211,9 @@ def counted(
     Theorem P14. Weights are cut to multiples of 2^-26, of which fewer than 2^27 persons have sums
     that are exact.
     """
-    if persons is None:
+    if shares is None:
         return np.bincount(places, minlength=n_places).astype(np.float64)
-    units = np.trunc(persons.shares / UNIT)
+    units = np.trunc(shares / UNIT)
     return np.asarray(np.bincount(places, weights=units, minlength=n_places) * UNIT)
 
 
@@ -240,20 +242,150 @@ class BinnedColumn(NamedTuple):
 
     Attributes
     ----------
-    places : ndarray of shape (n_samples,)
-        The bin of each record.
     bins : Bins
     is_ordered : bool
         Whether a leaf holds neighbouring bins only; otherwise any bins.
     """
 
-    places: Places
     bins: Bins
     is_ordered: bool
 
 
+class Piece:
+    """Records of one part of the data, as the boosting reads them.
+
+    Parameters
+    ----------
+    places : sequence of ndarray of shape (n_records,)
+        For each column, the cell or the bin of each record.
+    residuals : Residuals
+    shares : ndarray of shape (n_records,), optional
+        How much each row counts, if a record is a person with several rows.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Places],
+        residuals: Residuals,
+        shares: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.places, self.residuals, self.shares = places, residuals, shares
+        self.size = int(places[0].size)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the records without the state that `after` remembers."""
+        return {name: value for name, value in vars(self).items() if name != "_reached"}
+
+    def after(self, course: Course) -> Scores:
+        """Return the state of the records after a course.
+
+        The state of the last call is remembered. From it or from the start, the state has the
+        same bits, since the same operations follow each other (Theorem R10).
+        """
+        # Taken away at once: two attempts at a part may run at the same time.
+        token, done, state = self.__dict__.pop("_reached", (None, 0, None))
+        if token != course.token or done > len(course.moves):
+            done, state = 0, course.start(self)
+        for move in course.moves[done:]:
+            course.move(self, state, *move)
+        self._reached = course.token, len(course.moves), state
+        return np.asarray(state)
+
+
+class Course:
+    """Public steps, from which the state of a record follows: products of all its factors.
+
+    Parameters
+    ----------
+    tables : sequence of ndarray of shape (n_outputs, n_bins)
+        Scores of the bins of each column, at the start.
+
+    Attributes
+    ----------
+    moves : list of tuple
+        Columns and updates of their bins, in the order of the steps so far.
+    """
+
+    def __init__(self, tables: Sequence[Scores]) -> None:
+        self.token = uuid.uuid4().hex
+        self.tables = [table.copy() for table in tables]
+        self.moves: list[tuple[Any, Scores]] = []
+
+    def start(self, piece: Piece) -> Scores:
+        """Return the state of records before the first move."""
+        state = np.ones((piece.residuals.n_outputs, piece.size))
+        for column, table in enumerate(self.tables):
+            self.move(piece, state, column, table)
+        return state
+
+    def move(self, piece: Piece, state: Scores, column: Any, update: Scores) -> None:
+        """Change the state of records by an update."""
+        piece.residuals.moved(state, update, piece.places[column])
+
+
+class Table:
+    """The records of a table in memory, as one piece; `KeptParts` has the same methods.
+
+    Parameters
+    ----------
+    piece : Piece
+    """
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+
+    def total(self, function: Callable[[Piece], Any]) -> Any:
+        """Return the exact sum of a function over all records."""
+        return function(self._piece)
+
+    def mapped(self, function: Callable[[Piece], Piece]) -> Table:
+        """Return other records, made of these."""
+        return Table(function(self._piece))
+
+
+Records = Table | KeptParts
+
+
+def counts_of_cells(n_cells: Sequence[int], piece: Piece) -> NDArray[np.float64]:
+    """Return the numbers of records in the cells of all columns, one column after the other."""
+    return np.concatenate(
+        [
+            counted(places, size, piece.shares)
+            for places, size in zip(piece.places, n_cells, strict=True)
+        ]
+    )
+
+
+def in_bins(of_cells: Sequence[Places], piece: Piece) -> Piece:
+    """Return records with bins in place of cells, in the same type."""
+    places = [
+        one.astype(cells.dtype)[cells] for one, cells in zip(of_cells, piece.places, strict=True)
+    ]
+    return Piece(places, piece.residuals, piece.shares)
+
+
+def _sums_in_bins(course: Course, column: int, n_bins: int, piece: Piece) -> Scores:
+    """Return sums of residuals over the bins of a column, in whole units."""
+    units = piece.residuals.units_of(piece.after(course))
+    return sums_at(piece.places[column], units, n_bins)
+
+
+def sums_at(places: NDArray[Any], units: Scores, n_places: int) -> Scores:
+    """Return the sums of rows of numbers at each place: (n_outputs, n_places).
+
+    Theorem B1: whole numbers of units, below 2^53 in all, are added without rounding.
+    """
+    return np.array([np.bincount(places, weights=row, minlength=n_places) for row in units])
+
+
+# Rounds after which the state of a record is computed again from the scores of its bins: a lost
+# state needs no more steps than this.
+_ROUNDS_OF_A_COURSE = 10
+
+
 def boosted_scores(
     columns: Sequence[BinnedColumn],
+    records: Records,
     residuals: Residuals,
     scale: float,
     generator: np.random.Generator,
@@ -269,7 +401,10 @@ def boosted_scores(
     Parameters
     ----------
     columns : sequence of BinnedColumn
+    records : Table or KeptParts
+        Pieces of the records, by their bins.
     residuals : Residuals
+        Of any records.
     scale : float
         Standard deviation of the noise of each sum; 0 adds none.
     generator : numpy.random.Generator
@@ -283,24 +418,23 @@ def boosted_scores(
 
     Notes
     -----
-    Theorem B1. Trees are cut at random: no record influences them.
+    Theorem B1, Theorem R10. Trees are cut at random: no record influences them.
     """
     noise = NormalNoise(scale, generator) if scale > 0.0 else None
-    n_samples = columns[0].places.size
     found = [np.zeros((residuals.n_outputs, column.bins.weights.size)) for column in columns]
     if start is not None:
         found = [one.copy() for one in start]
-    state = np.ones((residuals.n_outputs, n_samples))
-    for column, learned in zip(columns, found, strict=True):
-        residuals.moved(state, learned, column.places)
+    course = Course(found)
     with Progress("boosting") as progress:
         for done, (place, column) in product(range(max_rounds), enumerate(columns)):
             progress.count(done, max_rounds, "rounds")
-            leaves = random_leaves(
-                column.bins.weights.size, max_leaves, column.is_ordered, generator
-            )
+            if place == 0 and done % _ROUNDS_OF_A_COURSE == 0:
+                course = Course(found)
+            n_bins = column.bins.weights.size
+            leaves = random_leaves(n_bins, max_leaves, column.is_ordered, generator)
             n_leaves = int(leaves.max()) + 1
-            sums = leaf_sums(column.places, residuals.units_of(state), leaves, n_leaves)
+            in_bins = records.total(functools.partial(_sums_in_bins, course, place, n_bins))
+            sums = sums_at(leaves, in_bins, n_leaves) * UNIT
             if noise is not None:
                 sums = noise.added_to(sums)
             weights = np.bincount(leaves, weights=column.bins.weights, minlength=n_leaves)
@@ -308,7 +442,7 @@ def boosted_scores(
             found[place] += update
             if variances is not None:
                 variances[place][:] += ((learning_rate * scale / weights) ** 2)[leaves]
-            residuals.moved(state, update, column.places)
+            course.moves.append((place, update))
     return found
 
 
@@ -334,20 +468,6 @@ def random_leaves(
     cuts[1 + generator.permutation(n_bins - 1)[: n_leaves - 1]] = 1
     leaves = np.cumsum(cuts)
     return leaves if is_ordered else leaves[generator.permutation(n_bins)]
-
-
-def leaf_sums(
-    places: NDArray[Any], units: NDArray[np.float64], leaves: Places, n_leaves: int
-) -> NDArray[np.float64]:
-    """Return the sums of residuals over the records of each leaf: (n_outputs, n_leaves).
-
-    Theorem B1: whole numbers of units, below 2^53 in all, are added without rounding.
-    """
-    sums = np.empty((units.shape[0], n_leaves))
-    for output, row in enumerate(units):
-        in_bins = np.bincount(places, weights=row, minlength=leaves.size)
-        sums[output] = np.bincount(leaves, weights=in_bins, minlength=n_leaves)
-    return sums * UNIT
 
 
 # With more noise than this there is little change, and the accounting counts losses as infinite.
@@ -613,32 +733,29 @@ class Bins(NamedTuple):
 
 def released_bins(
     term: Term,
-    cells: Places,
+    counts: NDArray[np.float64],
     scale: float,
     least: float,
     generator: np.random.Generator,
-    persons: Persons | None = None,
 ) -> Bins:
-    """Count the records in the cells of a term, with noise, and join cells to bins.
+    """Add noise to the counts of the cells of a term, and join cells to bins.
 
     Parameters
     ----------
     term : Term
-    cells : ndarray of shape (n_samples,)
+    counts : ndarray of shape (n_cells,)
+        Exact numbers of records.
     scale : float
         Standard deviation of the noise of each count; 0 adds none.
     least : float
         Minimum number of records of a bin; public.
     generator : numpy.random.Generator
         Source of the noise.
-    persons : Persons, optional
-        The persons to whom the rows belong.
 
     Notes
     -----
     Theorem B1. All cells are counted, including those of categories without a record.
     """
-    counts = counted(cells, term.n_cells, persons)
     if scale > 0.0:
         counts = add_gaussian(counts, scale, generator)
     least = max(least, _LEAST_DEVIATIONS * scale, 1.0)

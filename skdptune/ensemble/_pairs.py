@@ -10,26 +10,29 @@ from public numbers: which pairs are learnt, how often, and how far each cell mo
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.base._shared import Persons
 from skdptune.ensemble._boosting import (
     FARTHEST,
     BinnedColumn,
+    Course,
+    Piece,
     Places,
+    Records,
     Residuals,
     Scores,
     counted,
-    leaf_sums,
     random_leaves,
+    sums_at,
 )
-from skdptune.mechanisms._shared import add_gaussian
+from skdptune.mechanisms._shared import UNIT, add_gaussian
 
 # Number of columns whose pairs are considered: those with the largest scores.
 _MOST_COLUMNS = 8
@@ -50,15 +53,12 @@ class Axis(NamedTuple):
 
     Attributes
     ----------
-    places : ndarray of shape (n_samples,)
-        The position of each record: bins in their order, categories in the order of their scores.
     of_bins : ndarray of shape (n_bins,)
-        The position of each bin.
+        The position of each bin: bins in their order, categories in the order of their scores.
     weights : ndarray of shape (n_positions,)
         Noisy numbers of records.
     """
 
-    places: NDArray[np.uint16]
     of_bins: Places
     weights: NDArray[np.float64]
 
@@ -72,9 +72,8 @@ def axis_of(column: BinnedColumn, scores: Scores) -> Axis:
     joined = equal_parts(weights[order], _MOST_BINS)
     positions = np.empty_like(joined)
     positions[order] = joined
-    places = positions.astype(np.uint16)[column.places]
     joined_weights = np.bincount(positions, weights=weights).astype(np.float64)
-    return Axis(places, positions, joined_weights)
+    return Axis(positions, joined_weights)
 
 
 def equal_parts(weights: NDArray[np.float64], n_parts: int) -> Places:
@@ -96,17 +95,14 @@ class Pair:
     axes : sequence of Axis
         The positions of all columns.
     n_outputs : int
-    persons : Persons, optional
-        The persons to whom the rows belong.
 
     Attributes
     ----------
     shape : tuple of int
         Numbers of positions of both columns.
-    places : ndarray of shape (n_samples,)
-        The position of each record in the flat table of both.
     counts : ndarray of shape (n_positions,)
-        Exact numbers of records, or of persons; never published without noise.
+        Exact numbers of records, or of persons, in the flat table of both; never published without
+        noise.
     scores : ndarray of shape (n_outputs, n_positions)
     variances : ndarray of shape (n_outputs, n_positions)
         Variances of the noise in `scores`.
@@ -117,15 +113,19 @@ class Pair:
         columns: tuple[int, int],
         axes: Sequence[Axis],
         n_outputs: int,
-        persons: Persons | None = None,
     ) -> None:
         self.columns = columns
         self.axes = self.first, self.second = axes[columns[0]], axes[columns[1]]
         self.shape = self.first.weights.size, self.second.weights.size
-        self.places = self.first.places * np.uint16(self.shape[1]) + self.second.places
-        self.counts = counted(self.places, math.prod(self.shape), persons)
+        self.counts = np.zeros(math.prod(self.shape))
         self.scores = np.zeros((n_outputs, self.counts.size))
         self.variances = np.zeros_like(self.scores)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the records of a piece are in the flat table of both columns."""
+        first, second = (axis.of_bins.astype(np.uint16) for axis in self.axes)
+        return Layout(self.columns, first * np.uint16(self.shape[1]), second, self.counts.size)
 
     def sizes(self, n_cells: float) -> tuple[int, int]:
         """Return the numbers of parts of both columns in a grid of at most `n_cells` cells."""
@@ -141,6 +141,57 @@ class Pair:
         """Return the counts of a grid's cells if both columns were independent."""
         one, other = self.first.weights, self.second.weights
         return np.bincount(leaves, weights=np.outer(one, other).reshape(-1)) / one.sum()
+
+
+class Layout(NamedTuple):
+    """What a piece of the records needs to know of a pair.
+
+    Attributes
+    ----------
+    columns : tuple of int
+    first, second : ndarray of shape (n_bins,)
+        For each bin of both columns, what it adds to the position of a record.
+    n_positions : int
+    """
+
+    columns: tuple[int, int]
+    first: NDArray[np.uint16]
+    second: NDArray[np.uint16]
+    n_positions: int
+
+    def places(self, piece: Piece) -> NDArray[np.uint16]:
+        """Return the position of each record in the flat table of both columns."""
+        one, other = (piece.places[column] for column in self.columns)
+        return self.first[one] + self.second[other]
+
+
+class PairCourse(Course):
+    """A course on which the state of a record is its scores, to which steps of pairs are added."""
+
+    def start(self, piece: Piece) -> Scores:
+        """Return the scores of records before the first move."""
+        scores = np.zeros((piece.residuals.n_outputs, piece.size))
+        for table, places in zip(self.tables, piece.places, strict=True):
+            scores += table[:, places]
+        return scores
+
+    def move(self, piece: Piece, state: Scores, column: Layout, update: Scores) -> None:
+        """Add the steps of a pair to the scores of records."""
+        state += update[:, column.places(piece)]
+
+
+def _counts_of_pairs(layouts: Sequence[Layout], piece: Piece) -> NDArray[np.float64]:
+    """Return the numbers of records at the positions of some pairs, one after the other."""
+    return np.concatenate(
+        [counted(each.places(piece), each.n_positions, piece.shares) for each in layouts]
+    )
+
+
+def _sums_of_pairs(layouts: Sequence[Layout], course: PairCourse, piece: Piece) -> Scores:
+    """Return sums of residuals, in whole units, at the positions of some pairs."""
+    units = piece.residuals.units(piece.after(course))
+    sums = [sums_at(each.places(piece), units, each.n_positions) for each in layouts]
+    return np.concatenate(sums, axis=1)
 
 
 class Grid(NamedTuple):
@@ -176,8 +227,8 @@ def released_grid(
     pair : Pair
     leaves : ndarray of shape (n_positions,)
         The cell of each position.
-    units : ndarray of shape (n_outputs, n_samples)
-        Residuals in units of 2^-26.
+    units : ndarray of shape (n_outputs, n_positions)
+        Sums of residuals at each position, in units of 2^-26.
     norm : float
         Bound on the norm of a record's residuals.
     noise : float
@@ -191,7 +242,7 @@ def released_grid(
     """
     expected = pair.expected(leaves)
     scale = grid_scale(norm, noise)
-    sums = leaf_sums(pair.places, units, leaves, expected.size)
+    sums = sums_at(leaves, units, expected.size) * UNIT
     counts = np.bincount(leaves, weights=pair.counts, minlength=expected.size).astype(np.float64)
     if scale > 0.0:
         sums = add_gaussian(sums, scale, generator)
@@ -248,7 +299,7 @@ def shrunken_steps(grid: Grid, curvature: NDArray[np.float64]) -> tuple[Scores, 
 
 
 class PairLearner(NamedTuple):
-    """The state of learning pairs: the columns, the residuals, and the records' scores so far.
+    """The state of learning pairs: the columns, and the course of the records' scores so far.
 
     Attributes
     ----------
@@ -256,35 +307,35 @@ class PairLearner(NamedTuple):
     effects : sequence of float
         Variances of the columns' scores over the records, by the noisy bins.
     residuals : Residuals
-    scores : ndarray of shape (n_outputs, n_samples)
-        Scores of the records; `learn` changes them in place.
+        Of any records.
+    records : Table or KeptParts
+    course : PairCourse
+        From the columns' scores; `learn` adds moves.
     curvature : ndarray of shape (n_outputs,)
         Second derivatives of the loss.
     n_samples : int
         Public number of records.
     generator : numpy.random.Generator
-    persons : Persons or None
-        The persons to whom the rows belong, if a record is a person with several rows.
     """
 
     axes: Sequence[Axis]
     effects: Sequence[float]
     residuals: Residuals
-    scores: Scores
+    records: Records
+    course: PairCourse
     curvature: NDArray[np.float64]
     n_samples: int
     generator: np.random.Generator
-    persons: Persons | None = None
 
     @classmethod
     def after(
         cls,
         columns: Sequence[BinnedColumn],
         scores: Sequence[Scores],
+        records: Records,
         residuals: Residuals,
         n_samples: int,
         generator: np.random.Generator,
-        persons: Persons | None = None,
     ) -> PairLearner:
         """Return a learner that continues from the columns' released scores."""
         pairs = list(zip(columns, scores, strict=True))
@@ -293,12 +344,10 @@ class PairLearner(NamedTuple):
             float(np.average((one - mean[:, None]) ** 2, axis=1, weights=each.bins.weights).sum())
             for (each, one), mean in zip(pairs, means, strict=True)
         ]
-        of_records = np.zeros((residuals.n_outputs, columns[0].places.size))
-        for each, one in pairs:
-            of_records += one[:, each.places]
         curvature = residuals.curvature(np.sum(means, axis=0))
         axes = [axis_of(each, one) for each, one in pairs]
-        return cls(axes, effects, residuals, of_records, curvature, n_samples, generator, persons)
+        course = PairCourse(scores)
+        return cls(axes, effects, residuals, records, course, curvature, n_samples, generator)
 
     def candidates(self, allowed: Sequence[bool]) -> list[tuple[int, int]]:
         """Return the pairs of the allowed columns with the largest effects above 0."""
@@ -324,9 +373,9 @@ class PairLearner(NamedTuple):
         -----
         Theorem B2. No score changes between the grids.
         """
-        units, found = self.residuals.units(self.scores), []
-        for each in columns:
-            pair = Pair(each, self.axes, len(units), self.persons)
+        found = []
+        pairs = self._counted(columns)
+        for pair, units in zip(pairs, self._sums(pairs), strict=True):
             sizes = pair.sizes(0.5 * most_cells(self.n_samples, noise))
             parts = [
                 equal_parts(axis.weights, size)
@@ -358,9 +407,7 @@ class PairLearner(NamedTuple):
         -----
         Theorem B2.
         """
-        n_outputs = len(self.scores)
-        pairs = [Pair(columns, self.axes, n_outputs, self.persons) for columns in chosen]
-        n_cells, scores = most_cells(self.n_samples, noise), self.scores
+        pairs, n_cells = self._counted(chosen), most_cells(self.n_samples, noise)
         # By the inverse of cumulative shares: SecureGenerator.choice has no probabilities.
         ends = np.cumsum(list(chosen.values()))
         drawn = self.generator.random(n_rounds) * ends[-1]
@@ -372,17 +419,38 @@ class PairLearner(NamedTuple):
                 for size, parts in zip(pair.shape, pair.sizes(n_cells), strict=True)
             )
             leaves = pair.leaves(rows, columns)
-            grid = self._grid(pair, leaves, self.residuals.units(scores), noise)
+            (units,) = self._sums([pair])
+            grid = self._grid(pair, leaves, units, noise)
             steps, variances = shrunken_steps(grid, self.curvature)
             steps = np.clip(steps, -FARTHEST, FARTHEST)[:, leaves]
             pair.scores += steps
             pair.variances += variances[:, leaves]
-            scores += steps[:, pair.places]
+            self.course.moves.append((pair.layout, steps))
         return pairs
+
+    def _counted(self, columns: Iterable[tuple[int, int]]) -> list[Pair]:
+        """Return pairs with the exact counts of their positions."""
+        pairs = [Pair(each, self.axes, self.residuals.n_outputs) for each in columns]
+        layouts = [pair.layout for pair in pairs]
+        counts = self.records.total(functools.partial(_counts_of_pairs, layouts))
+        for pair, own in zip(pairs, np.split(counts, _ends(layouts)), strict=True):
+            pair.counts = own
+        return pairs
+
+    def _sums(self, pairs: Sequence[Pair]) -> list[Scores]:
+        """Return the exact sums of residuals at the positions of each pair, in whole units."""
+        layouts = [pair.layout for pair in pairs]
+        sums = self.records.total(functools.partial(_sums_of_pairs, layouts, self.course))
+        return np.split(sums, _ends(layouts), axis=1)
 
     def _grid(self, pair: Pair, leaves: Places, units: Scores, noise: float) -> Grid:
         norm, generator = self.residuals.norm, self.generator
         return released_grid(pair, leaves, units, norm, noise, generator)
+
+
+def _ends(layouts: Sequence[Layout]) -> Places:
+    """Return where the positions of each pair but the first begin."""
+    return np.cumsum([each.n_positions for each in layouts])[:-1]
 
 
 def purified(pair: Pair) -> list[Scores]:

@@ -128,9 +128,11 @@ from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
-    GROUPS,
+    DECLARE_LABELS,
+    PARTS,
     PUBLIC_SIZE,
     Persons,
+    PrivateRows,
     as_table,
     check_given,
     check_length,
@@ -138,6 +140,7 @@ from skdptune.base._shared import (
     proper_targets,
     target_array,
     validate_rows,
+    without_secrets,
     zeroed,
 )
 from skdptune.ensemble._boosting import (
@@ -145,12 +148,17 @@ from skdptune.ensemble._boosting import (
     Bins,
     BoostingPlan,
     NumberTerm,
+    Piece,
     Places,
     RateRule,
+    Records,
     Residuals,
     Scores,
+    Table,
     Term,
     boosted_scores,
+    counts_of_cells,
+    in_bins,
     monotone,
     pairs_of,
     plan_of_budget,
@@ -163,6 +171,7 @@ from skdptune.ensemble._boosting import (
 from skdptune.ensemble._interpret import model_of_interpret
 from skdptune.ensemble._pairs import Pair, PairLearner, purified
 from skdptune.mechanisms import fit_generator
+from skdptune.mechanisms._shared import WHOLE
 from skdptune.preprocessing._shared import (
     PUBLIC_SCHEMA,
     as_schema,
@@ -202,6 +211,8 @@ def _outputs_last(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     """Base class of classifier and regressor, which define targets and their residuals."""
 
+    _takes_persons_in_parts: ClassVar[bool] = True
+    _reads_again: ClassVar[bool] = True
     # Names of the parameters on which the cost depends: others leave the total noise unchanged.
     cost_parameters = frozenset({"epsilon", "delta", "noise_multiplier"})
     # Name of the parameter that sets the noise and changes nothing else.
@@ -408,17 +419,19 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
 
     # Fitting --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Fit the model privately.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             Numbers beyond ``bounds`` are clipped to them. A record with entries that are not
             finite numbers counts as a row of zeros. With a ``schema``, a table with its columns,
-            in which any cell may hold anything.
+            in which any cell may hold anything. Rows in parts are read once; then the bins of the
+            records stay in memory where the parts lie.
         y : array-like of shape (n_samples,)
-            Targets. An improper target counts as the first label, or as 0.
+            Targets; None with `PrivateRows`. An improper target counts as the first label, or as
+            0.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
             adding or removing one person with all of their rows (Theorem P14), and all numbers of
@@ -433,33 +446,47 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
-        cells, targets = self._validated(X, y)
-        if persons is not None:
-            cells, targets = [persons.select(one) for one in cells], persons.select(targets)
-        residuals = self._residuals(targets, None if persons is None else persons.shares)
-        size = self._public_size(targets.shape[0] if persons is None else persons.size)
-        self._warn_of_large_delta(size)
-        generator = fit_generator(self.random_state)
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
-            self._boost(plan, cells, residuals, size, generator, persons)
+            records, residuals, n_records = self._records(X, y, persons)
+            size = self._public_size(n_records)
+            self._warn_of_large_delta(size)
+            self._boost(plan, records, residuals, size, fit_generator(self.random_state))
         self.privacy_ = self._make_report(plan.profile, self.privacy_assumptions(size), persons)
         return self
 
     def _input_refusal(self, form: str) -> str | None:
-        return None if form == GROUPS else super()._input_refusal(form)
+        needs_labels = form == PARTS and is_classifier(self) and self._labels() is None
+        return DECLARE_LABELS if needs_labels else None
+
+    def _records(self, X: Any, y: Any, persons: Persons | None) -> tuple[Records, Residuals, int]:
+        """Return the records by their cells, residuals of any records, and the records' number."""
+        if isinstance(X, PrivateRows):
+            X.check_columns(self)
+            size = X.size_of_fit(self.n_public)
+            self._set_terms()
+            rows = X if persons is None else X.by_persons(persons)
+            kept = rows.kept(functools.partial(_piece_of, without_secrets(self)))
+            residuals = self._residuals(np.zeros(0), None)
+            return kept, residuals, size if persons is None else persons.size
+        cells, targets = self._validated(X, y)
+        shares = None
+        if persons is not None:
+            cells, targets = [persons.select(one) for one in cells], persons.select(targets)
+            shares = persons.shares
+        piece = Piece(cells, self._residuals(targets, shares), shares)
+        return Table(piece), piece.residuals, piece.size if persons is None else persons.size
 
     def _boost(
         self,
         plan: BoostingPlan,
-        cells: list[Places],
+        records: Records,
         residuals: Residuals,
         size: int,
         generator: np.random.Generator,
-        persons: Persons | None,
     ) -> None:
         """Release bins and scores; everything that is kept of them is noisy or public."""
-        n_terms, share = len(cells), float(self.bin_share)
+        n_terms, share = len(self._terms), float(self.bin_share)
         wanted = self._wanted_pairs(size, plan.noise_multiplier)
         # Theorem B2: grids in which pairs are looked for take their share first.
         search = plan.part(_SEARCH_SHARE).noise_multiplier
@@ -467,18 +494,22 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             plan = plan.part(1.0 - _SEARCH_SHARE)
         self.learning_rate_ = self._rate(plan, n_terms, size)
         scale, least = plan.count_scale(n_terms, share), size / self.max_bins
+        sizes = [term.n_cells for term in self._terms]
+        counts = records.total(functools.partial(counts_of_cells, sizes))
         bins = [
-            released_bins(term, places, scale, least, generator, persons)
-            for term, places in zip(self._terms, cells, strict=True)
+            released_bins(term, own, scale, least, generator)
+            for term, own in zip(self._terms, np.split(counts, np.cumsum(sizes)[:-1]), strict=True)
         ]
+        records = records.mapped(functools.partial(in_bins, [each.of_cells for each in bins]))
         columns = [
-            BinnedColumn(each.of_cells[places], each, term.is_ordered)
-            for term, places, each in zip(self._terms, cells, bins, strict=True)
+            BinnedColumn(each, term.is_ordered)
+            for term, each in zip(self._terms, bins, strict=True)
         ]
         variances = [np.zeros((residuals.n_outputs, each.weights.size)) for each in bins]
         boost = functools.partial(
             boosted_scores,
             columns,
+            records,
             residuals,
             plan.step_scale(n_terms, self.max_rounds, share) * residuals.norm,
             generator,
@@ -490,7 +521,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         scores = boost(max_rounds=self.max_rounds - n_left)
         pairs: list[Pair] = []
         if wanted is not None:
-            learner = PairLearner.after(columns, scores, residuals, size, generator, persons)
+            learner = PairLearner.after(columns, scores, records, residuals, size, generator)
             chosen = self._chosen_pairs(wanted, learner, search)
             left = plan.part((1.0 - share) * n_left / self.max_rounds / self.max_rounds)
             if chosen:
@@ -585,36 +616,45 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         """
         check_given(y, self)
         targets = target_array(y, warns=True)
-        if self.schema is None:
-            # An error must not reveal that a random subset is empty.
-            least = 1 if self.n_public is None else 0
-            rows, improper = validate_rows(self, X, min_samples=least)
-            self._check_length(rows.shape[0], targets)
-            targets, improper = self._proper(targets, improper)
-            rows = zeroed(rows, improper)
-            self._terms = self._terms_of(rows.shape[1])
-        else:
+        if self.schema is not None:
             self._check_fit({"X": X})
             validated_rows(self, as_table(X), skip_check_array=True)
-            self._check_length(number_of_samples(X), targets)
-            targets, _ = self._proper(targets, np.zeros(targets.shape[0], dtype=bool))
-            self._terms = self._terms_of(self.n_features_in_)
-            rows = X
-        self._check_terms(self._terms)
+        # An error must not reveal that a random subset is empty.
+        rows, targets = self._proper_rows(X, targets, self, 1 if self.n_public is None else 0)
+        self._set_terms()
         return self._cells(rows), targets
 
-    def _check_length(self, n_samples: int, targets: NDArray[Any]) -> None:
+    def _proper_rows(
+        self, X: Any, targets: NDArray[Any], owner: BaseEstimator, least: int
+    ) -> tuple[Any, NDArray[Any]]:
+        """Return rows and targets that are valid whatever the records hold."""
+        if self.schema is not None:
+            self._check_length(number_of_samples(X), targets, least)
+            return X, self._proper(targets, np.zeros(targets.shape[0], dtype=bool))[0]
+        rows, improper = validate_rows(owner, X, min_samples=least)
+        self._check_length(rows.shape[0], targets, least)
+        targets, improper = self._proper(targets, improper)
+        return zeroed(rows, improper), targets
+
+    def _set_terms(self) -> None:
+        self._terms = self._terms_of(self.n_features_in_)
+        self._check_terms(self._terms)
+
+    def _check_length(self, n_samples: int, targets: NDArray[Any], least: int) -> None:
         check_length(targets.shape[0], n_samples)
-        if n_samples == 0 and self.n_public is None:
+        if n_samples < least:
             raise ValueError(
                 "X must have records; got 0 sample(s) while a minimum of 1 is required."
             )
 
     def _check_fit(self, given: Mapping[str, Any]) -> None:
         """Refuse a table that lacks the columns of the schema, or has other types."""
-        if self.schema is not None:
-            self._check_columns(given["X"])
-            check_types(given["X"], as_schema(self.schema).columns)
+        X = given["X"]
+        # The form of chunks is not known before the first is read.
+        X = X.known_rows if isinstance(X, PrivateRows) else X
+        if self.schema is not None and X is not None:
+            self._check_columns(X)
+            check_types(X, as_schema(self.schema).columns)
 
     def _check_columns(self, X: Any) -> None:
         schema = as_schema(self.schema)
@@ -699,3 +739,21 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             tags.input_tags.categorical = True
             tags.input_tags.allow_nan = True
         return tags
+
+
+def _piece_of(
+    estimator: PrivateExplainableBoosting,
+    X: Any,
+    y: Any,
+    weights: NDArray[np.int64] | None = None,
+) -> Piece:
+    """Return the records of a chunk, whose columns were checked before, by their cells."""
+    # Theorem R5: no record decides the type in which others are read.
+    targets = np.asarray(y).astype(object) if is_classifier(estimator) else np.asarray(y)
+    shares = None if weights is None else weights / WHOLE
+    # A warning of overflow would reveal something about the data.
+    with np.errstate(all="ignore"):
+        rows, targets = estimator._proper_rows(X, targets, BaseEstimator(), 0)
+        terms = zip(estimator._terms, estimator._cells(rows), strict=True)
+        cells = [one.astype(np.min_scalar_type(term.n_cells - 1)) for term, one in terms]
+        return Piece(cells, estimator._residuals(targets, shares), shares)

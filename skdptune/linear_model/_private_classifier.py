@@ -20,6 +20,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
+    DECLARE_LABELS,
     PARTS,
     PUBLIC_LABELS,
     PUBLIC_SIZE,
@@ -493,7 +494,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         if isinstance(X, PrivateRows):
             read: Any = None
-            size = self._counted(X)
+            X.check_columns(self)
+            size = X.size_of_fit(self.n_public)
         else:
             read = self._validated(X, y)
             if persons is not None:
@@ -534,7 +536,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         if form == PARTS and solver_of(self) != PRECONDITIONED:
             return "Use solver='preconditioned', which reads rows only through exact sums."
         if form == PARTS and self.classes is None:
-            return "Declare the labels as classes=[...], since no pass reads them."
+            return DECLARE_LABELS
         return None
 
     def _check_fit(self, given: Mapping[str, Any]) -> None:
@@ -592,16 +594,6 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
                 "before the fit, or use delta > 0 and solver='auto'."
             )
         return found
-
-    def _counted(self, rows: PrivateRows) -> int:
-        """Check rows that lie in parts, and return their number."""
-        rows.check_columns(self)
-        if self.n_public is not None:
-            return self.n_public
-        size = rows.counted()
-        if size == 0:
-            raise ValueError("X must have records; got 0 sample(s) in all parts.")
-        return size
 
     def _is_binary_only(self) -> bool:
         return self.classes is None and solver_of(self) not in CLIPPING_SOLVERS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,18 +91,78 @@ def private_quantile(
     >>> round(private_quantile(ages, 0.5, 0, 120, epsilon=0.5, random_state=0))
     40
     """
-    share = check_real(quantile, name="quantile", lower=0.0, upper=1.0)
-    low, high = _checked_range(lower, upper)
-    budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
     size = STEPS if steps is None else check_integer(steps, name="steps", lower=1, upper=STEPS)
+    low, high = _checked_range(lower, upper)
+    points = on_grid(values, low, high, size)
+    counts = counts_of_points(points, weights)
+    return quantile_of_counts(counts, quantile, low, high, epsilon, random_state, steps=size)
+
+
+class PointCounts(NamedTuple):
+    """Numbers of values on the points of a grid.
+
+    Attributes
+    ----------
+    present : ndarray of int64
+        The points that have values, in order.
+    counts : ndarray of int64
+        How many values each of them has, or the sum of their weights.
+    total : float
+        Number of values, or of records.
+    is_weighted : bool
+        Whether 2^30 stands for a record.
+    """
+
+    present: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    total: float
+    is_weighted: bool = False
+
+
+def counts_of_points(
+    points: NDArray[np.int64], weights: NDArray[np.int64] | None = None
+) -> PointCounts:
+    """Return the numbers of values on the points of a grid, exactly."""
+    present, places, counts = np.unique(points, return_inverse=True, return_counts=True)
+    if weights is None:
+        return PointCounts(present, counts, points.size)
+    sums = np.zeros(present.size, dtype=np.int64)
+    np.add.at(sums, places.ravel(), weights)
+    return PointCounts(present, sums, int(sums.sum()) / WHOLE, is_weighted=True)
+
+
+def counts_of_grid(counts: NDArray[np.int64]) -> PointCounts:
+    """Return the same from the numbers of values on all points of a grid."""
+    present = np.flatnonzero(counts)
+    return PointCounts(present, counts[present], int(counts.sum()))
+
+
+def quantile_of_counts(
+    counts: PointCounts,
+    quantile: float,
+    lower: float,
+    upper: float,
+    epsilon: float,
+    random_state: RandomState = None,
+    *,
+    steps: int = STEPS,
+) -> float:
+    """Return `private_quantile` from the numbers of values on a grid.
+
+    Notes
+    -----
+    Theorem R1, Theorem R10.
+    """
+    share = check_real(quantile, name="quantile", lower=0.0, upper=1.0)
+    budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
     generator = as_generator(random_state)
-    starts, utilities = ranked_runs(_on_grid(values, low, high, size), share, size, weights)
-    lengths = np.diff(starts, append=size + 1)
+    starts, utilities = ranked_runs(counts, share, steps)
+    lengths = np.diff(starts, append=steps + 1)
     sensitivity = max(share, 1.0 - share) + ROUNDING
     run = _drawn(utilities, lengths, budget / (2.0 * sensitivity), generator)
     point = int(starts[run]) + random_below(int(lengths[run]), generator)
-    place = point / size
-    return float(low * (1.0 - place) + high * place)
+    place = point / steps
+    return float(lower * (1.0 - place) + upper * place)
 
 
 def quantile_profile(epsilon: float) -> PrivacyProfile:
@@ -123,10 +184,7 @@ def quantile_profile(epsilon: float) -> PrivacyProfile:
 
 
 def ranked_runs(
-    points: NDArray[np.int64],
-    share: float,
-    steps: int = STEPS,
-    weights: NDArray[np.int64] | None = None,
+    values: PointCounts, share: float, steps: int = STEPS
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return where runs of grid points with equal utility start, and their utilities.
 
@@ -135,25 +193,21 @@ def ranked_runs(
     Theorem R1, Theorem P14. Weights are summed as integers. Reading the sums as floats adds less
     to the sensitivity than `ROUNDING` allows for, with up to 2^27 records.
     """
-    present, places, counts = np.unique(points, return_inverse=True, return_counts=True)
-    total: float = points.size
-    if weights is not None:
-        sums = np.zeros(present.size, dtype=np.int64)
-        np.add.at(sums, places.ravel(), weights)
-        counts, total = sums, int(sums.sum()) / WHOLE
+    present, counts, total, is_weighted = values
     # A value changes the ranks at its own point and directly after it.
     starts = np.unique(np.concatenate([[0], present, present + 1]))
     starts = starts[starts <= steps]
     at_most = np.concatenate([[0], np.cumsum(counts)])
     below = at_most[np.searchsorted(present, starts, side="left")]
     up_to = at_most[np.searchsorted(present, starts, side="right")]
-    if weights is not None:
+    if is_weighted:
         below, up_to = below / WHOLE, up_to / WHOLE
     target = share * total
     return starts, -np.maximum(np.maximum(below - target, target - up_to), 0.0)
 
 
-def _on_grid(values: ArrayLike, low: float, high: float, steps: int) -> NDArray[np.int64]:
+def on_grid(values: ArrayLike, low: float, high: float, steps: int = STEPS) -> NDArray[np.int64]:
+    """Return the points of a grid that are nearest to values."""
     array = check_private_numbers(values, name="values")
     if array.ndim != 1:
         raise ValueError(f"values must be one-dimensional; got {array.ndim} dimensions.")

@@ -24,4 +24,12 @@ from skdptune.mechanisms._noisy_gradient_plan import (
     check_noise_and_budget,
     plan_noisy_gradient,
 )
+from skdptune.mechanisms._quantiles import (
+    STEPS,
+    PointCounts,
+    counts_of_grid,
+    counts_of_points,
+    on_grid,
+    quantile_of_counts,
+)
 from skdptune.mechanisms._randomness import check_seed, repeatable_generator

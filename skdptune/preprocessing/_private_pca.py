@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_integer
-from skdptune.base._shared import Persons, arguments_of, rows_with_gaps
+from skdptune.base._shared import Persons, PrivateRows, arguments_of, rows_with_gaps
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import as_generator, gaussian_release
 from skdptune.mechanisms._shared import check_seed
@@ -117,21 +117,28 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PrivateTransformer):
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Return the components of records, whose features are clipped to the bounds.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components)
+        ndarray of shape (n_samples, n_components), or PrivateRows
         """
         check_is_fitted(self)
+        if isinstance(X, PrivateRows):
+            return X.transformed(self, len(self.components_))
         rows = rows_with_gaps(self, X)
-        found = (in_units(rows, *self._low_high) - self.mean_) @ self.components_.T
+        units = in_units(rows, *self._low_high) - self.mean_
+        # Theorem R10: added up in the order of the columns, so that the components of a row do not
+        # depend on its place, as in a product of matrices.
+        found = np.zeros((len(units), len(self.components_)))
+        for column, weights in zip(units.T, self.components_.T, strict=True):
+            found += column[:, None] * weights
         if self.whiten:
             found /= self._deviations()
         return found.astype(rows.dtype, copy=False)

@@ -38,7 +38,6 @@ from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
-    GROUPS,
     PUBLIC_SIZE,
     Persons,
     PrivateRows,
@@ -55,10 +54,20 @@ from skdptune.mechanisms import (
     gaussian_release,
     laplace_release,
     noise_for_budget,
-    private_quantile,
     unit_sum,
 )
-from skdptune.mechanisms._shared import check_seed, of_unit_total, pure_profile, unit_total
+from skdptune.mechanisms._shared import (
+    STEPS,
+    PointCounts,
+    check_seed,
+    counts_of_grid,
+    counts_of_points,
+    of_unit_total,
+    on_grid,
+    pure_profile,
+    quantile_of_counts,
+    unit_total,
+)
 from skdptune.preprocessing._stateless import (
     FLOATS,
     bounds_per_feature,
@@ -123,8 +132,6 @@ def _unit_totals(contributions: Contributions, X: Any, y: Any) -> np.ndarray:
 class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
     """Base class of transformers that learn from the records, with noise."""
 
-    # Whether rows may lie in parts (Theorem R10).
-    _takes_parts: ClassVar[bool] = True
     # Names of the parameters on which `privacy_profile` depends.
     cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     bounds: Any
@@ -150,7 +157,6 @@ class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator)
         ----------
         X : array-like of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number is treated as a row of zeros.
-            `DPMinMaxScaler` takes only rows in memory.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
@@ -195,9 +201,7 @@ class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator)
         raise NotImplementedError
 
     def _input_refusal(self, form: str) -> str | None:
-        if form == GROUPS or self._takes_parts:
-            return None
-        return super()._input_refusal(form)
+        return None
 
     def _validated(self, X: Any, groups: Any) -> tuple[Any, Persons | None]:
         """Return the rows that a fit reads, and the persons of these if there are any."""
@@ -214,10 +218,7 @@ class PrivateTransformer(TransformerMixin, PrivateEstimatorMixin, BaseEstimator)
         if self.n_public is not None:
             return self._public_size(1)
         if isinstance(rows, PrivateRows):
-            size = rows.counted()
-            if not size:
-                raise ValueError("X must have records; got 0 sample(s) in all parts.")
-            return size
+            return rows.size_of_fit(None)
         return rows.shape[0] if persons is None else persons.size
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -433,6 +434,8 @@ def _moments(rows: np.ndarray, low_high: LowHigh, centre: float | None) -> Itera
     yield units if centre is None else np.hstack([units, units**2 - centre])
 
 
+# Columns that are counted in one pass over rows in parts: 8 MB each.
+_COLUMNS = 4
 # Quantiles closer together than this share of the bounds' distance are treated as equal.
 _LEAST_SHARE = 2.0**-16
 _WIDEST = np.finfo(np.float64).max / 4.0
@@ -480,7 +483,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     -----
     Theorem R1, Theorem R5.
 
-    Two quantiles per feature are released by `skdptune.mechanisms.private_quantile`, each at
+    Two quantiles per feature are released as by `skdptune.mechanisms.private_quantile`, each at
     ``epsilon`` divided by twice the number of features. Together they compose to `epsilon`. If the
     two are in the wrong order, they are swapped. If they are almost equal, the bounds are used
     instead. Both decisions depend only on released values.
@@ -495,7 +498,6 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     (array([20.]), array([30.]))
     """
 
-    _takes_parts: ClassVar[bool] = False
     cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon"})
     quantile_range: tuple[float, float]
     feature_range: tuple[float, float]
@@ -517,19 +519,21 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
     ) -> None:
         self.__dict__.update(arguments_of(locals()))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Return the scaled features.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features), or PrivateRows
         """
         check_is_fitted(self)
+        if isinstance(X, PrivateRows):
+            return X.transformed(self, self.n_features_in_)
         rows = rows_with_gaps(self, X)
         # In double precision, since a large scale may be infinite in single precision.
         result = rows * self.scale_ + self.min_
@@ -557,21 +561,18 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
         return 0.0, pure_profile(self._checked_budget()[0])
 
     def _release(
-        self, rows: np.ndarray, low_high: LowHigh, persons: Persons | None, ratio: float
+        self, rows: Any, low_high: LowHigh, persons: Persons | None, ratio: float
     ) -> None:
         """Release private lower and upper quantiles of all features."""
         low, high = low_high
-        share = self._checked_budget()[0] / (2 * rows.shape[1])
+        share = self._checked_budget()[0] / (2 * low.size)
         # One generator for all features, so that a seed gives each feature different noise.
         generator = as_generator(check_seed(self.random_state))
         levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
-        weights = None if persons is None else persons.weights
+        ends = list(zip(low.tolist(), high.tolist(), strict=True))
         quantiles = [
-            [
-                private_quantile(column, level, start, end, share, generator, weights=weights)
-                for level in levels
-            ]
-            for column, start, end in zip(rows.T, low.tolist(), high.tolist(), strict=True)
+            [quantile_of_counts(counts, level, *own, share, generator) for level in levels]
+            for counts, own in zip(_counts_of_columns(rows, ends, persons), ends, strict=True)
         ]
         found = np.sort(np.array(quantiles), axis=1).T
         narrow = found[1] - found[0] < _LEAST_SHARE * (high - low)
@@ -602,6 +603,27 @@ class DPMinMaxScaler(OneToOneFeatureMixin, PrivateTransformer):
                 "feature_range must give a finite scale above 0 together with bounds; got "
                 f"{shown(self.feature_range)} with bounds {shown(self.bounds)}."
             )
+
+
+def _counts_of_columns(
+    rows: Any, ends: list[tuple[float, float]], persons: Persons | None
+) -> Iterator[PointCounts]:
+    """Yield the numbers of values on the grid of each column."""
+    if not isinstance(rows, PrivateRows):
+        weights = None if persons is None else persons.weights
+        for column, own in zip(rows.T, ends, strict=True):
+            yield counts_of_points(on_grid(column, *own), weights)
+        return
+    for start in range(0, len(ends), _COLUMNS):
+        part = slice(start, start + _COLUMNS)
+        for counts in rows.total(functools.partial(_counts_of_chunk, part, ends)):
+            yield counts_of_grid(counts)
+
+
+def _counts_of_chunk(part: slice, ends: list[tuple[float, float]], X: Any, y: Any) -> np.ndarray:
+    columns = zip(read_rows(X).T[part], ends[part], strict=True)
+    grids = [on_grid(column, *own) for column, own in columns]
+    return np.array([np.bincount(points, minlength=STEPS + 1) for points in grids])
 
 
 def _check_quantile_range(quantile_range: Any) -> tuple[float, float]:

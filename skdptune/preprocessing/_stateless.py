@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from skdptune._formatting import shown
 from skdptune._validation import NamedArguments, check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._shared import rows_with_gaps, squared_norms, validate_rows
+from skdptune.base._shared import PrivateRows, rows_with_gaps, squared_norms, validate_rows
 
 # Bounds on features, which must be public ----------------------------------------------------
 
@@ -104,7 +104,7 @@ class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
         y : None
             Ignored.
 
@@ -115,11 +115,12 @@ class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
         self._check_parameters()
         # Theorem R5. The fit costs nothing, so it must learn nothing, not even which entries are
         # finite.
-        rows, _ = validate_rows(self, X, accept_sparse=bool(self._accept_sparse))
-        self._check_width(rows.shape[1])
-        self.privacy_ = PrivacyReport(
-            self.privacy_profile(rows.shape[0]), 0.0, name=type(self).__name__
-        )
+        if isinstance(X, PrivateRows):
+            X.check_columns(self)
+        else:
+            validate_rows(self, X, accept_sparse=bool(self._accept_sparse))
+        self._check_width(self.n_features_in_)
+        self.privacy_ = PrivacyReport(self.privacy_profile(1), 0.0, name=type(self).__name__)
         return self
 
     def _check_parameters(self) -> None:
@@ -182,19 +183,21 @@ class BoundedScaler(StatelessTransformer):
         self.bounds = bounds
         self.feature_range = feature_range
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Return the features, clipped and mapped to `feature_range`.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features), or PrivateRows
         """
         self._check_parameters()
+        if isinstance(X, PrivateRows):
+            return X.transformed(self, X.width)
         rows = self._rows(X)
         low, high = bounds_per_feature(self.bounds, rows.shape[1])
         return _mapped(rows, (low, high), check_feature_range(self.feature_range))
@@ -273,14 +276,16 @@ class RowNormClipper(StatelessTransformer):
 
         Parameters
         ----------
-        X : {array-like, CSR matrix} of shape (n_samples, n_features)
+        X : {array-like, CSR matrix} of shape (n_samples, n_features), or PrivateRows
             A record with any entry that is not a finite number becomes a row of NaN.
 
         Returns
         -------
-        {ndarray, CSR matrix} of shape (n_samples, n_features)
+        {ndarray, CSR matrix} of shape (n_samples, n_features), or PrivateRows
         """
         self._check_parameters()
+        if isinstance(X, PrivateRows):
+            return X.transformed(self, X.width)
         rows = self._rows(X)
         if not sparse.issparse(rows):
             return _clipped(rows, self.norm)

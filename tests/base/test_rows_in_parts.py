@@ -16,12 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import skdptune
 from skdptune import (
     DPPCA,
     AdaSSPLinearRegression,
+    DPExplainableBoostingRegressor,
     DPLogisticRegression,
+    DPMinMaxScaler,
     DPRandomSearchCV,
     DPRidge,
     DPStandardScaler,
@@ -33,8 +36,8 @@ from skdptune import (
     make_private_pipeline,
 )
 from skdptune.base._rows_in_parts import Tally, merged
-from skdptune.base._shared import persons_of
 from skdptune.linear_model import SufficientStatistics
+from skdptune.preprocessing import BoundedScaler, RowNormClipper
 from skdptune.testing import replay_neighbours
 
 rng = np.random.default_rng(0)
@@ -49,6 +52,7 @@ MODELS = {
     "ptr": PTRLinearRegression(1.0, 1e-6, target_bound=1.0, random_state=0),
     "scaler": DPStandardScaler(1.0, 1e-6, bounds=(-3, 3), random_state=0),
     "pure scaler": DPStandardScaler(1.0, 0.0, bounds=(-3, 3), random_state=0),
+    "min and max": DPMinMaxScaler(1.0, bounds=(-3, 3), random_state=0),
     "pca": DPPCA(epsilon=1.0, delta=1e-6, bounds=(-3, 3), random_state=0),
 }
 
@@ -245,6 +249,29 @@ def test_rows_that_change_between_passes_are_noticed():
     assert "12" not in str(error.value)
 
 
+def test_another_order_of_rows_gives_nobody_the_weights_of_others():
+    # Theorem R10: a dask collection that is not persisted, computed again in another order.
+    dask = pytest.importorskip("dask")
+    da = pytest.importorskip("dask.array")
+    orders = iter([np.arange(900), np.arange(900)[::-1]] * 9)
+
+    def model():
+        return clone(MODELS["ridge"])
+
+    def load():
+        return np.column_stack([ROWS, TARGETS])[next(orders)]
+
+    loaded = da.from_delayed(dask.delayed(load)(), (900, 4), float)
+    with pytest.raises(ValueError, match=r"same order in every pass.* part 0 of X") as error:
+        model().fit(loaded[:, :3], loaded[:, 3], groups=PEOPLE)
+    assert "1e" not in str(error.value)
+    # Without persons only the targets must stay with their rows, which are read together.
+    found = model().fit(loaded[:, :3], loaded[:, 3])
+    assert learned(found) == learned(fitted(MODELS["ridge"]))
+    kept = dask.persist(loaded)[0]
+    model().fit(kept[:, :3], kept[:, 3], groups=PEOPLE)
+
+
 # Tables -----------------------------------------------------------------------------------------
 
 
@@ -299,11 +326,20 @@ def test_dask_frames_are_encoded_on_the_workers():
     assert learned(found[-1]) == learned(model[-1])
 
 
-def test_scaled_rows_are_scaled_within_the_parts():
-    from sklearn.pipeline import make_pipeline
-
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        *(MODELS[name] for name in ("scaler", "min and max", "pca")),
+        DPPCA(2, epsilon=1.0, delta=1e-6, bounds=(-3, 3), whiten=True, random_state=0),
+        BoundedScaler(bounds=(-3, 3)),
+        RowNormClipper(norm=2.0),
+    ],
+    ids=lambda scaler: type(scaler).__name__,
+)
+def test_scaled_rows_are_scaled_within_the_parts(scaler):
+    # Theorem R10.
     def model():
-        return make_pipeline(clone(MODELS["scaler"]), clone(MODELS["ridge"]))
+        return make_pipeline(clone(scaler), clone(MODELS["ridge"]))
 
     inside = model().fit(in_chunks([300]))
     assert learned(inside[-1]) == learned(model().fit(ROWS, TARGETS)[-1])
@@ -420,7 +456,8 @@ CLUSTER = """
 import os, sys, tempfile
 import dask, dask.array as da, numpy as np
 from distributed import Client, LocalCluster
-from skdptune import DPRidge
+from skdptune import DPExplainableBoostingRegressor, DPRidge
+from skdptune.base import _rows_in_parts
 
 def load(part, path):
     # The first attempt of one part kills its worker; that of another one fails.
@@ -435,8 +472,22 @@ def blocks(path):
     lazy = [dask.delayed(load)(part, path) for part in range(5)]
     return da.concatenate([da.from_delayed(each, (500, 3), float) for each in lazy])
 
+# A worker is lost in some pass over what the workers keep.
+passes = iter(range(18))
+
+class KilledOnce(_rows_in_parts.KeptParts):
+    def total(self, function):
+        if next(passes, None) == 17:
+            cluster.workers[0].process.process.kill()
+        return super().total(function)
+
 if __name__ == "__main__":
-    model = lambda: DPRidge(1.0, 1e-6, target_bound=1.0, random_state=0)
+    _rows_in_parts.KeptParts = KilledOnce
+    settings = dict(target_bound=1.0, random_state=0)
+    model = lambda: DPRidge(1.0, 1e-6, **settings)
+    if sys.argv[1] == "boosting":
+        settings |= dict(bounds=(-2, 2), max_rounds=12, interactions=[(0, 1)])
+        model = lambda: DPExplainableBoostingRegressor(1.0, 1e-6, **settings)
     with tempfile.TemporaryDirectory() as path:
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
             with Client(cluster), dask.annotate(retries=2):
@@ -444,18 +495,20 @@ if __name__ == "__main__":
                 found = model().fit(X, X[:, 0])
         rows = np.concatenate([load(part, path) for part in range(5)])
     wanted = model().fit(rows, rows[:, 0])
-    assert found.coef_.tobytes() == wanted.coef_.tobytes()
+    assert found.predict(rows).tobytes() == wanted.predict(rows).tobytes()
+    assert sys.argv[1] == "ridge" or next(passes, None) is None
     print("same bits")
 """
 
 
 @pytest.mark.slow
-def test_lost_workers_count_no_row_twice(tmp_path):
+@pytest.mark.parametrize("name", ["ridge", "boosting"])
+def test_lost_workers_count_no_row_twice(name, tmp_path):
     # Theorem R10.
     pytest.importorskip("distributed")
     (tmp_path / "script.py").write_text(CLUSTER)
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", str(tmp_path / "script.py")],
+        [sys.executable, "-W", "ignore", str(tmp_path / "script.py"), name],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(skdptune.__file__).parents[1])},
@@ -473,6 +526,14 @@ def sum_that_kills_once(path, X, y):
     return int(X.sum())
 
 
+def check_boosting(rows):
+    """Compare the predictions of a model that keeps its records where the parts lie."""
+    settings = {"max_rounds": 3, "interactions": [(0, 1)], "random_state": 0}
+    model = DPExplainableBoostingRegressor(1.0, 1e-6, bounds=(-3, 3), target_bound=1.0, **settings)
+    wanted = clone(model).fit(ROWS, TARGETS).predict(ROWS[10:])
+    assert model.fit(rows).predict(ROWS[10:]).tobytes() == wanted.tobytes()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_ray_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, whole):
@@ -486,6 +547,7 @@ def test_ray_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, wh
         for name in ("ridge", "scaler"):
             model = clone(MODELS[name]).fit(PrivateRows.from_ray(dataset, "y"))
             assert learned(model) == whole[name]
+        check_boosting(PrivateRows.from_ray(dataset, "y"))
         with pytest.raises(ValueError, match="target must be a column"):
             PrivateRows.from_ray(dataset, "z")
         numbers = ray.data.from_pandas([pd.DataFrame({"a": range(k, k + 9)}) for k in (0, 9)])
@@ -509,6 +571,7 @@ def test_spark_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, 
     for name in ("ridge", "scaler"):
         model = clone(MODELS[name]).fit(PrivateRows.from_spark(rows, "y"))
         assert learned(model) == whole[name]
+    check_boosting(PrivateRows.from_spark(rows, "y"))
     with pytest.raises(ValueError, match="target must be a column"):
         PrivateRows.from_spark(rows, "z")
     lost = functools.partial(sum_that_kills_once, str(tmp_path / "killed"))
@@ -535,8 +598,6 @@ def test_spark_rows_have_no_persons(spark):
         with pytest.raises(TypeError, match="groups must be None with rows of Spark"):
             model.fit(rows, groups=PEOPLE)
         assert not ledger.history()
-    with pytest.raises(TypeError, match="groups must be None with rows of Spark"):
-        rows.by_persons(persons_of(PEOPLE, ROWS))
 
 
 @pytest.mark.slow

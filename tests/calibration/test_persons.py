@@ -29,7 +29,7 @@ from skdptune.calibration._private_conformal import expected_loss, quantile_leve
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._shared import PERSON, PERSON_ZEROED
 from skdptune.linear_model import DPLogisticRegression, DPRidge, PTRLinearRegression
-from skdptune.mechanisms._quantiles import ranked_runs
+from skdptune.mechanisms._quantiles import counts_of_points, ranked_runs
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from skdptune.testing import replay_neighbours
 from tests.auditing import measured
@@ -206,7 +206,9 @@ def test_no_small_bag_of_persons_is_covered_less_than_stated(steps: int) -> None
 def test_ranks_of_persons_are_means_of_the_ranks_of_their_rows() -> None:
     # Theorem I2: the utilities in the proof are those of the mechanism.
     points = rng.integers(0, 9, size=PEOPLE.size)
-    starts, utilities = ranked_runs(points, 0.8, 8, persons_of(PEOPLE, X).weights)
+    starts, utilities = ranked_runs(
+        counts_of_points(points, persons_of(PEOPLE, X).weights), 0.8, 8
+    )
     up_to = [
         sum((points[PEOPLE == person] <= start).mean() for person in range(P)) for start in starts
     ]

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
+from skdptune import PrivacyLedger, PrivateRows
 from skdptune.calibration import PrivateScoreCurves, PrivateThreshold
+from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 
 RNG = np.random.default_rng(0)
@@ -112,3 +115,38 @@ def test_confusion_at_a_threshold_is_that_of_the_records() -> None:
 def test_wrong_parameters_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fitted(**settings)
+
+
+@pytest.mark.parametrize("ids", [None, np.arange(20_000) // 2], ids=["rows", "persons"])
+def test_rows_in_parts_have_the_histogram_of_a_table(ids: Any) -> None:
+    # Theorem R10, Theorem Q1: of a model that is the same in memory and in any parts.
+    bounds = {"bounds": (-4, 4), "classes": ["ill", "well"], "max_rounds": 4}
+    model = PrivateThreshold(
+        DPExplainableBoostingClassifier(**bounds), epsilon=4.0, at_least=0.9, random_state=0
+    )
+    rows, labels = X[TRAIN].copy(), Y[TRAIN].astype(object)
+    rows[3, 1], labels[7] = np.nan, None
+    whole = clone(model).fit(rows, labels, groups=ids)
+    for size in (20_000, 4_999):
+        parts = PrivateRows.from_arrays(rows, labels, rows_per_part=size)
+        found = clone(model).fit(parts, groups=ids)
+        assert found.histogram_.counts.tobytes() == whole.histogram_.counts.tobytes()
+        assert found.best_threshold_ == whole.best_threshold_
+        assert str(found.privacy_) == str(whole.privacy_)
+    # Rows that the model was not fitted to; a model that is the same for any parts.
+    linear = DPLogisticRegression(1.0, 1e-6, classes=["ill", "well"], random_state=0)
+    frozen = FrozenEstimator(linear.fit(parts))
+    held = PrivateScoreCurves(frozen, epsilon=1.0, random_state=0)
+    counts = [clone(held).fit(*each).histogram_.counts for each in ((rows, labels), (parts,))]
+    assert counts[0].tobytes() == counts[1].tobytes()
+
+
+def test_models_that_take_no_rows_in_parts_are_refused_for_free() -> None:
+    def unread() -> Any:
+        raise AssertionError("read")
+
+    rows = PrivateRows.from_chunks(unread)
+    ledger = PrivacyLedger(":memory:", "people", epsilon=9.0, delta=1e-5)
+    with ledger, pytest.raises(TypeError, match="Declare the labels"):
+        PrivateThreshold(DPLogisticRegression(), at_least=0.9).fit(rows)
+    assert not ledger.history()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -16,19 +17,24 @@ from skdptune.ensemble._boosting import (
     BinnedColumn,
     Bins,
     BoundedResiduals,
+    Course,
+    Piece,
     RateRule,
     SoftmaxResiduals,
+    Table,
     _join_neighbours,
     _join_rare,
     boosted_scores,
-    leaf_sums,
+    counted,
     plan_of_budget,
     plan_of_noise,
     random_leaves,
     released_bins,
+    sums_at,
     terms_of_bounds,
     terms_of_schema,
 )
+from skdptune.ensemble._pairs import Layout, PairCourse
 from skdptune.mechanisms import noise_for_budget
 from skdptune.mechanisms._shared import UNIT
 from skdptune.preprocessing import Schema
@@ -140,8 +146,8 @@ def columns_of(rng, n, sizes=(5, 1, 3)):
     for place, size in enumerate(sizes):
         weights = rng.uniform(5.0, 50.0, size)
         bins = Bins(np.arange(size), weights)
-        found.append(BinnedColumn(rng.integers(0, size, n), bins, place != 2))
-    return found
+        found.append(BinnedColumn(bins, place != 2))
+    return found, [rng.integers(0, column.bins.weights.size, n) for column in found]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -151,13 +157,17 @@ def test_one_record_moves_sums_by_its_own_residuals(seed):
     n, n_leaves = 5000, 3
     places, leaves = rng.integers(0, 6, n), np.array([0, 0, 1, 2, 2, 1])
     units = np.trunc(rng.uniform(-1, 1, (2, n)) / UNIT)
-    whole = leaf_sums(places, units, leaves, n_leaves)
-    less = leaf_sums(places[1:], units[:, 1:], leaves, n_leaves)
+
+    def leaf_sums(places, units):
+        return sums_at(leaves, sums_at(places, units, 6), n_leaves)
+
+    whole = leaf_sums(places, units)
+    less = leaf_sums(places[1:], units[:, 1:])
     expected = np.zeros((2, n_leaves))
-    expected[:, leaves[places[0]]] = units[:, 0] * UNIT
+    expected[:, leaves[places[0]]] = units[:, 0]
     assert np.array_equal(whole - less, expected)
     order = rng.permutation(n)
-    assert np.array_equal(leaf_sums(places[order], units[:, order], leaves, n_leaves), whole)
+    assert np.array_equal(leaf_sums(places[order], units[:, order]), whole)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -165,20 +175,21 @@ def test_scores_are_those_of_a_slow_oracle(seed):
     # Theorem B1: without noise, and with the same trees.
     rng = np.random.default_rng(seed)
     n = 40
-    columns, targets = columns_of(rng, n), rng.integers(0, 2, n)
-    generator = np.random.default_rng(7)
-    found = boosted_scores(columns, BinaryResiduals(targets), 0.0, generator, **SETTINGS)
+    (columns, places), targets = columns_of(rng, n), rng.integers(0, 2, n)
+    residuals, generator = BinaryResiduals(targets), np.random.default_rng(7)
+    records = Table(Piece(places, residuals))
+    found = boosted_scores(columns, records, residuals, 0.0, generator, **SETTINGS)
     again = np.random.default_rng(7)
     tables = [[0.0] * column.bins.weights.size for column in columns]
     for _ in range(SETTINGS["max_rounds"]):
-        for column, table in zip(columns, tables, strict=True):
+        for column, own, table in zip(columns, places, tables, strict=True):
             leaves = random_leaves(len(table), SETTINGS["max_leaves"], column.is_ordered, again)
             sums, weights = [0.0] * len(table), [0.0] * len(table)
             for record in range(n):
                 score = sum(
-                    other[each.places[record]] for each, other in zip(columns, tables, strict=True)
+                    other[each[record]] for each, other in zip(places, tables, strict=True)
                 )
-                leaf = leaves[column.places[record]]
+                leaf = leaves[own[record]]
                 sums[leaf] += targets[record] - 1.0 / (1.0 + np.exp(-score))
             for place, leaf in enumerate(leaves):
                 weights[leaf] += column.bins.weights[place]
@@ -189,14 +200,35 @@ def test_scores_are_those_of_a_slow_oracle(seed):
         assert scores[0] == pytest.approx(table, abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", [Course, PairCourse])
+def test_a_state_is_the_same_from_the_start_and_from_the_last_one(kind):
+    # Theorem R10: a retried part, a repeated attempt, and a worker that comes late.
+    rng = np.random.default_rng(0)
+    _, places = columns_of(rng, 50)
+    residuals = SoftmaxResiduals(rng.integers(0, 3, 50), 3)
+    course = kind([rng.normal(size=(3, size)) for size in (5, 1, 3)])
+    layout = Layout((0, 2), 3 * np.arange(5, dtype=np.uint16), np.arange(3, dtype=np.uint16), 15)
+    goes_on = Piece(places, residuals)
+    for _ in range(40):
+        column = rng.integers(3) if kind is Course else layout
+        course.moves.append((column, rng.normal(size=(3, 15))))
+        if rng.random() < 0.6:
+            state = goes_on.after(course).tobytes()
+            assert goes_on.after(course).tobytes() == state
+            assert pickle.loads(pickle.dumps(goes_on)).after(course).tobytes() == state
+            goes_on.residuals.units_of(goes_on.after(course))
+    assert goes_on.after(kind(course.tables)).tobytes() != state
+
+
 def test_noise_has_the_planned_size():
     # Theorem B1: without records, a step's update is only noise.
     bins = Bins(np.zeros(1, np.intp), np.array([4.0]))
-    column = BinnedColumn(np.zeros(0, np.intp), bins, True)
+    column, residuals = BinnedColumn(bins, True), BoundedResiduals(np.zeros(0))
+    records = Table(Piece([np.zeros(0, np.intp)], residuals))
     settings = {"max_rounds": 1, "max_leaves": 3, "learning_rate": 0.5}
     rng = np.random.default_rng(0)
     found = [
-        boosted_scores([column], BoundedResiduals(np.zeros(0)), 8.0, rng, **settings)[0][0, 0]
+        boosted_scores([column], records, residuals, 8.0, rng, **settings)[0][0, 0]
         for _ in range(2000)
     ]
     # 8 times the rate, over the records.
@@ -218,11 +250,10 @@ def test_leaves_are_not_empty(n_bins, max_leaves):
 
 def test_scores_stay_finite_whatever_the_noise():
     rng = np.random.default_rng(0)
-    columns = columns_of(rng, 30)
+    (columns, places), residuals = columns_of(rng, 30), BoundedResiduals(np.zeros(30))
+    records = Table(Piece(places, residuals))
     with np.errstate(all="ignore"):
-        found = boosted_scores(
-            columns, BoundedResiduals(np.zeros(30)), 1e300, np.random.default_rng(0), **SETTINGS
-        )
+        found = boosted_scores(columns, records, residuals, 1e300, rng, **SETTINGS)
     assert all(np.isfinite(scores).all() for scores in found)
 
 
@@ -352,7 +383,8 @@ def test_every_cell_is_counted_whether_or_not_a_record_has_it(monkeypatch):
     for term in (WORDS, NUMBERS):
         for cells in ([], [0, 0, 1], [3]):
             places = np.array(cells, dtype=np.intp)
-            released_bins(term, places, 2.0, 1.0, np.random.default_rng(0))
+            counts = counted(places, term.n_cells)
+            released_bins(term, counts, 2.0, 1.0, np.random.default_rng(0))
             values, scale = seen.pop()
             assert scale == 2.0
             assert values.tolist() == [cells.count(cell) for cell in range(term.n_cells)]
@@ -360,13 +392,13 @@ def test_every_cell_is_counted_whether_or_not_a_record_has_it(monkeypatch):
 
 def test_noise_has_the_given_size():
     noisy = [
-        released_bins(NUMBERS, np.zeros(0, np.intp), 5.0, 1e9, np.random.default_rng(seed))
+        released_bins(NUMBERS, np.zeros(8), 5.0, 1e9, np.random.default_rng(seed))
         for seed in range(5)
     ]
     # Nothing reaches the least, which then stands for all.
     assert all(bins.weights.tolist() == [1e9] for bins in noisy)
-    rng, cells = np.random.default_rng(0), np.repeat(np.arange(8), 1000)
-    found = [released_bins(NUMBERS, cells, 5.0, 1.0, rng).weights for _ in range(200)]
+    rng, counts = np.random.default_rng(0), np.full(8, 1000.0)
+    found = [released_bins(NUMBERS, counts, 5.0, 1.0, rng).weights for _ in range(200)]
     assert all(weights.size == 8 for weights in found)
     assert np.std(np.concatenate(found)[:-1]) == pytest.approx(5.0, rel=0.1)
 

@@ -16,7 +16,10 @@ from skdptune.ensemble._boosting import (
     BinnedColumn,
     Bins,
     BoundedResiduals,
+    Piece,
+    Table,
     plan_of_noise,
+    sums_at,
 )
 from skdptune.ensemble._pairs import (
     Axis,
@@ -42,14 +45,9 @@ CROSSED = (X[:, 0] > 0.5) ^ (X[:, 1] > 0.3)
 PRODUCT = 4.0 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
 
 
-def axis(rng, n, size):
-    return Axis(
-        rng.integers(0, size, n).astype(np.uint16), np.arange(size), rng.uniform(5.0, 50.0, size)
-    )
-
-
-def pair_of(rng, n, shape=(4, 3), n_outputs=2):
-    return Pair((0, 1), [axis(rng, n, size) for size in shape], n_outputs)
+def pair_of(rng, shape=(4, 3), n_outputs=2):
+    axes = [Axis(np.arange(size), rng.uniform(5.0, 50.0, size)) for size in shape]
+    return Pair((0, 1), axes, n_outputs)
 
 
 # Grids ------------------------------------------------------------------------------------
@@ -60,29 +58,31 @@ def test_one_record_changes_one_cell_by_its_residuals_and_by_one(seed, monkeypat
     # Theorem B2: exactly, and the sums are those of a slow oracle.
     rng = np.random.default_rng(seed)
     n, leaves = 300, np.array([0, 1, 1, 0, 2, 2, 3, 3, 3, 4, 5, 5])
-    axes = [axis(rng, n, 4), axis(rng, n, 3)]
+    places = [rng.integers(0, size, n) for size in (4, 3)]
     units = np.trunc(rng.uniform(-1, 1, (2, n)) / UNIT)
     seen = []
     monkeypatch.setattr(_pairs, "add_gaussian", lambda values, *_: seen.append(values) or values)
     for start in (0, 1):
-        part = [one._replace(places=one.places[start:]) for one in axes]
-        pair = Pair((0, 1), part, 2)
-        released_grid(pair, leaves, units[:, start:], 1.0, 1.0, rng)
+        pair = pair_of(rng)
+        piece = Piece([one[start:] for one in places], None)
+        at = pair.layout.places(piece)
+        pair.counts = np.bincount(at, minlength=12).astype(float)
+        released_grid(pair, leaves, sums_at(at, units[:, start:], 12), 1.0, 1.0, rng)
     sums, counts, sums_less, counts_less = seen
     slow = np.zeros((3, 6))
     for record in range(n):
-        cell = leaves[3 * int(axes[0].places[record]) + int(axes[1].places[record])]
+        cell = leaves[3 * int(places[0][record]) + int(places[1][record])]
         slow[:2, cell] += units[:, record] * UNIT
         slow[2, cell] += 1.0
     assert np.array_equal(np.vstack([sums, counts]), slow)
     changed = np.zeros((3, 6))
-    cell = leaves[3 * int(axes[0].places[0]) + int(axes[1].places[0])]
+    cell = leaves[3 * int(places[0][0]) + int(places[1][0])]
     changed[:, cell] = *(units[:, 0] * UNIT), 1.0
     assert np.array_equal(np.vstack([sums - sums_less, counts - counts_less]), changed)
 
 
-@pytest.mark.parametrize("n", [0, 1, 50])
-def test_every_cell_gets_noise_of_the_planned_size(n, monkeypatch):
+@pytest.mark.parametrize("count", [0.0, 1.0, 50.0])
+def test_every_cell_gets_noise_of_the_planned_size(count, monkeypatch):
     # Theorem B2: cells without a record too, in sums of every output and in counts.
     seen = []
 
@@ -92,8 +92,9 @@ def test_every_cell_gets_noise_of_the_planned_size(n, monkeypatch):
 
     monkeypatch.setattr(_pairs, "add_gaussian", watched)
     rng = np.random.default_rng(0)
-    pair, leaves = pair_of(rng, n), np.arange(12)
-    grid = released_grid(pair, leaves, np.zeros((2, n)), math.sqrt(2.0), 3.0, rng)
+    pair, leaves = pair_of(rng), np.arange(12)
+    pair.counts[:] = count
+    grid = released_grid(pair, leaves, np.zeros((2, 12)), math.sqrt(2.0), 3.0, rng)
     scale = 3.0 * math.sqrt(2.0 + 0.35**2)
     assert [shape for shape, _ in seen] == [(2, 12), (12,)]
     assert [each for _, each in seen] == pytest.approx([scale, scale / 0.35])
@@ -103,9 +104,10 @@ def test_every_cell_gets_noise_of_the_planned_size(n, monkeypatch):
 
 def test_noise_of_sums_is_drawn():
     rng = np.random.default_rng(0)
-    pair = pair_of(rng, 0)
+    pair = pair_of(rng)
     sums = [
-        released_grid(pair, np.arange(12), np.zeros((2, 0)), 1.0, 2.0, rng).sums for _ in "a" * 200
+        released_grid(pair, np.arange(12), np.zeros((2, 12)), 1.0, 2.0, rng).sums
+        for _ in "a" * 200
     ]
     assert np.std(sums) == pytest.approx(2.0 * math.hypot(1.0, 0.35), rel=0.05)
 
@@ -263,7 +265,7 @@ def test_parts_are_neighbours_of_about_equal_weight(size, n_parts):
 
 def test_purified_pairs_predict_the_same():
     rng = np.random.default_rng(0)
-    pair = pair_of(rng, 10)
+    pair = pair_of(rng)
     pair.scores = rng.normal(size=pair.scores.shape)
     before = pair.scores.copy().reshape(2, 4, 3)
     rows, columns = purified(pair)
@@ -275,34 +277,35 @@ def test_purified_pairs_predict_the_same():
 
 def test_columns_of_one_bin_are_in_no_pair():
     bins = [Bins(np.zeros(1, np.intp), np.ones(1)), Bins(np.arange(3), np.ones(3))]
-    columns = [BinnedColumn(np.zeros(5, np.intp), each, True) for each in (*bins, bins[1])]
+    columns = [BinnedColumn(each, True) for each in (*bins, bins[1])]
+    piece = Piece([np.zeros(5, np.intp)] * 3, BoundedResiduals(np.zeros(5)))
     scores = [np.zeros((1, 1)), np.array([[0.0, 1.0, 2.0]]), np.array([[0.0, 5.0, 0.0]])]
     generator = np.random.default_rng(0)
-    learner = PairLearner.after(columns, scores, BoundedResiduals(np.zeros(5)), 5, generator)
+    learner = PairLearner.after(columns, scores, Table(piece), piece.residuals, 5, generator)
     assert learner.candidates([True, True, True]) == [(1, 2)]
     assert learner.candidates([True, False, True]) == []
-    assert learner.scores.tolist() == [[0.0] * 5]
-    logistic = PairLearner.after(columns, scores, BinaryResiduals(np.zeros(5, int)), 5, generator)
+    assert piece.after(learner.course).tolist() == [[0.0] * 5]
+    residuals = BinaryResiduals(np.zeros(5, int))
+    logistic = PairLearner.after(columns, scores, Table(piece), residuals, 5, generator)
     assert 0.02 <= logistic.curvature[0] <= 0.25
 
 
 def test_axes_join_bins_beyond_the_most_and_order_categories():
     bins = Bins(np.arange(300), np.ones(300))
-    column = BinnedColumn(np.arange(300), bins, True)
+    column = BinnedColumn(bins, True)
     found = axis_of(column, np.zeros((1, 300)))
     assert found.weights.size == 64
     assert found.weights.sum() == 300.0
-    words = BinnedColumn(np.array([0, 1, 2]), Bins(np.arange(3), np.array([1.0, 2.0, 3.0])), False)
+    words = BinnedColumn(Bins(np.arange(3), np.array([1.0, 2.0, 3.0])), False)
     found = axis_of(words, np.array([[0.5, -1.0, 0.0]]))
     assert found.of_bins.tolist() == [2, 0, 1]
-    assert found.places.tolist() == [2, 0, 1]
     assert found.weights.tolist() == [2.0, 3.0, 1.0]
 
 
 @pytest.mark.parametrize("n_cells", [8, 9.7, 100, 4096])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (2, 64), (64, 64), (5, 3)])
 def test_grids_have_no_more_cells_than_allowed(shape, n_cells):
-    pair = pair_of(np.random.default_rng(0), 3, shape, 1)
+    pair = pair_of(np.random.default_rng(0), shape, 1)
     one, other = pair.sizes(n_cells)
     assert 1 <= one <= shape[0]
     assert 1 <= other <= shape[1]

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from skdptune.mechanisms import _quantiles as module
 from skdptune.mechanisms import private_quantile, quantile_profile
-from skdptune.mechanisms._quantiles import ranked_runs
+from skdptune.mechanisms._quantiles import counts_of_points, ranked_runs
 from tests.accounting.cases import few
 
 SHARES = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
@@ -50,8 +50,8 @@ def test_rounded_ranks_move_by_no_more_than_is_allowed_for() -> None:
     largest = 0.0
     for share in (0.05, 0.1, 0.3, 0.7):
         for size in (99_999, 524_287):
-            _, before = ranked_runs(np.full(size, 2), share, STEPS)
-            _, after = ranked_runs(np.full(size + 1, 2), share, STEPS)
+            _, before = ranked_runs(counts_of_points(np.full(size, 2)), share, STEPS)
+            _, after = ranked_runs(counts_of_points(np.full(size + 1, 2)), share, STEPS)
             largest = max(largest, float(np.abs(after - before).max()) - max(share, 1.0 - share))
     assert 0.0 < largest <= module.ROUNDING
 
@@ -154,7 +154,9 @@ def test_cost_at_any_budget() -> None:
 @pytest.mark.parametrize("share", SHARES)
 def test_runs_carry_the_utility_of_each_of_their_points(share) -> None:
     for points in data_sets(4):
-        starts, values = ranked_runs(np.array(points, dtype=np.int64), share, STEPS)
+        starts, values = ranked_runs(
+            counts_of_points(np.array(points, dtype=np.int64)), share, STEPS
+        )
         lengths = np.diff(starts, append=STEPS + 1)
         assert lengths.min() >= 1
         np.testing.assert_allclose(
