@@ -434,10 +434,11 @@ class BasePrivateSearch(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
+        X : array-like of shape (n_samples, n_features), or PrivateRows
+            Records. They may lie in parts if the estimator's rows may, and if the search chooses
+            by noisy scores of runs; the result is that for a table (Theorem R11).
         y : array-like of shape (n_samples,)
-            Targets.
+            Targets; None with `PrivateRows`.
         X_val, y_val : array-like, optional
             Public validation data, whose scores cost nothing; `cv` is then ignored.
         groups : array-like of shape (n_samples,), optional

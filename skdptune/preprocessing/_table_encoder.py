@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -112,9 +112,6 @@ class TableEncoder(FreeTransformer):
     >>> encoder.n_features_out, round(encoder.data_norm, 3)
     (8, 1.732)
     """
-
-    # Whether rows may lie in parts (Theorem R10).
-    _takes_parts: ClassVar[bool] = True
 
     def __init__(self, schema: Any, n_knots: int | None = 5) -> None:
         self.schema = schema

@@ -379,6 +379,8 @@ def refusal_of_parts(estimator: Any) -> str | None:
     """
     if isinstance(estimator, str) or getattr(estimator, "_takes_parts", estimator is None):
         return None
+    if getattr(estimator, "_person_column", None):
+        return "Searches by persons need all rows of a person in one place."
     if isinstance(estimator, Pipeline):
         found = (refusal_of_parts(step) for _, step in estimator.steps)
         return next((words for words in found if words is not None), None)
