@@ -489,7 +489,8 @@ class BasePrivateSearch(
         check_alone(y, "groups" in named)
         if named:
             raise TypeError(
-                f"fit() takes only X, X_val and y_val if rows lie in parts; got {shown_names(named)}."
+                "fit() takes only X, X_val and y_val if rows lie in parts; got "
+                f"{shown_names(named)}."
             )
         X.check_readable_again()
         X.check_order("X must be a table in memory for a search", "PrivateRows")

@@ -126,7 +126,7 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
                 )
             found = [one if isinstance(one, BaseException) else None for one in outcomes]
             for problem in found:
-                if problem is not None and not is_failure(problem):
+                if problem is not None and (raises or not is_failure(problem)):
                     raise problem
             return found
         except BaseException as problem:

@@ -173,7 +173,7 @@ class Scoring:
         """Return the noisy scores by all metrics, given the sums by each; none for a failure."""
         # Theorem T8: each score has noise for its own sensitivity.
         metrics = ((self.scorer, self.sensitivity), *self.further)
-        known = sums or [None] * len(metrics)
+        known: Sequence[ScoreSum | None] = sums or [None] * len(metrics)
         pairs = zip(metrics, known, strict=True)
         return tuple(self._noisy(*metric, own, random) for metric, own in pairs)
 
