@@ -16,6 +16,7 @@ import pickle
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
-from skdptune._compat import validated_rows
+from skdptune._compat import safe_indexing, validated_rows
 from skdptune._formatting import shown, shown_path
 from skdptune._validation import NamedArguments, check_integer
 from skdptune.base._persons import ADVICE, OWN_USE, PARTS, Persons, names_persons, refusal_of
@@ -51,13 +52,15 @@ _READ_AGAIN = (
 )
 _CHANGED = "X must be the same in every pass; got another number of rows."
 _REORDERED = (
-    "X must have its rows in the same order in every pass if groups are given, since the ids of "
-    "persons are in this order; got another order, or other rows."
+    "X must have its rows in the same order in every pass if groups are given, or a search "
+    "divides the rows, since a row is known by its place; got another order, or other rows."
 )
 _NO_ORDER = (
-    "groups must be None with rows of Spark, which may compute a partition again with its rows in "
-    "another order; got ids. Write the rows to files, and use PrivateRows.from_parquet."
+    "{} with rows of Spark, which may compute a partition again with its rows in another order; "
+    "got {}. Write the rows to files, and use PrivateRows.from_parquet."
 )
+# Set on errors that no record decides.
+_OF_PARTS = "_is_about_parts"
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -74,7 +77,7 @@ class Tally(NamedTuple):
     failure : Exception or None
         The reason why the sum is missing.
     orders : dict
-        For sums with weights of rows, a digest of the rows of each of these parts, in their order.
+        If rows have weights or are chosen, a digest of all rows of each part, in their order.
     """
 
     value: Any
@@ -120,36 +123,51 @@ class Task:
         Rows and targets as in the parts, but without any row.
     steps : tuple of callables
         Applied to rows one after the other, before the function.
+    chosen : ndarray of bool or None
+        Which rows of the part are summed over; None for all.
     weights : ndarray or None
-        A weight for each row of the part, which the function gets, too; None for none.
+        A weight for each of these rows, which the function gets, too; None for none.
     """
 
     function: Callable[..., Any]
     form: Chunk
     steps: tuple[Callable[[Any], Any], ...] = ()
+    chosen: NDArray[np.bool_] | None = None
     weights: NDArray[np.int64] | None = None
 
     def __call__(self, number: int, part: Part) -> Tally:
         """Return the sum over a part. A failure is returned: logs quote those that are raised."""
-        value, size, digests = None, 0, [blake2b(digest_size=16) for _ in self.form]
+        value, size, used = None, 0, 0
+        is_ordered = self.weights is not None or self.chosen is not None
+        digests = [blake2b(digest_size=16) for _ in self.form]
         try:
             for rows, targets in _chunks(part):
                 _check_like(self.form, rows, targets)
+                start, size = size, size + int(rows.shape[0])
+                if is_ordered:
+                    # Theorem R10: a weight, or a choice, belongs to a row by its place.
+                    for digest, values in zip(digests, (rows, targets), strict=True):
+                        digest.update(_bytes_of(values))
+                rows, targets = self._chosen_of(slice(start, size), rows, targets)
                 if n_rows := int(rows.shape[0]):
                     for step in self.steps:
                         rows = step(rows)
-                    if self.weights is not None:
-                        # Theorem R10: a weight belongs to a row by its place.
-                        for digest, values in zip(digests, (rows, targets), strict=True):
-                            digest.update(_bytes_of(values))
-                    more = self._weights_of(size, n_rows)
-                    value, size = _sum(value, self.function(rows, targets, *more)), size + n_rows
+                    more = self._weights_of(used, n_rows)
+                    value, used = _sum(value, self.function(rows, targets, *more)), used + n_rows
         except Exception as error:
             return Tally(None, {}, _in_words(number, error))
         order = b"".join(digest.digest() for digest in digests)
-        return Tally(
-            value, {number: size}, None, {number: order} if self.weights is not None else {}
-        )
+        return Tally(value, {number: size}, None, {number: order} if is_ordered else {})
+
+    def _chosen_of(self, places: slice, rows: Any, targets: Any) -> Chunk:
+        if self.chosen is None:
+            return rows, targets
+        if places.stop > self.chosen.size:
+            raise ValueError(_CHANGED)
+        kept = np.flatnonzero(self.chosen[places])
+        if kept.size == places.stop - places.start:
+            return rows, targets
+        return safe_indexing(rows, kept), None if targets is None else targets[kept]
 
     def _weights_of(self, start: int, n_rows: int) -> tuple[NDArray[np.int64], ...]:
         if self.weights is None:
@@ -579,8 +597,6 @@ class PrivateRows(NamedArguments):
         Where the parts lie; set by the class methods.
     steps : tuple
         Transformations within the parts; set by pipelines.
-    weights : ndarray, optional
-        Integer weight of each row, in the order of the parts; set by fits by persons.
 
     See Also
     --------
@@ -613,11 +629,14 @@ class PrivateRows(NamedArguments):
         self,
         carrier: InProcess | OnCluster | OnSpark,
         steps: tuple[Step, ...] = (),
-        weights: NDArray[np.int64] | None = None,
     ) -> None:
         self._carrier = carrier
         self._steps = steps
-        self._weights = weights
+        # Integer weights of rows, in the order of the parts, in fits by persons; and which rows
+        # of the parts these are, in searches.
+        self._weights: NDArray[np.int64] | None = None
+        self._chosen: NDArray[np.bool_] | None = None
+        # Digests of the parts in the first pass; of all copies, whatever they do with the rows.
         self._orders: dict[int, bytes] = {}
 
     def __repr__(self) -> str:
@@ -809,6 +828,8 @@ class PrivateRows(NamedArguments):
     @property
     def n_samples(self) -> int | None:
         """Number of rows, if it is known without reading them."""
+        if self._chosen is not None:
+            return int(np.count_nonzero(self._chosen))
         sizes = self._carrier.sizes
         return sum(sizes.values()) if len(sizes) == len(self._carrier.parts) else None
 
@@ -856,7 +877,30 @@ class PrivateRows(NamedArguments):
         """Return the rows as a fitted transformer transforms them, within the parts."""
         bare = without_secrets(transformer)
         step = Step(partial(type(bare).transform, bare), width)
-        return PrivateRows(self._carrier, (*self._steps, step), self._weights)
+        return self._copy(_steps=(*self._steps, step))
+
+    def _copy(self, **changes: Any) -> PrivateRows:
+        made = copy.copy(self)
+        vars(made).update(changes)
+        return made
+
+    def take(self, records: NDArray[np.integer[Any]]) -> PrivateRows:
+        """Return some of the rows, by their different numbers in the order of the parts.
+
+        Notes
+        -----
+        Theorem R10. As a weight, a choice belongs to a row by its place, so that rows must keep
+        their order.
+        """
+        self.check_order()
+        n_rows, records = self.counted(), np.sort(records)
+        chosen = np.zeros(n_rows, dtype=bool)
+        chosen[records] = True
+        if self._chosen is not None:
+            within, chosen = chosen, np.zeros_like(self._chosen)
+            chosen[self._chosen] = within
+        weights = None if self._weights is None else self._weights[records]
+        return self._copy(_weights=weights, _chosen=chosen)
 
     def by_persons(self, persons: Persons) -> PrivateRows:
         """Return the rows with their weights, by which a person in any parts counts once.
@@ -867,12 +911,17 @@ class PrivateRows(NamedArguments):
         row by its place, so that rows must keep their order, too.
         """
         persons.check_length(self.counted())
-        return PrivateRows(self._carrier, self._steps, persons.weights_of_all)
+        return self._copy(_weights=persons.weights_of_all)
 
-    def check_order(self) -> None:
-        """Raise if rows may come in another order in another pass."""
+    def check_readable_again(self) -> None:
+        """Raise if only one sum is possible."""
+        if self.is_read_once:
+            raise ValueError(_READ_AGAIN)
+
+    def check_order(self, rule: str = "groups must be None", given: str = "ids") -> None:
+        """Raise if rows may come in another order in another pass, with what this forbids."""
         if isinstance(self._carrier, OnSpark):
-            raise TypeError(_NO_ORDER)
+            raise TypeError(_NO_ORDER.format(rule, given))
 
     @property
     def has_weights(self) -> bool:
@@ -882,11 +931,17 @@ class PrivateRows(NamedArguments):
     def _task_of(self, function: Callable[..., Any]) -> Callable[[int], Task]:
         """Return the task of each part, of which it gets the weights."""
         form, steps = self._carrier.form, tuple(step.transform for step in self._steps)
-        if self._weights is None:
-            return lambda number: Task(function, form, steps)
-        sizes = [self._carrier.sizes[number] for number in range(len(self._carrier.parts))]
-        weights = np.split(self._weights, np.cumsum(sizes)[:-1])
-        return lambda number: Task(function, form, steps, weights[number])
+        n_parts = max(len(self._carrier.parts), 1)
+        chosen: Sequence[Any] = [None] * n_parts
+        weights: Sequence[Any] = [None] * n_parts
+        # Spark's partitions have one task, without what belongs to a row by its place.
+        sizes = [self._carrier.sizes.get(number, 0) for number in range(n_parts)]
+        if self._chosen is not None:
+            chosen = np.split(self._chosen, np.cumsum(sizes)[:-1])
+            sizes = [int(np.count_nonzero(each)) for each in chosen]
+        if self._weights is not None:
+            weights = np.split(self._weights, np.cumsum(sizes)[:-1])
+        return lambda number: Task(function, form, steps, chosen[number], weights[number])
 
     def total(self, function: Callable[..., Any]) -> Any:
         """Return the sum of a function over all rows, each of which counts exactly once.
@@ -907,9 +962,11 @@ class PrivateRows(NamedArguments):
         Theorem R10.
         """
         carrier = self._carrier
-        if carrier.is_read_once and carrier.sizes:
-            raise ValueError(_READ_AGAIN)
-        found = _checked(carrier, carrier.total(self._task_of(function)), self._orders)
+        if carrier.sizes:
+            self.check_readable_again()
+        with _about_parts():
+            tally = carrier.total(self._task_of(function))
+            found = _checked(carrier, tally, self._orders)
         nothing = () if self._weights is None else (self._weights[:0],)
         return function(*self.form, *nothing) if found is None else found
 
@@ -925,11 +982,11 @@ class PrivateRows(NamedArguments):
         -------
         KeptParts
         """
-        if self._carrier.is_read_once:
-            raise ValueError(_READ_AGAIN)
+        self.check_readable_again()
         empty = function(*self.form)
         task_of = self._task_of(partial(_listed, function))
-        return KeptParts(self._carrier.keep(task_of), empty)
+        with _about_parts():
+            return KeptParts(self._carrier.keep(task_of), empty, self._orders)
 
     def counted(self) -> int:
         """Return the number of rows; if it is unknown, a pass counts them."""
@@ -969,11 +1026,14 @@ class KeptParts:
         Where the objects lie.
     empty : object
         The object of a chunk without rows.
+    orders : dict
+        Digests of the parts, by their numbers.
     """
 
-    def __init__(self, carrier: InProcess | OnCluster | KeptOnSpark, empty: Any) -> None:
-        self._carrier, self._empty = carrier, empty
-        self._orders: dict[int, bytes] = {}
+    def __init__(
+        self, carrier: InProcess | OnCluster | KeptOnSpark, empty: Any, orders: dict[int, bytes]
+    ) -> None:
+        self._carrier, self._empty, self._orders = carrier, empty, orders
 
     def total(self, function: Callable[[Any], Any]) -> Any:
         """Return the sum of a function over all objects, each of which counts exactly once.
@@ -982,14 +1042,17 @@ class KeptParts:
         -----
         Theorem R10.
         """
-        tally = self._carrier.total(lambda number: KeptTask(function))
-        found = _checked(self._carrier, tally, self._orders)
+        with _about_parts():
+            tally = self._carrier.total(lambda number: KeptTask(function))
+            found = _checked(self._carrier, tally, self._orders)
         return function(self._empty) if found is None else found
 
     def mapped(self, function: Callable[[Any], Any]) -> KeptParts:
         """Return what a function makes of each object, where the object lies."""
         task = KeptTask(partial(_listed, function))
-        return KeptParts(self._carrier.keep(lambda number: task), function(self._empty))
+        with _about_parts():
+            kept = self._carrier.keep(lambda number: task)
+        return KeptParts(kept, function(self._empty), self._orders)
 
 
 def _checked(carrier: Any, found: Tally, orders: dict[int, bytes]) -> Any:
@@ -1017,6 +1080,22 @@ def _listed(function: Callable[..., Any], *arguments: Any) -> list[Any]:
 
 def _nothing(rows: Any, targets: Any) -> int:
     return 0
+
+
+@contextmanager
+def _about_parts() -> Iterator[None]:
+    """Mark errors as being about parts."""
+    try:
+        yield
+    except Exception as error:
+        vars(error)[_OF_PARTS] = True
+        raise
+
+
+def is_about_parts(error: BaseException) -> bool:
+    """Return whether an error is about rows in parts, so that no record decides it."""
+    # Theorem R10.
+    return getattr(error, _OF_PARTS, False)
 
 
 def _slice(X: Any, y: Any, part: slice) -> list[Chunk]:
@@ -1231,7 +1310,7 @@ def with_parts(
     takes_groups = getattr(estimator, "_takes_persons_in_parts", False)
     check_in_memory(estimator, X)
     if isinstance(X, PrivateRows):
-        _check_alone(y, has_groups and not takes_groups)
+        check_alone(y, has_groups and not takes_groups)
     elif refusal_of(estimator, PARTS) is not None or (has_groups and not takes_groups):
         # Dask arrays are then read into memory.
         return args, kwargs
@@ -1272,7 +1351,7 @@ def check_in_memory(estimator: Any, X: Any) -> None:
         )
 
 
-def _check_alone(y: Any, has_groups: bool) -> None:
+def check_alone(y: Any, has_groups: bool) -> None:
     """Raise if a fit got targets or groups in addition to `PrivateRows`."""
     if y is not None:
         raise ValueError("y must be None with PrivateRows, which bring their targets.")

@@ -123,7 +123,10 @@ from skdptune.base._refusals import (
 from skdptune.base._rows_in_parts import (
     KeptParts,
     PrivateRows,
+    check_alone,
     check_in_memory,
+    is_about_parts,
+    is_dask,
     read_rows,
     without_secrets,
 )

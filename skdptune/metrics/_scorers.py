@@ -13,11 +13,35 @@ from numpy.typing import ArrayLike
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_kind, check_option, check_real
 from skdptune.base._shared import checked_class_weight, kind_of_targets, read_targets
-from skdptune.mechanisms import unit_sum
+from skdptune.mechanisms._shared import of_unit_total, unit_total
 
 # Scorers that average bounded values, one per record, and their sensitivity ---------------------
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
+
+
+@dataclass(frozen=True)
+class ScoreSum:
+    """The exact sum of values of records; sums of parts add up to that of all, in any order.
+
+    Attributes
+    ----------
+    total : int
+        The sum, in units of 2^-26 of half of the range of values.
+    size : int
+        Number of records.
+
+    Notes
+    -----
+    Theorem R10.
+    """
+
+    total: int
+    size: int
+
+    def __add__(self, other: ScoreSum) -> ScoreSum:
+        """Return the sum over the records of both."""
+        return ScoreSum(self.total + other.total, self.size + other.size)
 
 
 @dataclass(frozen=True)
@@ -133,26 +157,29 @@ class BoundedScorer:
             )
         return self._bounded(np.where(improper, self.lower, values))
 
-    def score(self, values: ArrayLike, n_public: int, *, clip: bool = True) -> float:
+    def sum_of(self, values: ArrayLike) -> ScoreSum:
+        """Return the exact sum of given values, one per record."""
+        centre, unit = self._centre_and_unit()
+        bounded = self._bounded(np.asarray(values, dtype=np.float64).ravel())
+        return ScoreSum(int(unit_total((bounded - centre) / unit)), bounded.size)
+
+    def score(self, values: ArrayLike | ScoreSum, n_public: int, *, clip: bool = True) -> float:
         """Return the score of given values, for a public number of records.
 
         Parameters
         ----------
-        values : array-like
-            One value per record, as returned by `per_record`.
+        values : array-like or ScoreSum
+            One value per record, as returned by `per_record`, or their sum.
         n_public : int
             The public constant used as the number of records.
         clip : bool, default=True
             Whether a score beyond the bounds, of more records than expected, is clipped to them.
         """
         size = check_integer(n_public, name="n_public", lower=1)
-        half = (self.upper - self.lower) / 2.0
-        middle = self.lower + half
-        centre, unit = (middle, half) if self.centred else (self.lower, 2.0 * half)
-        bounded = self._bounded(np.asarray(values, dtype=np.float64).ravel())
-        total = float(unit_sum((bounded - centre) / unit))
-        found = centre + unit * total / size
-        return min(max(found, self.lower), self.upper) if clip else found
+        centre, unit = self._centre_and_unit()
+        found = values if isinstance(values, ScoreSum) else self.sum_of(values)
+        score = centre + unit * float(of_unit_total(np.asarray(found.total))) / size
+        return min(max(score, self.lower), self.upper) if clip else score
 
     def uncentred(self) -> BoundedScorer:
         """Return a copy whose values are measured from `lower`, so that it is monotone."""
@@ -162,6 +189,10 @@ class BoundedScorer:
         """Return the mean over the given records; larger is better."""
         values = self.per_record(estimator, X, y)
         return self.score(values, max(values.size, 1))
+
+    def _centre_and_unit(self) -> tuple[float, float]:
+        half = (self.upper - self.lower) / 2.0
+        return (self.lower + half, half) if self.centred else (self.lower, 2.0 * half)
 
     def _bounded(self, values: np.ndarray) -> np.ndarray:
         return np.clip(np.where(np.isnan(values), self.lower, values), self.lower, self.upper)

@@ -43,12 +43,14 @@ from skdptune._validation import (
 )
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import (
+    PARTS,
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     REPLACE,
     SEEDED,
     Charge,
     Persons,
+    PrivateRows,
     about_persons,
     about_unit,
     announce_search,
@@ -57,6 +59,7 @@ from skdptune.base._shared import (
     assumptions_of,
     beside_refusals,
     carry_settings,
+    check_alone,
     check_fit_parameters,
     check_in_memory,
     check_length,
@@ -64,6 +67,7 @@ from skdptune.base._shared import (
     count_fit,
     declared_labels,
     hold_persons,
+    is_dask,
     is_paid,
     ledger_for,
     names_persons,
@@ -71,6 +75,7 @@ from skdptune.base._shared import (
     nested_estimators,
     once,
     own_parameters,
+    refusal_of,
     refused_groups,
     report_of,
     target_ranges,
@@ -92,6 +97,7 @@ from skdptune.model_selection._running import (
     check_form,
     check_persons,
     check_steps,
+    check_takes_parts,
     check_targets,
     public_labels,
     rows_of_persons,
@@ -428,10 +434,11 @@ class BasePrivateSearch(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
+        X : array-like of shape (n_samples, n_features), or PrivateRows
+            Records. They may lie in parts if the estimator's rows may, and if the search chooses
+            by noisy scores of runs; the result is that for a table (Theorem R11).
         y : array-like of shape (n_samples,)
-            Targets.
+            Targets; None with `PrivateRows`.
         X_val, y_val : array-like, optional
             Public validation data, whose scores cost nothing; `cv` is then ignored.
         groups : array-like of shape (n_samples,), optional
@@ -448,7 +455,7 @@ class BasePrivateSearch(
         """
         try:
             ledger = self._ledger_in_use()
-            check_in_memory(self, X)
+            X, y = self._in_parts(X, y, {"groups": groups, **params}, X_val, ledger)
             persons = self._persons(X, y, groups, params)
             announced = announce_search(self, X, warns=ledger is None, persons=persons)
             with self._progress() as progress:
@@ -465,6 +472,41 @@ class BasePrivateSearch(
             raise
         count_fit(self, announced)
         return self
+
+    def _in_parts(
+        self, X: Any, y: Any, given: Mapping[str, Any], X_val: Any, ledger: PrivacyLedger | None
+    ) -> tuple[Any, Any]:
+        """Return X and y, where rows that lie in parts are `PrivateRows`; or refuse these.
+
+        Nothing is read but a number of rows that must be public, and that nothing records.
+        """
+        check_in_memory(self, X)
+        named = sorted(name for name, value in given.items() if value is not None)
+        if is_dask(X) and not named and refusal_of(self, PARTS) is None:
+            X, y = PrivateRows.from_dask(X, y), None
+        if not isinstance(X, PrivateRows):
+            return X, y
+        check_alone(y, "groups" in named)
+        if named:
+            raise TypeError(
+                "fit() takes only X, X_val and y_val if rows lie in parts; got "
+                f"{shown_names(named)}."
+            )
+        X.check_readable_again()
+        X.check_order("X must be a table in memory for a search", "PrivateRows")
+        if isinstance(self.cv, HoldOut) and X_val is None:
+            raise TypeError(
+                "cv must be a fraction or a number of folds if rows lie in parts; got HoldOut."
+            )
+        if self.n_public is None and X.n_samples is None:
+            if ledger is not None:
+                raise ValueError(
+                    "n_public must be given for rows whose number is not known, if a ledger "
+                    "records the search, since the cost is set aside before they are read; got "
+                    "None."
+                )
+            X.counted()
+        return X, None
 
     def _persons(self, X: Any, y: Any, groups: Any, params: Mapping[str, Any]) -> Persons | None:
         """Return the persons of the rows, from groups or from a column of the table."""
@@ -529,13 +571,18 @@ class BasePrivateSearch(
         # Theorem F0: the data do not influence the cost.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
-        X = as_table(X)
+        rows = X if isinstance(X, PrivateRows) else None
+        # Of rows in parts, all checks see a table without rows.
+        X, y = (as_table(X), y) if rows is None else rows.form
         if y is not None:
             check_length(number_of_samples(y, "y"), number_of_samples(X))
         X, y = indexable(X, y)
         X, y, persons = rows_of_persons(X, y, persons)
         n_rows, n_features = number_of_samples(X), number_of_features(X)
         n_samples = n_rows if persons is None else persons.size
+        if rows is not None:
+            # Without a number of rows, `n_public` is given, and the plan takes it.
+            n_samples = rows.n_samples or 0
         self._check_parameters()
         self._check_arguments(X, y, params, n_samples)
         is_public = X_val is not None
@@ -554,11 +601,15 @@ class BasePrivateSearch(
         if persons is not None:
             check_persons(plan.variants())
             plan = replace(plan, by_persons=True)
+        if rows is not None:
+            check_takes_parts(plan.variants())
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         _warn_of_weights(params, self.scoring)
         door = Door.of(self._estimators(), X, classes, varies=self._replaces_steps())
         rule = self.cv.held_out if plan.layout.by_rule else None
-        data = door.open(X, y, self._routed(params), rule).by_persons(persons)
+        data = Data(rows, None, door=door)
+        if rows is None:
+            data = door.open(X, y, self._routed(params), rule).by_persons(persons)
         return plan, data, door.open(*indexable(X_val, y_val)) if is_public else None
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any], n_samples: int) -> None:

@@ -17,6 +17,8 @@ from skdptune._progress import current_progress
 from skdptune._validation import check_flag, check_real
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
 from skdptune.base._shared import (
+    OWN_USE,
+    PARTS,
     Budget,
     announce_search,
     beside_refusals,
@@ -49,6 +51,7 @@ from skdptune.model_selection._running import (
     clipped_deviation,
     generator_of,
     random_split,
+    refusal_of_parts,
 )
 from skdptune.model_selection._strategies import (
     AdaptiveTrials,
@@ -370,6 +373,19 @@ class TuningSearch(BasePrivateSearch[Plan]):
         """Return the names of the parameters for a space, and what was given instead."""
         return self._space()[1], "None"
 
+    def _input_refusal(self, form: str) -> str | None:
+        return self._refusal_of_parts() if form == PARTS else OWN_USE
+
+    def _refusal_of_parts(self) -> str | None:
+        """Return None if rows may lie in parts (Theorem R11), or else what to use instead."""
+        strategy = self._strategy()
+        if strategy.path_of_runs() is not None:
+            return "A storage of runs identifies the records by all of their cells."
+        if not strategy.takes_parts:
+            return "Use DPRandomSearchCV, DPGridSearchCV with strategy='table', or others."
+        found = (refusal_of_parts(estimator) for estimator in self._estimators())
+        return next((words for words in found if words is not None), None)
+
     # Parameters -------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -584,6 +600,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
         # Theorem H4: the ledger records the cost before the data are read.
         ledger = self._ledger_in_use()
         params = dict(params)
+        X, y = self._in_parts(X, y, params, X_val, ledger)
         persons = self._persons(X, y, params.pop("groups", None), params)
         announce_search(self, X, warns=ledger is None, persons=persons)
         plan, data, public = self._opened(X, y, X_val, y_val, params, persons)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -74,6 +74,8 @@ FLOATS = ("float64", "float32")
 class FreeTransformer(TransformerMixin, NamedArguments, BaseEstimator):
     """A transformer that processes each record separately, at no privacy cost."""
 
+    # Whether rows may lie in parts (Theorem R10).
+    _takes_parts: ClassVar[bool] = True
     # The cost is zero for all parameters.
     cost_parameters: frozenset[str] = frozenset()
 

@@ -23,6 +23,7 @@ from skdptune.model_selection._running._data import Data, Door
 from skdptune.model_selection._running._engine import (
     Outcome,
     fit_and_score,
+    values_of,
 )
 from skdptune.model_selection._running._quiet import Quiet, generator_of, spawned
 from skdptune.model_selection._running._runs import (
@@ -62,7 +63,8 @@ def test_a_record_that_cannot_be_scored_changes_its_own_value_alone(place: int) 
     (outcome,) = outcomes([model])
     wanted = (X[:, 1] < 0.7).astype(float)
     wanted[place] = 0.0
-    np.testing.assert_array_equal(outcome.values, wanted)
+    np.testing.assert_array_equal(values_of(accuracy(), outcome.model, DATA), wanted)
+    assert outcome.sums == (accuracy().sum_of(wanted),)
     with pytest.raises(ValueError, match="a record that I do not like"):
         outcomes([model], raises=True)
 
@@ -313,8 +315,10 @@ def test_an_improper_record_has_the_worst_value_and_an_empty_row() -> None:
     data = door.open(rows, labels)
     assert np.flatnonzero(~np.asarray(data.X).any(axis=1)).tolist() == [7, 9]
     (outcome,) = fit_and_score([Scripted(1.1)], [None], data, data, accuracy())
-    assert np.flatnonzero(outcome.values == 0.0).tolist() == [7, 9]
-    assert outcome.values.sum() == 398
+    values = values_of(accuracy(), outcome.model, data)
+    assert np.flatnonzero(values == 0.0).tolist() == [7, 9]
+    assert outcome.sums == (accuracy().sum_of(values),)
+    assert values.sum() == 398
 
 
 # Scores by several metrics -----------------------------------------------------------------------

@@ -7,7 +7,9 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from itertools import chain
+from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,6 +19,7 @@ from skdptune._formatting import shown
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._shared import check_secret_size, cost_of
 from skdptune.metrics import BoundedScorer
+from skdptune.metrics._shared import ScoreSum
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import Families, ThirdObjective, check_relation
 from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
@@ -31,7 +34,6 @@ from skdptune.model_selection._running import (
     Quiet,
     Scoring,
     Streams,
-    Values,
     check_fits,
     check_fits_of_nothing,
     child_stream,
@@ -329,17 +331,19 @@ class ExactEvaluator:
     def _repeat(self, estimator: Any, seed: np.random.SeedSequence | None) -> tuple[float, float]:
         """Return the utility of one repeat, and its third objective."""
         started = time.perf_counter()
-        values, thirds = [], []
+        sums: list[ScoreSum] = []
+        thirds = []
         for place, fold in enumerate(self.material.folds):
             outcome = fit_on_fold((fold, child_stream(seed, place)), self.material, estimator)
-            if outcome.values is None:
-                raise outcome.error or RuntimeError("the fit returned no values")
-            values.append(outcome.values)
+            if outcome.error is not None:
+                raise outcome.error
+            sums += outcome.sums
             if self.third is not None and self.third.function is not None:
                 scored = self.material.scored(fold)
                 with Quiet(), np.errstate(all="ignore"):
                     thirds.append(float(self.third.function(outcome.model, scored.X, scored.y)))
-        score = self.scorer.score(np.concatenate(values), max(sum(map(len, values)), 1))
+        found = reduce(add, sums)
+        score = self.scorer.score(found, max(found.size, 1))
         third = np.mean(thirds) if thirds else time.perf_counter() - started
         return unit_utility(score, self.scorer), float(third)
 
@@ -374,16 +378,16 @@ class NoisyEvaluator:
             for repeat in range(exact.n_repeats)
             for place, fold in enumerate(exact.material.folds)
         ]
-        values = self._values(tasks, exact.estimator(params))
+        found = self._sum(tasks, exact.estimator(params))
         noise = noise_random(exact.stream(seed, exact.n_repeats))
-        score = exact.material.scoring.released(values, noise)
+        score = exact.material.scoring.released(found, noise)
         return Evaluation(exact.costs.epsilon(params), (unit_utility(score, exact.scorer),))
 
-    def _values(self, tasks: list[Task], estimator: Any) -> Values | None:
-        """Return the values of all folds and repeats; None if one of the fits failed."""
+    def _sum(self, tasks: list[Task], estimator: Any) -> ScoreSum | None:
+        """Return the sum over all folds and repeats; None if one of the fits failed."""
         try:
-            values = perform_all(
-                _values_on_fold,
+            sums = perform_all(
+                _sums_on_fold,
                 tasks,
                 self.exact.material,
                 estimator,
@@ -395,8 +399,7 @@ class NoisyEvaluator:
                 raise
             # Whether a fit makes its worker die depends on the data as well.
             return None
-        found = [some for some in values if some is not None]
-        return np.concatenate(found) if len(found) == len(tasks) else None
+        return reduce(add, chain(*sums)) if all(sums) else None
 
 
 def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
@@ -414,9 +417,9 @@ def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
     return outcome
 
 
-def _values_on_fold(task: Task, material: Material, estimator: Any) -> Values | None:
-    """Return the values of a fold without the model, which need not be sent back."""
-    return fit_on_fold(task, material, estimator).values
+def _sums_on_fold(task: Task, material: Material, estimator: Any) -> tuple[ScoreSum, ...]:
+    """Return the sum of a fold, without the model, which need not be sent back."""
+    return fit_on_fold(task, material, estimator).sums
 
 
 def score_of_all(

@@ -41,7 +41,9 @@ from skdptune.model_selection._running._quiet import (
 from skdptune.model_selection._running._record_by_record import (
     check_persons,
     check_steps,
+    check_takes_parts,
     protects_persons,
+    refusal_of_parts,
 )
 from skdptune.model_selection._running._run_file import RunFile
 from skdptune.model_selection._running._runs import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from sklearn.utils import get_tags
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune.base._shared import (
     Persons,
+    PrivateRows,
     as_table,
     finite_rows,
     kind_of_targets,
     named_like,
+    paid_for,
     persons_of,
     read_targets,
     reads_numbers,
@@ -160,6 +163,7 @@ class Data:
     Attributes
     ----------
     X, y : array-like
+        `X` may be `PrivateRows`, which bring their targets; `y` is then None.
     per_record : dict
         Arguments of `fit` with one entry per record.
     constant : dict
@@ -187,7 +191,25 @@ class Data:
     @property
     def n_samples(self) -> int:
         """Number of records; secret for a random part of the data."""
+        if self.is_in_parts:
+            return int(self.X.counted())
         return number_of_samples(self.X) if self.persons is None else self.persons.size
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether the rows lie in parts."""
+        return isinstance(self.X, PrivateRows)
+
+    def total(self, function: Callable[[Data], Any]) -> Any:
+        """Return the sum of an exact function of records over all parts; a table is one part.
+
+        Notes
+        -----
+        Theorem R11. The rows of a chunk pass the same door as those of a table.
+        """
+        if self.is_in_parts:
+            return self.X.total(partial(_of_chunk, self.door, function))
+        return function(self)
 
     def by_persons(self, persons: Persons | None) -> Data:
         """Return the data whose records are persons, to whom the rows belong; None for rows."""
@@ -201,6 +223,8 @@ class Data:
         """Return the given records; all of them for None."""
         if records is None:
             return self
+        if self.is_in_parts:
+            return replace(self, X=self.X.take(records))
         rows: Any = records
         persons = None
         if self.persons is not None:
@@ -217,6 +241,10 @@ class Data:
     def fit(self, estimator: Any, **more: Any) -> Any:
         """Fit an estimator to the records; no record can make the fit fail (Theorem R6)."""
         arguments = {**self.per_record, **self.constant, **more}
+        if self.is_in_parts:
+            # Each step that takes parts reads improper records by itself (Theorem R5).
+            with paid_for(estimator):
+                return estimator.fit(self.X, **arguments)
         return fit_record_by_record(
             estimator, self.X, self.y, self.improper, self.persons, **arguments
         )
@@ -236,11 +264,14 @@ class Data:
         -----
         Theorem R6. The made-up records follow from the number of columns, their names and types.
         """
-        form = made_up_like(self.X, 1) if self.door.form is None else self.door.form
+        form, given = self.door.form, self.y
+        if self.is_in_parts:
+            given = self.X.form[1]
+        form = made_up_like(self.X, 1) if form is None else form
         rows = made_up_like(form, n_samples, with_words=with_words, has_gap=has_gap)
         if rows is None:
             return None
-        columns = () if self.y is None else self.y.shape[1:]
+        columns = () if given is None else given.shape[1:]
         labels = np.resize(np.asarray(self.door.labels or [0.0, 1.0]), n_samples)
         targets = np.broadcast_to(labels.reshape(-1, *[1] * len(columns)), (n_samples, *columns))
         if has_gap and self.door.targets != "any" and not columns:
@@ -249,6 +280,10 @@ class Data:
         return (
             made if self.persons is None else made.by_persons(persons_of(range(n_samples), rows))
         )
+
+
+def _of_chunk(door: Door, function: Callable[[Data], Any], X: Any, y: Any) -> Any:
+    return function(door.open(X, y))
 
 
 # The random split ------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from sklearn.base import clone
 from skdptune.base._shared import (
     by_halves,
     forget_seeds,
+    is_about_parts,
     nested_estimators,
     own_seeds,
     paid_for,
     set_seeds,
 )
 from skdptune.metrics import BoundedScorer
+from skdptune.metrics._shared import ScoreSum
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._made_up import made_up_sizes
 from skdptune.model_selection._running._quiet import Quiet
@@ -42,18 +45,16 @@ class Outcome:
     ----------
     model : estimator
         The fitted model, unless there is an `error`; without the seed of its fit.
-    values : ndarray or None
-        One value per scored record; None if the candidate failed.
-    further : tuple of ndarray
-        The values by each further metric.
+    sums : tuple of ScoreSum
+        The exact sum of the values of the scored records by each metric; empty if the candidate
+        failed.
     error : BaseException or None
         Exception with which the candidate failed; secret.
     """
 
     model: Any
-    values: Values | None
+    sums: tuple[ScoreSum, ...]
     error: BaseException | None = None
-    further: tuple[Values, ...] = ()
 
 
 def fit_and_score(
@@ -67,7 +68,7 @@ def fit_and_score(
     raises: bool = False,
     tries_one: bool = False,
 ) -> list[Outcome]:
-    """Fit models in place, and return for each one value per record of `scored`.
+    """Fit models in place, and return for each the sums of one value per record of `scored`.
 
     Parameters
     ----------
@@ -99,9 +100,15 @@ def fit_and_score(
         # Theorem F9: models forget the seeds of their fits.
         for model, known in zip(models, own, strict=True):
             forget_seeds(model, known)
-        probed = train if tries_one else None
+        if tries_one:
+            fitted = [
+                problem or _problem_of(model, scorer, train, raises)
+                for model, problem in zip(models, fitted, strict=True)
+            ]
+        going = [model for model, problem in zip(models, fitted, strict=True) if problem is None]
+        sums = iter(scored.total(partial(_sums_of, going, (scorer, *further), raises)))
         return [
-            _scored(model, problem, probed, scored, (scorer, *further), raises)
+            Outcome(model, () if problem else tuple(next(sums)), problem)
             for model, problem in zip(models, fitted, strict=True)
         ]
 
@@ -117,7 +124,11 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
                 outcomes = kind.fit_many(
                     list(models), *arguments, return_exceptions=True, **_groups_of(train)
                 )
-            return [one if isinstance(one, BaseException) else None for one in outcomes]
+            found = [one if isinstance(one, BaseException) else None for one in outcomes]
+            for problem in found:
+                if problem is not None and (raises or not is_failure(problem)):
+                    raise problem
+            return found
         except BaseException as problem:
             # A failing fit must not make the others fail.
             if raises or not is_failure(problem):
@@ -133,26 +144,35 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
     return problems
 
 
-def _scored(
-    model: Any,
-    problem: BaseException | None,
-    probed: Data | None,
-    scored: Data,
-    scorers: Sequence[BoundedScorer],
-    raises: bool,
-) -> Outcome:
+def _problem_of(
+    model: Any, scorer: BoundedScorer, train: Data, raises: bool
+) -> BaseException | None:
+    """Return the exception with which scoring a model's first record fails, or None."""
     try:
-        if problem is not None:
-            raise problem
-        if probed is not None:
-            probe = probed.take(np.arange(1))
-            scorers[0].per_record(model, probe.X, probe.y)
-        values, *further = (values_of(scorer, model, scored, raises) for scorer in scorers)
-        return Outcome(model, values, further=tuple(further))
+        # There may be no record.
+        probe = train.take(np.arange(1))
+        scorer.per_record(model, probe.X, probe.y)
     except BaseException as error:
         if raises or not is_failure(error):
             raise
-        return Outcome(model, None, error)
+        return error
+    return None
+
+
+def _sums_of(
+    models: Sequence[Any], scorers: Sequence[BoundedScorer], raises: bool, scored: Data
+) -> NDArray[Any]:
+    """Return the sum of values of records, for each model by each scorer.
+
+    Theorem R10: these sums of parts of the records add up to those of all.
+    """
+    sums = np.empty((len(models), len(scorers)), dtype=object)
+    # On a worker, too, warnings would depend on the records.
+    with Quiet(), np.errstate(all="ignore"):
+        for place in np.ndindex(sums.shape):
+            model, scorer = models[place[0]], scorers[place[1]]
+            sums[place] = scorer.sum_of(values_of(scorer, model, scored, raises))
+    return sums
 
 
 def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
@@ -177,11 +197,13 @@ def _groups_of(data: Data) -> dict[str, Any]:
 
 
 def is_failure(problem: BaseException) -> bool:
-    """Return whether an exception comes from a fit, and not from the user's wish to stop.
+    """Return whether an exception comes from a fit, and must not be shown.
 
-    A model that ends by `SystemExit` must not publish a record's text with it.
+    The user's wish to stop, and rows in parts that cannot be read, end the search. A model that
+    ends by `SystemExit` must not publish a record's text with it.
     """
-    return not isinstance(problem, KeyboardInterrupt | GeneratorExit)
+    # Theorem R11: an error about parts does not follow from what their rows hold.
+    return not (isinstance(problem, KeyboardInterrupt | GeneratorExit) or is_about_parts(problem))
 
 
 def values_of(scorer: BoundedScorer, model: Any, scored: Data, raises: bool = False) -> Values:

@@ -28,8 +28,11 @@ from sklearn.utils.metaestimators import available_if
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune._formatting import shown
 from skdptune.base._shared import (
+    ADVICE,
     GROUPS,
     OTHER_SOLVER,
+    OWN_USE,
+    PARTS,
     as_table,
     by_halves,
     by_persons,
@@ -365,6 +368,35 @@ def check_persons(estimators: Iterable[Any]) -> None:
             is_composed = isinstance(part, Pipeline | FeatureUnion | ColumnTransformer)
             if words is not None and not is_composed and not _learns_nothing(part):
                 raise TypeError(refused_groups(type(part).__name__, words))
+
+
+def refusal_of_parts(estimator: Any) -> str | None:
+    """Return None if each step of an estimator takes rows in parts, or else what to use instead.
+
+    Notes
+    -----
+    Theorem R11.
+    """
+    if isinstance(estimator, str) or getattr(estimator, "_takes_parts", estimator is None):
+        return None
+    if getattr(estimator, "_person_column", None):
+        return "Searches by persons need all rows of a person in one place."
+    if isinstance(estimator, Pipeline):
+        found = (refusal_of_parts(step) for _, step in estimator.steps)
+        return next((words for words in found if words is not None), None)
+    words = refusal_of(estimator, PARTS)
+    return f"{type(estimator).__name__}: {words}" if words not in (None, OWN_USE) else words
+
+
+def check_takes_parts(estimators: Iterable[Any]) -> None:
+    """Raise unless each step of the estimators takes rows in parts."""
+    for estimator in estimators:
+        words = refusal_of_parts(estimator)
+        if words is not None:
+            raise TypeError(
+                f"X must be a table in memory for {shown(estimator)}; got PrivateRows. "
+                f"{ADVICE[PARTS] if words == OWN_USE else words}"
+            )
 
 
 def protects_persons(estimator: Any) -> bool:

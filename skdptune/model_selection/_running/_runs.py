@@ -10,6 +10,8 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from sklearn.base import clone
 from skdptune.accounting import PrivacyProfile, permute_and_flip
 from skdptune.mechanisms import gaussian_release, laplace_release
 from skdptune.metrics import BoundedScorer
+from skdptune.metrics._shared import ScoreSum
 from skdptune.model_selection._running._data import Data, Records
 from skdptune.model_selection._running._engine import (
     Seed,
@@ -157,18 +160,20 @@ class Scoring:
     further: tuple[tuple[BoundedScorer, float], ...] = ()
     clips: bool = True
 
-    def released(self, values: Values | None, random: np.random.Generator | None) -> float:
-        """Return the noisy score of values, or the noisy worst score for None."""
+    def released(
+        self, values: Values | ScoreSum | None, random: np.random.Generator | None
+    ) -> float:
+        """Return the noisy score of values or of their sum, or the noisy worst score for None."""
         # Theorem F4: a failure gets the worst score, with noise.
         return self._noisy(self.scorer, self.sensitivity, values, random)
 
     def all_released(
-        self, values: Sequence[Values] | None, random: np.random.Generator | None
+        self, sums: Sequence[ScoreSum], random: np.random.Generator | None
     ) -> tuple[float, ...]:
-        """Return the noisy scores by all metrics, given the values by each, or a failure."""
+        """Return the noisy scores by all metrics, given the sums by each; none for a failure."""
         # Theorem T8: each score has noise for its own sensitivity.
         metrics = ((self.scorer, self.sensitivity), *self.further)
-        known = [None] * len(metrics) if values is None else values
+        known: Sequence[ScoreSum | None] = sums or [None] * len(metrics)
         pairs = zip(metrics, known, strict=True)
         return tuple(self._noisy(*metric, own, random) for metric, own in pairs)
 
@@ -176,7 +181,7 @@ class Scoring:
         self,
         scorer: BoundedScorer,
         sensitivity: float,
-        values: Values | None,
+        values: Values | ScoreSum | None,
         random: np.random.Generator | None,
     ) -> float:
         exact = scorer.lower
@@ -291,21 +296,28 @@ def perform_runs(
             for number, result in enumerate(results, start=place):
                 on_result(number, result)
 
-    lists = perform_all(
-        perform,
-        batches,
-        material,
-        n_jobs=1 if together else n_jobs,
-        pre_dispatch=pre_dispatch,
-        on_result=on_batch,
-    )
+    lists: list[list[Result]] = []
+    if material.data.is_in_parts:
+        # A cluster computes the parts of a sum at the same time, and repeats lost ones.
+        for place, batch in enumerate(batches):
+            lists.append(perform(batch, material))
+            on_batch(place, lists[-1])
+    else:
+        lists = perform_all(
+            perform,
+            batches,
+            material,
+            n_jobs=1 if together else n_jobs,
+            pre_dispatch=pre_dispatch,
+            on_result=on_batch,
+        )
     return [result for results in lists for result in results]
 
 
 def perform(runs: Sequence[Run], material: Material) -> list[Result]:
     """Fit and score runs in this process."""
     started = time.perf_counter()
-    values: list[list[tuple[Values, ...]]] = [[] for _ in runs]
+    sums: list[list[tuple[ScoreSum, ...]]] = [[] for _ in runs]
     errors: list[BaseException | None] = [None] * len(runs)
     for number, fold in enumerate(material.folds):
         going = [place for place, error in enumerate(errors) if error is None]
@@ -324,28 +336,25 @@ def perform(runs: Sequence[Run], material: Material) -> list[Result]:
         )
         for place, outcome in zip(going, outcomes, strict=True):
             errors[place] = outcome.error
-            if outcome.values is not None:
-                values[place].append((outcome.values, *outcome.further))
+            if outcome.error is None:
+                sums[place].append(outcome.sums)
     seconds = (time.perf_counter() - started) / max(len(runs), 1)
     return [
-        _result(run, values[place], errors[place], material, seconds)
+        _result(run, sums[place], errors[place], material, seconds)
         for place, run in enumerate(runs)
     ]
 
 
 def _result(
     run: Run,
-    values: list[tuple[Values, ...]],
+    sums: list[tuple[ScoreSum, ...]],
     error: BaseException | None,
     material: Material,
     seconds: float,
 ) -> Result:
-    known: list[tuple[Values, ...] | None] = [None] * len(material.folds)
-    if error is None:
-        known = list(values)
+    known = [()] * len(material.folds) if error is not None else sums
     if not material.splits_scores:
-        whole = (np.concatenate(of_metric) for of_metric in zip(*values, strict=True))
-        known = [tuple(whole) if error is None else None]
+        known = [tuple(reduce(add, of_metric) for of_metric in zip(*known, strict=True))]
     random = noise_random(run.noise_seed)
     released = [material.scoring.all_released(one, random) for one in known]
     splits, *further = zip(*released, strict=True)
@@ -517,7 +526,8 @@ def _scores_on_partition(
     )
     scores = np.zeros(len(outcomes))
     for place, outcome in enumerate(outcomes):
-        if outcome.values is not None:
-            score = counted.score(outcome.values, n_public or max(outcome.values.size, 1))
+        if outcome.error is None:
+            (found,) = outcome.sums
+            score = counted.score(found, n_public or max(found.size, 1))
             scores[place] = (score - scorer.lower) / (scorer.upper - scorer.lower)
     return scores

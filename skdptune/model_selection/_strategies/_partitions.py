@@ -103,6 +103,9 @@ class PartitionStrategy(Strategy):
     tuning_estimator: Any
     selection_epsilon: float | None
 
+    # Each of many partitions would be a pass over all rows.
+    takes_parts = False
+
     # With the default number of partitions, a score has the same deviation at any data size.
     what_would_help = "more records in more parts (n_partitions)"
 

@@ -394,6 +394,8 @@ class Strategy(BaseStrategy, ABC):
     # metrics may choose it, from a table of scores that are all paid for.
     always_refits: bool = True
     takes_callable: bool = False
+    # Whether rows may lie in parts (Theorem R11).
+    takes_parts: bool = True
     # Whether each fold has a separate noisy score.
     splits_scores: bool = False
     # How a candidate's parameters are changed for fits on fewer records.
