@@ -170,13 +170,20 @@ class Row(NamedTuple):
 
 
 def place_of(chosen: dict[str, Any], tried: list[dict[str, Any]], model: Any) -> int:
-    """Return which of the candidates was chosen; all that it has as the model has it is left."""
+    """Return the place of a candidate among those tried, which it joins if it is new.
+
+    Values that the model has anyway make no difference. Adaptive searches combine values.
+    """
     own = model.get_params(deep=True)
 
     def changes(candidate: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in candidate.items() if value != own[name]}
 
-    return [changes(candidate) for candidate in tried].index(changes(chosen))
+    known = [changes(candidate) for candidate in tried]
+    if changes(chosen) not in known:
+        tried.append(changes(chosen))
+        return len(known)
+    return known.index(changes(chosen))
 
 
 def rows_of(name: str, epsilon: float, options: Any) -> Iterator[tuple[str, str, str, float, Row]]:
@@ -189,19 +196,21 @@ def rows_of(name: str, epsilon: float, options: Any) -> Iterator[tuple[str, str,
         spaces["suggested"] = (None, suggested(found, *folds[0][0].shape))
     if "given" in options.spaces:
         spaces["given"] = (found.given, list(ParameterGrid(found.given)))
-    finals = {
-        space: [
-            [final(found, epsilon, seed, candidate, fold, scores) for candidate in tried]
-            for seed, fold in enumerate(folds)
-        ]
-        for space, (_, tried) in spaces.items()
-    }
+    finals: dict[str, list[list[dict[str, float]]]] = {space: [] for space in spaces}
+
+    def table_of(space: str, tried: list[dict[str, Any]], score: str) -> np.ndarray:
+        """Return the points of all candidates so far, a row for each seed."""
+        for candidate in tried[len(finals[space]) :]:
+            of_seeds = enumerate(folds)
+            each = [final(found, epsilon, s, candidate, fold, scores) for s, fold in of_seeds]
+            finals[space].append(each)
+        return np.array([[one[score] for one in each] for each in finals[space]]).T
+
     for score, (space, (values, tried)) in itertools.product(scores, spaces.items()):
-        table = np.array([[one[score] for one in line] for line in finals[space]])
         own = place_of({}, tried, found.model)
+        table = table_of(space, tried, score)
         largest = options.error * (found.ends[1] - found.ends[0])
         scoring = SCORINGS.get(score, neg_squared_error(largest**2))
-        means = table.mean(axis=0) - table[:, own].mean()
         for each in options.searches:
             gains, chosen, made = [], [], 0
             for seed, (X, X_test, y, y_test) in enumerate(folds):
@@ -221,6 +230,7 @@ def rows_of(name: str, epsilon: float, options: Any) -> Iterator[tuple[str, str,
                 gains.append(after - table[seed, own])
                 chosen.append(place_of(search.best_params_, tried, found.model))
             moved = sum(place != own for place in chosen)
+            means = table_of(space, tried, score).mean(axis=0) - table[:, own].mean()
             worst = min(float(means[place]) for place in chosen)
             row = Row(np.array(gains), worst, float(means.max()), made, moved)
             yield score, space, each, float(table[:, own].mean()), row

@@ -27,7 +27,7 @@ from skdptune.base._shared import (
 from skdptune.calibration._private_conformal import TEXT, ConformalPlan, PrivateConformal
 from skdptune.calibration._release import if_model_has
 from skdptune.ledger import PrivacyLedger
-from skdptune.preprocessing._shared import as_schema
+from skdptune.preprocessing._shared import range_of_targets
 
 # Half widths of intervals are powers of 2, from the targets' range down to 2^-10 of it.
 _OCTAVES = 10.0
@@ -123,14 +123,14 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
         """Return the public range of targets, or raise."""
         if self.target_bound is not None:
             return target_range(self.target_bound)
-        found = _known_range(self.estimator)
+        found = range_of_targets(self.estimator)
         if found is None:
             raise ValueError(
                 "target_bound must be given; got None, and the estimator has no range of "
                 "targets. Give the largest absolute value that a target is known to have, or its "
                 "range as a pair (lower, upper)."
             )
-        return found
+        return target_range(found)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -167,21 +167,6 @@ class PrivateConformalRegressor(RegressorMixin, PrivateConformal):
 def _transforms_targets(estimator: Any) -> bool:
     kinds = (type(part) for _, part in nested_estimators(estimator))
     return any(issubclass(kind, TransformedTargetRegressor) for kind in kinds)
-
-
-def _known_range(estimator: Any) -> tuple[float, float] | None:
-    """Return the range of targets that an estimator or its schema states; None without one."""
-    if _transforms_targets(estimator):
-        return None
-    for _, part in nested_estimators(estimator):
-        own = own_parameters(part)
-        if own.get("target_bound") is not None:
-            return target_range(own["target_bound"])
-        if own.get("schema") is not None:
-            found = as_schema(own["schema"]).target_bounds
-            if found is not None:
-                return target_range(found)
-    return None
 
 
 @with_shared_text(TEXT)

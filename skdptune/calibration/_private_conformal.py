@@ -318,7 +318,8 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         else:
             raise ValueError(
                 "epsilon must be at least what the estimator costs with its own noise, "
-                f"{total.epsilon(delta):.4g} at delta={delta:g}; got {epsilon:g}."
+                f"{total.epsilon(delta):.4g} at delta={delta:g}; got {epsilon:g}. Give the "
+                "estimator, or the search, any epsilon: this one replaces it."
             )
         steps = grid_steps(size * fraction, of_quantile)
         level = quantile_level(self.coverage, size, fraction, of_quantile, steps)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import get_scorer_names
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
@@ -103,7 +102,7 @@ from skdptune.model_selection._running import (
     rows_of_persons,
 )
 from skdptune.model_selection._strategies import BaseStrategy, Plan
-from skdptune.preprocessing._shared import as_schema
+from skdptune.preprocessing._shared import range_of_targets
 
 if TYPE_CHECKING:
     from skdptune.model_selection._pareto import ParetoPlan
@@ -407,7 +406,7 @@ class BasePrivateSearch(
             return get_bounded_scorer(self.scoring)
         if is_classifier(self._lead_estimator()) or all(map(is_classifier, self._estimators())):
             return get_bounded_scorer("accuracy")
-        ranges = [_range_of_target(estimator) for estimator in self._estimators()]
+        ranges = [range_of_targets(estimator) for estimator in self._estimators()]
         scorers = [squared_error_in(each) for each in ranges if each is not None]
         if len(scorers) == len(ranges) and len({one.lower for one in scorers}) == 1:
             return scorers[0]
@@ -806,13 +805,6 @@ def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
             yield from _names_in(space.values())
         elif isinstance(space, list | tuple):
             yield from _names_in(one for one in space if isinstance(one, Mapping))
-
-
-def _range_of_target(estimator: Any) -> Any:
-    """Return the public range of an estimator's targets, or several; None without one."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    bound, schema = (getattr(last, name, None) for name in ("target_bound", "schema"))
-    return as_schema(schema).target_bounds if bound is None and schema is not None else bound
 
 
 def squared_error_in(bound: Any) -> BoundedScorer:

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from sklearn.compose import TransformedTargetRegressor
+
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import NamedArguments
-from skdptune.base._shared import names_persons
+from skdptune.base._shared import names_persons, nested_estimators, own_parameters
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._schema_quality import (
     SchemaQuality,
@@ -489,6 +491,21 @@ def as_schema(schema: Any) -> Schema:
         "schema must be a Schema, a dict from names of columns to what they hold, or a JSON file; "
         f"got {type(schema).__name__}."
     )
+
+
+def range_of_targets(estimator: Any) -> Any:
+    """Return the public range of the targets that a fit gets, or several; None without one.
+
+    The estimator states it, or a nested one that gets the same targets, or a schema of one.
+    """
+    parts = list(nested_estimators(estimator))
+    kinds = ((prefix, type(part)) for prefix, part in parts)
+    changed = tuple(prefix for prefix, of in kinds if issubclass(of, TransformedTargetRegressor))
+    told = [own_parameters(part) for prefix, part in parts if not prefix.startswith(changed)]
+    bounds = [own["target_bound"] for own in told if own.get("target_bound") is not None]
+    schemas = [own["schema"] for own in told if own.get("schema") is not None]
+    of_schemas = [as_schema(schema).target_bounds for schema in schemas if not bounds]
+    return next((one for one in (*bounds, *of_schemas) if one is not None), None)
 
 
 def _dropped(

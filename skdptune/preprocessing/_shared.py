@@ -1,7 +1,7 @@
 """Names of this folder that other folders use, in addition to its public ones."""
 
 from skdptune.preprocessing._private_pipeline import PersonPipeline
-from skdptune.preprocessing._schema import as_schema, ids_in
+from skdptune.preprocessing._schema import as_schema, ids_in, range_of_targets
 from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA
 from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds
 from skdptune.preprocessing._table import (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 
 from skdptune import (
     DPGridSearchCV,
     DPLogisticRegression,
     DPRandomSearchCV,
     DPRidge,
+    PrivateConformalRegressor,
 )
 from skdptune.ensemble import DPExplainableBoostingRegressor
 from skdptune.metrics import neg_squared_error
@@ -47,12 +49,26 @@ def test_pipelines_over_tables_need_no_scoring():
     schema = Schema({name: (-4, 4) for name in "abc"}, target=(100, 140))
     pipeline = make_private_pipeline(DPRidge(), schema)
     boosting = DPExplainableBoostingRegressor(schema=schema)
+    intervals = PrivateConformalRegressor(pipeline)
     for model, space in (
         (pipeline, {"tableencoder__n_knots": [2, 5]}),
+        (intervals, {"estimator__tableencoder__n_knots": [2, 5]}),
         (boosting, {"learning_rate": [0.1, 1.0]}),
     ):
         search = DPRandomSearchCV(model, space, epsilon=1.0)
         assert search.plan(20_000, 3, compare=False).row.expected_fits > 1.0
+
+
+def test_the_range_is_that_of_targets_before_they_are_transformed():
+    ridge = DPRidge(target_bound=(4.6, 5.0))
+    inside = TransformedTargetRegressor(
+        ridge, func=np.log, inverse_func=np.exp, check_inverse=False
+    )
+    intervals = PrivateConformalRegressor(inside, target_bound=(100.0, 140.0))
+    search = DPRandomSearchCV(intervals, {"estimator__regressor__alpha": [1.0, 9.0]}, epsilon=1.0)
+    assert search.fit(X, Y).scorer_.lower == -100.0
+    with pytest.raises(ValueError, match="scoring must be given"):
+        DPRandomSearchCV(inside, {"regressor__alpha": [1.0, 9.0]}, epsilon=1.0).fit(X, Y)
 
 
 def test_without_a_range_it_is_asked_for():

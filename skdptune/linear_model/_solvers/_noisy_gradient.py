@@ -291,16 +291,15 @@ class Coordinates:
             return self.basis[:, None] * gradient
         return self.basis.T @ gradient
 
-    def shrinker(self, strength: float) -> Callable[[np.ndarray], np.ndarray] | None:
+    def shrinker(self, strength: float) -> Callable[[np.ndarray], np.ndarray]:
         """Return the implicit step of a penalty on the weights, a function of a point.
 
         The new point minimises half its squared distance to the given one, plus half of `strength`
-        times the squared norm of its weights. None without a basis, where steps are explicit.
+        times the squared norm of its weights.
         """
-        if self.basis is None:
-            return None
-        if self.basis.ndim == 1:
-            factors = 1.0 / (1.0 + strength * self.basis[:, None] ** 2)
+        if self.basis is None or self.basis.ndim == 1:
+            squares = 1.0 if self.basis is None else self.basis[:, None] ** 2
+            factors = 1.0 / (1.0 + strength * squares)
             return lambda point: factors * point
         squares = self.basis.T @ (strength * self.basis)
         inverse = np.linalg.inv(np.eye(self.width) + squares)
@@ -389,9 +388,7 @@ def fit_noisy_gradient(
         Starting weights, chosen without looking at the data; zeros by default.
     basis : ndarray of shape (width,) or (width, width), optional
         Invertible matrix, or its diagonal, chosen without looking at the data. The descent runs in
-        coordinates that the matrix maps to weights, and clips gradients by these coordinates. The
-        regularization then acts after each step, implicitly, since explicit steps would have to be
-        too short for some coordinates.
+        coordinates that the matrix maps to weights, and clips gradients by these coordinates.
     averages : bool, default=False
         Whether to return the mean of the weights after each step of the last half.
 
@@ -402,9 +399,10 @@ def fit_noisy_gradient(
 
     Notes
     -----
-    A step moves along ``(sum of clipped gradients + s C N(0, I)) / B + (lambda / n) w``, where
-    ``B`` and ``n`` are the plan's batch size and number of records: constants, not the drawn
-    numbers. That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133). The rest,
+    A step moves along ``(sum of clipped gradients + s C N(0, I)) / B``, where ``B`` is the plan's
+    batch size: a constant, not the drawn number. An implicit step of the regularization follows,
+    which cannot diverge. Adam without a basis adds the gradient of the regularization instead.
+    That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133). The rest,
     including means of weights, is post-processing. The noisy sum is rounded to a grid that does
     not depend on data (Theorem E1). The guarantee is for adding or removing one record, with the
     plan kept.
@@ -485,8 +483,10 @@ def descend(
     point = coordinates.of(start)
     step = {"sgd": _sgd, "adam": _adam}[optimizer](rate, shape)
     shrinkage = strength / plan.n_samples
-    is_explicit = shrinkage > 0.0 and coordinates.basis is None
-    shrunk = coordinates.shrinker(rate * shrinkage) if shrinkage > 0.0 else None
+    # Adam divides a gradient by its usual length, of which the penalty is a part.
+    is_explicit = shrinkage > 0.0 and optimizer == "adam" and coordinates.basis is None
+    is_implicit = shrinkage > 0.0 and not is_explicit
+    shrunk = coordinates.shrinker(rate * shrinkage) if is_implicit else None
     with_noise = _noise(plan, max_grad_norm, coordinates.width * n_outputs, rng)
     mean, first = np.zeros(shape), plan.steps // 2 if averages else plan.steps - 1
     # A warning that depends on the data would be a release.

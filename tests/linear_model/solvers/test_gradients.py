@@ -344,9 +344,18 @@ def test_without_noise_and_sampling_it_is_gradient_descent():
     weights = fit(make_plan(60, 60, 5, 0.0), rows, signs, regularization=3.0)
     expected = np.zeros(5)
     for _ in range(5):
-        gradient = clipped_gradient(rows, signs, expected, 0.8) / 60 + 3.0 / 60 * expected
-        expected -= 0.5 * gradient
+        expected -= 0.5 * clipped_gradient(rows, signs, expected, 0.8) / 60
+        expected /= 1.0 + 0.5 * 3.0 / 60
     np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-12)
+
+
+def test_no_penalty_is_too_strong_for_the_length_of_steps():
+    rows, signs = labelled()
+    long, longer = (
+        np.linalg.norm(fit(make_plan(60, 60, 40, 0.0), rows, signs, regularization=each))
+        for each in (600.0, 60_000.0)
+    )
+    assert 50.0 < long / longer < 120.0
 
 
 def test_adam_equals_the_textbook():
