@@ -312,15 +312,10 @@ def print_population(arguments: argparse.Namespace) -> None:
         split = digits() if where == "digits" else fashion(arguments.train)
         case = (size, arguments.epochs, arguments.device)
         print(f"\n{where}: {len(split[0])} records, batch {size}, {arguments.epochs} epochs")
-        nets = our_nets(*case)
-        started = now(arguments.device)
-        # A search computes its candidates' costs before it trains; the peers compute none.
-        for net in nets:
-            net.privacy_profile(len(split[0]))
-        print(f"  ours, costs beforehand      {now(arguments.device) - started:8.2f} s")
-        ours, words = trained(nets, split, arguments.device, at_once=True)
+        # Our reports state the costs of all noises; the peers compute none.
+        ours, words = trained(our_nets(*case), split, arguments.device, at_once=True)
         print(f"  ours, at once               {words}", flush=True)
-        for mode in MODES:
+        for mode in arguments.modes:
             peers = their_nets(split[0], *case, mode)
             theirs, words = trained(peers, split, arguments.device, at_once=False)
             ratio = f"{theirs / ours:.1f} x ours"
@@ -386,6 +381,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=3000, help="of Fashion-MNIST, for utility")
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[135, 450])
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES, help="of Opacus")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=200, help="of each fit that is timed")
     parser.add_argument("--turns", type=int, default=5, help="of ours and Opacus, for step")

@@ -1,6 +1,7 @@
 """On which part of the records a search should try its candidates, and how noisy a score may be.
 
     python benchmarks/search_parts.py [--data NAME ...] [--epsilons .5 1 4] [--seeds 6]
+    python benchmarks/search_parts.py --times       processor seconds of three searches
 
 Test accuracy, in points beyond the untuned model as it comes, of searches on several parts of the
 records, for spaces that a user may type in: wide ones around a model that needs no tuning, and
@@ -13,6 +14,7 @@ import argparse
 import contextlib
 import io
 import runpy
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +24,16 @@ import numpy as np
 from data_sets import MAKING, Split
 from scipy.stats import loguniform
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPRandomSearchCV, RandomRuns
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    RandomRuns,
+)
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_logistic_regression.py"
 PARTS = ("auto", 0.05, 0.1, 0.2, 0.3, None)
@@ -107,14 +116,47 @@ def print_gains(name: str, epsilons: list[float], seeds: int) -> None:
         print(f"| {name} | {epsilon:g} | " + " | ".join(cells) + " |", flush=True)
 
 
+def print_times() -> None:
+    """Print the processor seconds of three searches, in units of a fit without privacy, too."""
+    model = DPLogisticRegression(data_norm=5.0)
+    five, ten = ({"C": np.geomspace(1e-3, 1e3, number).tolist()} for number in (5, 10))
+    settings: dict[str, Any] = {"epsilon": 1.0, "random_state": 0}
+    searches = (
+        ("doubling, 5 candidates", 30_000, DoublingThresholdSearchCV(model, five, **settings)),
+        ("table, 10", 300_000, DPGridSearchCV(model, ten, strategy="table", **settings)),
+        (
+            "adaptive, 10",
+            300_000,
+            DPAdaptiveSearchCV(model, {"C": loguniform(1e-3, 1e3)}, n_trials=10, **settings),
+        ),
+    )
+    print("| search | rows | seconds | LogisticRegression, seconds | ratio |")
+    for name, n_samples, search in searches:
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1.0, 1.0, size=(n_samples, 50))
+        y = X @ rng.normal(size=50) + rng.logistic(size=n_samples) > 0
+        seconds = []
+        for one in (search, LogisticRegression()):
+            start = time.process_time()
+            one.fit(X, y)
+            seconds.append(time.process_time() - start)
+        ours, peer = seconds
+        figures = f"{ours:.1f} | {peer:.2f} | {ours / peer:.0f}"
+        print(f"| {name} | {n_samples:,} | {figures} |", flush=True)
+
+
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", default=list(PROBLEMS), choices=PROBLEMS)
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 4.0])
     parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--times", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.times:
+        print_times()
+        return
     print("| data | ε | untuned | " + " | ".join(map(str, PARTS)) + " |")
     for name in options.data:
         print_gains(name, options.epsilons, options.seeds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -283,8 +284,14 @@ class _Source:
     def __init__(self, key: bytes, counter: bytes = bytes(_BLOCK_BYTES)) -> None:
         self.forks = _forks
         self.lock = threading.Lock()
+        self._start = key, counter
+
+    @functools.cached_property
+    def cipher(self) -> Any:
+        """The cipher, made when first used: few sources of further digits are ever used."""
+        key, counter = self._start
         # Encrypting zeros returns the encrypted counters.
-        self.cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+        return Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
 
 
 def _count(size: Size) -> int:

@@ -424,7 +424,7 @@ def _part(X: Any, records: NDArray[np.intp]) -> Any:
 # Numbers of rows ------------------------------------------------------------------------------
 
 # Rows that are copied at once.
-_ROWS_AT_ONCE = 1 << 12
+_ROWS_AT_ONCE = 1 << 10
 
 
 def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -436,6 +436,6 @@ def squared_norms(rows: NDArray[Any]) -> NDArray[np.float64]:
     found = np.empty(rows.shape[0])
     for start in range(0, rows.shape[0], _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        block = np.ascontiguousarray(rows[part])
-        found[part] = np.einsum("ij,ij->i", block, block, dtype=np.float64)
+        block = np.ascontiguousarray(rows[part], dtype=np.float64)
+        np.einsum("ij,ij->i", block, block, out=found[part])
     return found

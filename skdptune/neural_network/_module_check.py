@@ -13,7 +13,11 @@ from torch import nn
 
 from skdptune._compat import cloudpickle
 from skdptune.neural_network._noisy_steps import with_gradients_per_record
-from skdptune.neural_network._stacked_gradients import LossPerRecord, has_only_linear_layers
+from skdptune.neural_network._stacked_gradients import (
+    LossPerRecord,
+    has_only_linear_layers,
+    layers_of,
+)
 
 Device: TypeAlias = str | torch.device
 
@@ -47,7 +51,8 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: Devic
     -----
     Assumption U0.
 
-    Opacus knows layers by their classes. Other layers are tried on a batch of synthetic records.
+    Opacus knows layers by their classes. Modules other than plain sequences of known layers are
+    tried on a batch of synthetic records.
     Each output's gradient by all other records must be zero, no buffer may change, and outputs may
     not depend on an earlier batch. Nothing that copies of the module share may change. This is a
     check and not a proof: a module can mix records behind operations without gradients.
@@ -74,6 +79,10 @@ def _try_records(module: nn.Module, record_shape: tuple[int, ...], device: Devic
     trial = copy.deepcopy(module)
     before = _state_of(trial)
     records = torch.rand(_N_SYNTHETIC, *record_shape, device=device, requires_grad=True)
+    if layers_of(module) is not None:
+        # Each of these layers treats records one by one, and keeps nothing.
+        _output_of(trial, records)
+        return
     with nothing_shared(module, "module"):
         outputs = _output_of(trial, records)
         if len(outputs) != len(records):
@@ -155,10 +164,12 @@ def _seeded_output(
 
 
 @contextmanager
-def same_draws(device: torch.device) -> Iterator[None]:
-    """Let a module draw the same numbers in each call, then restore torch's generators."""
+def same_draws(device: torch.device, seed: int = 0) -> Iterator[None]:
+    """Let a module draw the numbers of a seed, then restore torch's generators."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(0)
+        # The general function also queues a call for every accelerator that is not in use.
+        on_cpu = device.type == "cpu"
+        (torch.default_generator.manual_seed if on_cpu else torch.manual_seed)(seed)
         yield
 
 

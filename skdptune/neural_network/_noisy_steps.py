@@ -139,7 +139,10 @@ def noisy_step(
     -----
     Theorem U1.
     """
-    noisy = [noise.added_to(total) for total in sums]
+    # One call for all parameters: the draws come in the same order.
+    together = noise.added_to(torch.cat([total.reshape(-1) for total in sums]))
+    parts = together.split([total.numel() for total in sums])
+    noisy = [part.view(total.shape) for part, total in zip(parts, sums, strict=True)]
     if not number & (number - 1):
         _check_release(sums, noisy, norm * batch, noise.deviation)
     for parameter, total in zip(parameters, noisy, strict=True):

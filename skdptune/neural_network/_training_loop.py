@@ -22,6 +22,7 @@ from skdptune.neural_network._module_check import (
     fixed_module,
     has_outer_products,
     nothing_shared,
+    same_draws,
 )
 from skdptune.neural_network._modules import MLP, SizedModule
 from skdptune.neural_network._noisy_steps import (
@@ -254,9 +255,7 @@ class TrainingLoop(NetParameters, NeuralNet):
     @contextmanager
     def _seeded_torch(self, rng: np.random.Generator) -> Iterator[None]:
         # Modules draw from torch's global generators, for example for initial weights.
-        device = torch.device(self.device)
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(int(rng.integers(0, 2**63 - 1)))
+        with same_draws(torch.device(self.device), int(rng.integers(0, 2**63 - 1))):
             yield
 
     def _train(self, run: TrainingRun) -> int:

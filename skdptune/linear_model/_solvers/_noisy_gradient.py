@@ -126,6 +126,9 @@ class ClippedGradients:
         row_bytes = max(1, design.rows.shape[1] * design.rows.dtype.itemsize)
         self._rows_at_once = max(_LEAST_ROWS, _BUFFER_BYTES // row_bytes)
         self._buffer = self._make_buffer()
+        n_samples, size = design.n_samples, self._rows_at_once
+        starts = range(0, n_samples, size)
+        self._all_chunks: list[Batch] = [slice(s, min(s + size, n_samples)) for s in starts]
 
     def _longest_residuals(self, max_grad_norm: float) -> np.ndarray:
         """Return for each record the norm of residuals beyond which its gradient is clipped."""
@@ -175,14 +178,14 @@ class ClippedGradients:
     def _clipped(self, decision: np.ndarray, chunk: Batch) -> tuple[np.ndarray, np.ndarray]:
         """Return a chunk's residuals, scaled so that gradients respect the norm, and their sum."""
         residuals = self._residuals_of(decision, _selected(self._targets, chunk))
-        residuals = np.array(residuals, dtype=np.float64).reshape(decision.shape)
+        residuals = np.asarray(residuals, dtype=np.float64).reshape(decision.shape)
         longest = _selected(self._longest, chunk)
         if decision.shape[1] == 1:
-            np.minimum(residuals, longest, out=residuals)
-            np.maximum(residuals, -longest, out=residuals)
+            residuals = np.minimum(residuals, longest)
+            np.maximum(residuals, np.negative(longest), out=residuals)
         else:
             norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))[:, None]
-            residuals *= np.minimum(1.0, longest / np.maximum(norms, 1e-300))
+            residuals = residuals * np.minimum(1.0, longest / np.maximum(norms, 1e-300))
         if self._weights is not None:
             residuals *= _selected(self._weights, chunk)
         sums = np.add.reduce(residuals, axis=0)
@@ -194,9 +197,7 @@ class ClippedGradients:
     def _chunks(self, batch: Batch) -> list[Batch]:
         size = self._rows_at_once
         if isinstance(batch, slice):
-            n_samples = self._design.n_samples
-            starts = range(0, n_samples, size)
-            return [slice(start, min(start + size, n_samples)) for start in starts]
+            return self._all_chunks
         if batch.size <= size:
             return [batch]
         return [batch[start : start + size] for start in range(0, batch.size, size)]

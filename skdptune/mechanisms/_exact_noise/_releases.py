@@ -282,7 +282,7 @@ class RoundedSums:
             Index of the first draw to use.
         """
         # The sum of squares is at least each value's square, and NaN if any value is NaN.
-        square = np.einsum("i,i", values, values)
+        square = values.dot(values)
         if not square <= self._largest_easy_square:
             return self._of_large(values, first)
         last = first + values.size
