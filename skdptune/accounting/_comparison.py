@@ -224,7 +224,7 @@ def two_thresholds(
     _, odds = _shape_and_odds(distribution)
     share = delta / distribution.mean
     # The sum that contains the helper's point is convex in exp(epsilon): it has one minimum.
-    low, high = 0.0, largest_loss(profile._sides)
+    low, high = 0.0, largest_loss(profile._finite_sides)
     for _ in range(_ROUNDS):
         points = np.linspace(low, high, _POINTS)
         best = int(np.argmin(_log_sum(points, odds, profile.delta(points))))
@@ -303,7 +303,7 @@ def selection_lower_bound(
     check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
     check_distribution(distribution)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
-    remove, add = profile._sides
+    remove, add = profile._finite_sides
     best = 0.0
     for own, other in ((remove, add), (add, remove)):
         best = _worst_order(*_atoms(own, other), distribution, delta, best)

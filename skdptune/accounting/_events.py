@@ -23,29 +23,27 @@ from skdptune.accounting._loss_distribution import LARGEST_LOSS
 Parts = Iterator[tuple[Form | dp_event.DpEvent, int]]
 
 
-def losses_of_event(
-    event: dp_event.DpEvent, step: float | None = None
-) -> tuple[Sides, Form | None] | None:
-    """Return both directions of an event, and their closed form if there is one.
+def losses_of_event(event: dp_event.DpEvent, step: float | None) -> Sides | None:
+    """Return both directions of an event.
 
     Parameters
     ----------
     event : DpEvent
-    step : float, optional
-        Grid of the losses; by default, a suitable one.
+    step : float or None
+        Grid of the losses; None uses a suitable one.
 
     Returns
     -------
-    (Sides, Form or None), or None if the PLD accountant of dp_accounting has no answer.
+    Sides, or None if the PLD accountant of dp_accounting has no answer.
     """
     form = form_of_event(event)
     if form is not None:
-        return form.sides(step), form
+        return form.sides(step)
     if not is_supported(event):
         return None
     parts = list(_parts(event, 1))
     if any(isinstance(part, dp_event.NonPrivateDpEvent) for part, _ in parts):
-        return everything_lost(step or 1e-4), None
+        return everything_lost(step or 1e-4)
     forms = _merged([(part, count) for part, count in parts if isinstance(part, Form)])
     sides = [form.sides(step) for form in forms]
     sides += [
@@ -53,7 +51,7 @@ def losses_of_event(
         for part, count in parts
         if not isinstance(part, Form)
     ]
-    return functools.reduce(composed_sides, sides), None
+    return functools.reduce(composed_sides, sides)
 
 
 def form_of_event(event: dp_event.DpEvent) -> Form | None:
