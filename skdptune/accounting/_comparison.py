@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_kind, check_real
+from skdptune._validation import FloatArray, check_kind, check_real, installed
 from skdptune.accounting._curves import largest_loss
 from skdptune.accounting._distributions import TruncatedNegativeBinomial
 from skdptune.accounting._profile import PrivacyProfile
@@ -95,10 +95,8 @@ class BoundComparison:
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a DataFrame indexed by the bound's name."""
         # pandas is optional, so it is imported only here.
-        try:
+        with installed("to_pandas needs"):
             import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas needs pandas; install it with pip.") from error
         columns = ("name", "epsilon", "seconds", "note")
         table = [{column: getattr(row, column) for column in columns} for row in self.rows]
         return pd.DataFrame(table, columns=list(columns)).set_index("name")

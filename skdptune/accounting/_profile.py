@@ -38,8 +38,12 @@ from skdptune.accounting._curves import (
     with_bounded_size,
     worst_of,
 )
-from skdptune.accounting._dp_accounting import is_renyi_supported, to_pld
-from skdptune.accounting._events import form_of_event, losses_of_event
+from skdptune.accounting._dp_accounting import (
+    form_of_event,
+    is_renyi_supported,
+    losses_of_event,
+    to_pld,
+)
 from skdptune.accounting._format import packed, unpacked
 from skdptune.accounting._loss_distribution import LARGEST_LOSS, LEAST_RATE
 from skdptune.accounting._renyi import (

@@ -10,10 +10,12 @@ from typing import Any
 import joblib
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from skdptune._formatting import shown
 from skdptune.base.protocol import Fittable, Parametrized
@@ -65,6 +67,15 @@ _REFUSED_WEIGHTS = (
     "classes; repeat or drop records before the fit only by a rule that looks at one record at a "
     "time."
 )
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Return whether scikit-learn regards an estimator as fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def is_same(one: Any, other: Any) -> bool:
