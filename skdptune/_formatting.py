@@ -41,6 +41,11 @@ def shown_number(value: float) -> str:
     return f"{rounded:f}" if 1e-4 <= value < 0.1 else f"{rounded:.2e}"
 
 
+def shown_percent(share: float) -> str:
+    """Format a share with three digits."""
+    return f"{100.0 * share:.3g} %"
+
+
 def shown_epsilon(value: float) -> str:
     """Format an epsilon; an infinite one is shown as "not private"."""
     return NOT_PRIVATE if math.isinf(value) else f"ε = {shown_number(value)}"

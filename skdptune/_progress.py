@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -87,12 +86,7 @@ class Progress:
         self._token = _IN_FORCE.set(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         """Stop showing progress."""
         if self._token is not None:
             _IN_FORCE.reset(self._token)
@@ -100,7 +94,7 @@ class Progress:
             return
         self._stop.set()
         self._thread.join()
-        self.phase("done" if error is None else "stopped")
+        self.phase("done" if kind is None else "stopped")
         self._on_bar(lambda bar: bar.close())
 
     def _show(self, tqdm: Any, stream: Any, began: float) -> None:

@@ -15,7 +15,7 @@ import linecache
 import math
 import numbers
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
@@ -113,6 +113,19 @@ def unexpected_argument(cls: type, name: str, known: Sequence[str]) -> TypeError
     near = nearest_name(name, known)
     hint = f"Did you mean {near}?" if near else f"It has {shown_names(known)}."
     return TypeError(f"{cls.__name__}() got an unexpected keyword argument {shown(name)}. {hint}")
+
+
+@contextlib.contextmanager
+def installed(needs: str, extra: str = "") -> Iterator[None]:
+    """Say how to install a package if an import inside fails; `needs` is as "curves need"."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        package = (problem.name or "").partition(".")[0]
+        how = f"the extra {extra!r}: pip install 'skdptune[{extra}]'" if extra else "pip"
+        raise ModuleNotFoundError(
+            f"{needs} {package}, which is not installed. Install it with {how}.", name=package
+        ) from problem
 
 
 def check_real(

@@ -339,7 +339,7 @@ class SharedCurve:
     def _dots(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """The points between which `profile` is linear in exp(epsilon), for each direction."""
         dots = {}
-        for direction, (own, _) in zip(_DIRECTIONS, self.profile._pairs, strict=True):
+        for direction, own in zip(_DIRECTIONS, self.profile._sides, strict=True):
             dots[direction] = (own.step * np.arange(own.highest + 1), own.curve)
         return dots
 
@@ -392,7 +392,7 @@ class SharedCurve:
         It is infinite if no shift does, because more than the failure remains at large epsilon.
         """
         needed = []
-        for direction, (own, _) in zip(_DIRECTIONS, profile._pairs, strict=True):
+        for direction, own in zip(_DIRECTIONS, profile._sides, strict=True):
             if own.infinity > self.failure + _NEGLIGIBLE:
                 return math.inf
             points = np.linspace(0.0, own.highest * own.step, _POINTS)

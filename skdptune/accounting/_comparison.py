@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_kind, check_real
+from skdptune._validation import FloatArray, check_kind, check_real, installed
 from skdptune.accounting._curves import largest_loss
 from skdptune.accounting._distributions import TruncatedNegativeBinomial
 from skdptune.accounting._profile import PrivacyProfile
@@ -95,10 +95,8 @@ class BoundComparison:
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a DataFrame indexed by the bound's name."""
         # pandas is optional, so it is imported only here.
-        try:
+        with installed("to_pandas needs"):
             import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_pandas needs pandas; install it with pip.") from error
         columns = ("name", "epsilon", "seconds", "note")
         table = [{column: getattr(row, column) for column in columns} for row in self.rows]
         return pd.DataFrame(table, columns=list(columns)).set_index("name")
@@ -224,7 +222,7 @@ def two_thresholds(
     _, odds = _shape_and_odds(distribution)
     share = delta / distribution.mean
     # The sum that contains the helper's point is convex in exp(epsilon): it has one minimum.
-    low, high = 0.0, largest_loss(profile._sides)
+    low, high = 0.0, largest_loss(profile._finite_sides)
     for _ in range(_ROUNDS):
         points = np.linspace(low, high, _POINTS)
         best = int(np.argmin(_log_sum(points, odds, profile.delta(points))))
@@ -303,7 +301,7 @@ def selection_lower_bound(
     check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
     check_distribution(distribution)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
-    remove, add = profile._sides
+    remove, add = profile._finite_sides
     best = 0.0
     for own, other in ((remove, add), (add, remove)):
         best = _worst_order(*_atoms(own, other), distribution, delta, best)

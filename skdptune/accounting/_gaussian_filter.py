@@ -234,7 +234,7 @@ def _exact_shift(renyi: RenyiCurve) -> float | None:
 @functools.lru_cache(maxsize=256)
 def _covering(profile: PrivacyProfile, failure: float, whole: float) -> tuple[float, float]:
     """Return nearly the smallest shift that covers a profile, and the failure it leaves."""
-    remove, add = profile._sides
+    remove, add = profile._finite_sides
     sides = [remove] if remove.equals(add) else [remove, add]
     infinity = max(side.infinity for side in sides)
 

@@ -16,7 +16,7 @@ from scipy import special
 from skdptune._validation import FloatArray, check_flag, check_integer, check_option, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile, recipe_of
+from skdptune.accounting._profile import Numbers, PrivacyProfile
 from skdptune.accounting._renyi import RenyiCurve
 
 NOISES = ("gaussian", "laplace")
@@ -103,7 +103,7 @@ def report_noisy_max(
         return PrivacyProfile.pure(0.0)
     shift = influence / spread * (1.0 if monotone else 2.0)
     if noise == "gaussian":
-        return _gaussian_noisy_max(count, shift)
+        return PrivacyProfile._of(_gaussian_noisy_max, count, shift)
     if shift <= LARGEST_LOSS:
         return PrivacyProfile.pure(shift)
     # An epsilon beyond the grid becomes a failure probability.
@@ -195,14 +195,16 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     bound = _checked_epsilon(epsilon)
     if bound == 0.0:
         return PrivacyProfile.pure(0.0)
-    bound = max(bound, _FINEST)
+    return PrivacyProfile._of(_of_bounded_range, max(bound, _FINEST))
+
+
+def _of_bounded_range(bound: float) -> Numbers:
     # With a power of two of steps, the grid ends exactly at the bound, where the curve is zero.
     cells = 2**12
     step = bound / cells
     rest = np.expm1(0.5 * (step * np.arange(cells + 1) - bound))
     half = rest * rest / -math.expm1(-bound)
-    recipe, renyi = recipe_of(exponential_mechanism, bound), _RenyiOfBoundedRange(bound)
-    return PrivacyProfile._from_halves(Halves(step, half, half), renyi, recipe)
+    return Halves(step, half, half), _RenyiOfBoundedRange(bound)
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ def _checked_epsilon(epsilon: float) -> float:
     return check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)
 
 
-def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
+def _gaussian_noisy_max(count: int, shift: float) -> Numbers:
     """Return the smaller of the theorem's curve and that of all scores at once.
 
     Parameters
@@ -256,8 +258,7 @@ def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
     epsilons = step * np.arange(math.ceil(top / step) + 1)
     each = count * _gaussian_curve(shift, epsilons)
     half = np.minimum(each, _gaussian_curve(joint, epsilons))
-    recipe = recipe_of(_gaussian_noisy_max, count, shift)
-    return PrivacyProfile._from_halves(Halves(step, half, half), recipe=recipe)
+    return Halves(step, half, half), None
 
 
 def _gaussian_curve(mu: float, epsilons: FloatArray) -> FloatArray:

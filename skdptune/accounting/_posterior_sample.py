@@ -44,7 +44,7 @@ from scipy import optimize, special
 from skdptune._validation import FloatArray, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile, recipe_of
+from skdptune.accounting._profile import Numbers, PrivacyProfile
 
 # Number of points of a curve, up to a small factor: chords between them are within 1e-3 of it.
 _POINTS = 2**12
@@ -98,7 +98,10 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
     >>> round(posterior_sample(leverage=0.01, squared_residual=4.0).epsilon(1e-6), 3)
     0.922
     """
-    largest, bound = _checked_box(leverage, squared_residual)
+    return PrivacyProfile._of(_of_box, *_checked_box(leverage, squared_residual))
+
+
+def _of_box(largest: float, bound: float) -> Numbers:
     tops = [_end(largest, bound, sign) for sign in (1.0, -1.0)]
     # With a large leverage, the add direction extends much further than the other one.
     spacing = max(min(max(tops), 2.0 * min(tops)) / _POINTS, max(tops) / (8 * _POINTS))
@@ -107,8 +110,7 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
         _supremum(step * np.arange(math.ceil(top / step) + 2), largest, bound, sign)
         for top, sign in zip(tops, (1.0, -1.0), strict=True)
     )
-    recipe = recipe_of(posterior_sample, largest, bound)
-    return PrivacyProfile._from_halves(Halves(step, remove, add), recipe=recipe)
+    return Halves(step, remove, add), None
 
 
 def posterior_sample_deltas(
@@ -181,7 +183,7 @@ def covered_squared_residual(
     these points also lies below the chords, since it is convex in ``exp(epsilon)``. Beyond the
     last point it decreases, and the profile does not.
     """
-    sides = posterior_sample(leverage, squared_residual)._sides
+    sides = posterior_sample(leverage, squared_residual)._finite_sides
     points = [side.step * np.arange(side.highest + 1) for side in sides]
     limits = [side.curve + slack for side in sides]
 

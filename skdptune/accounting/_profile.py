@@ -6,7 +6,7 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dp_accounting import dp_event
@@ -38,10 +38,14 @@ from skdptune.accounting._curves import (
     with_bounded_size,
     worst_of,
 )
-from skdptune.accounting._dp_accounting import is_renyi_supported, to_pld
-from skdptune.accounting._events import form_of_event, losses_of_event
+from skdptune.accounting._dp_accounting import (
+    form_of_event,
+    is_renyi_supported,
+    losses_of_event,
+    to_pld,
+)
 from skdptune.accounting._format import packed, unpacked
-from skdptune.accounting._loss_distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
+from skdptune.accounting._loss_distribution import LARGEST_LOSS, LEAST_RATE
 from skdptune.accounting._renyi import (
     RenyiCurve,
     RenyiMultiple,
@@ -57,9 +61,12 @@ from skdptune.accounting._selection_bounds import BOUNDS, RenyiSelected, selecte
 _DIRECTIONS = ("remove", "add")
 # Finest grid of an event's losses: a finer one would need too much memory.
 _FINEST = 1e-5
-# A call of a function of this package that makes a profile. Where the function takes profiles, the
-# arguments are their recipes.
-Recipe = functools.partial["PrivacyProfile"]
+# Both directions or bounds on their curves, and the Rényi divergences.
+Numbers = tuple[Halves | Sides, RenyiCurve | None]
+_Known = tuple[Sides, RenyiCurve | None]
+# A call of a function of this package that makes the numbers of a profile. Profiles among the
+# arguments are replaced by their recipes.
+Recipe = functools.partial[Numbers]
 # Longer recipes are forgotten: pickles then contain the numbers.
 _LONGEST_RECIPE = 64
 
@@ -110,26 +117,12 @@ class PrivacyProfile:
     4.77
     """
 
-    __slots__ = ("_add", "_form", "_recipe", "_remove", "_renyi")
+    __slots__ = ("_known", "_recipe")
 
-    _remove: LossDistribution
-    _add: LossDistribution
-    _renyi: RenyiCurve
-    # Unknown for profiles read from a file: compositions of closed forms stay exact.
-    _form: Form | None
-    # Makes the numbers, which are often never read; None if only the numbers are known.
-    _recipe: Recipe | None
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Compute the numbers of a closed form, or of a pickle, when they are first read."""
-            if name not in ("_remove", "_add", "_renyi"):
-                return object.__getattribute__(self, name)
-            made = _made(self._recipe)
-            for each in ("_renyi", "_add", "_remove"):
-                object.__setattr__(self, each, getattr(made, each))
-            return getattr(made, name)
+    # Makes the numbers, which are often never read.
+    _recipe: Recipe
+    # The numbers, as soon as they are made.
+    _known: _Known | None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -140,58 +133,31 @@ class PrivacyProfile:
     # Creation ----------------------------------------------------------------------------
 
     @classmethod
-    def _make(
-        cls,
-        remove: LossDistribution,
-        add: LossDistribution,
-        renyi: RenyiCurve | None = None,
-        form: Form | None = None,
-        recipe: Recipe | None = None,
-    ) -> PrivacyProfile:
-        """Create a profile from loss distributions on one grid.
+    def _of(cls, make: Callable[..., Numbers], *arguments: Any) -> PrivacyProfile:
+        """Return the profile of the numbers that a function makes of its arguments.
 
-        All numbers of profiles are created here. Mass that a direction lacks is moved to infinity;
-        all of it if any mass is NaN.
+        The function is found by its name, and must make the same numbers each time. Arguments
+        other than profiles must not change later.
         """
-        profile = cls._by_recipe(form, recipe)
-        remove, add = with_bounded_size(*complete(remove, add))
-        for side in (remove, add):
-            side.masses.flags.writeable = False
-        object.__setattr__(profile, "_remove", remove)
-        object.__setattr__(profile, "_add", add)
-        object.__setattr__(profile, "_renyi", renyi or RenyiTable((), ()))
+        recipes = (getattr(each, "_recipe", each) for each in arguments)
+        profile = cls._by_recipe(functools.partial(make, *recipes))
+        known = _completed(*make(*arguments))
+        object.__setattr__(profile, "_known", known)
+        if _calls_of(profile._recipe) > _LONGEST_RECIPE:
+            object.__setattr__(profile, "_recipe", functools.partial(as_given, *known))
         return profile
 
     @classmethod
-    def _by_recipe(cls, form: Form | None, recipe: Recipe | None) -> PrivacyProfile:
-        """Create a profile whose numbers are made later."""
+    def _by_recipe(cls, recipe: Recipe) -> PrivacyProfile:
+        """Return a profile whose numbers are made when they are first read."""
         profile = object.__new__(cls)
-        object.__setattr__(profile, "_form", form)
         object.__setattr__(profile, "_recipe", recipe)
+        object.__setattr__(profile, "_known", None)
         return profile
 
     @classmethod
-    def _from_form(cls, form: Form, renyi: RenyiCurve | None = None) -> PrivacyProfile:
-        """Create a profile from a closed form."""
-        recipe = recipe_of(cls._from_form, form, renyi)
-        return cls._make(*form.sides(), renyi, form, recipe)
-
-    @classmethod
-    def _from_halves(
-        cls, halves: Halves, renyi: RenyiCurve | None = None, recipe: Recipe | None = None
-    ) -> PrivacyProfile:
-        """Create a profile from bounds on ``delta(0), delta(step), ...`` of each direction."""
-        return cls._make(*connect_dots(*halves), renyi, recipe=recipe)
-
-    @classmethod
-    def _from_bound(
-        cls,
-        delta: Callable[[FloatArray], FloatArray],
-        renyi: RenyiCurve | None = None,
-        recipe: Recipe | None = None,
-    ) -> PrivacyProfile:
-        """Create a profile from a bound on delta in both directions, at any epsilon >= 0."""
-        return cls._from_halves(halves_of_bound(delta), renyi, recipe)
+    def _of_form(cls, form: Form, renyi: RenyiCurve | None) -> PrivacyProfile:
+        return cls._by_recipe(functools.partial(_of_form, form, renyi))
 
     @classmethod
     def from_event(
@@ -255,7 +221,7 @@ class PrivacyProfile:
         bound = check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)
         infinity = check_real(delta, name="delta", lower=0.0, upper=1.0)
         renyi = RenyiOfPure(bound) if infinity == 0.0 else None
-        return cls._from_form(ResponseForm(bound, infinity), renyi)
+        return cls._of_form(ResponseForm(bound, infinity), renyi)
 
     @classmethod
     def gaussian(cls, mu: float) -> PrivacyProfile:
@@ -272,7 +238,7 @@ class PrivacyProfile:
         if mu == 0.0:
             return cls.pure(0.0)
         event = dp_event.GaussianDpEvent(1.0 / mu)
-        return cls._from_form(GaussianForm(mu), RenyiOfEvent(event))
+        return cls._of_form(GaussianForm(mu), RenyiOfEvent(event))
 
     @classmethod
     def from_curve(
@@ -328,7 +294,7 @@ class PrivacyProfile:
         if step < points[-1] / 2**21:
             step = float(points[-1]) / 2**21
         step = step_at_most(step)
-        return _through_points(points.copy(), remove.copy(), add.copy(), step)
+        return cls._of(_through_points, points.copy(), remove.copy(), add.copy(), step)
 
     # Combination -------------------------------------------------------------------------
 
@@ -339,12 +305,10 @@ class PrivacyProfile:
             return NotImplemented
         if self._is_nothing or other._is_nothing:
             return other if self._is_nothing else self
-        renyi = RenyiOfParts(np.sum, (self._renyi, other._renyi))
         form = self._form.composed(other._form) if self._form and other._form else None
-        if form is not None:
-            return self._from_form(form, renyi)
-        recipe = recipe_of(PrivacyProfile.__add__, self, other)
-        return self._make(*composed_sides(self._pairs[0], other._pairs[0]), renyi, recipe=recipe)
+        if form is None:
+            return self._of(_sum, self, other)
+        return self._of_form(form, RenyiOfParts(np.sum, (self._renyi, other._renyi)))
 
     def __radd__(self, other: object) -> PrivacyProfile:
         """Allow ``sum`` to start with 0."""
@@ -361,12 +325,10 @@ class PrivacyProfile:
             return PrivacyProfile.pure(0.0)
         if count == 1:
             return self
-        renyi = RenyiMultiple(count, self._renyi)
         form = self._form.repeated(count) if self._form else None
-        if form is not None:
-            return self._from_form(form, renyi)
-        recipe = recipe_of(PrivacyProfile.__mul__, self, count)
-        return self._make(*self_composed_sides(self._pairs[0], count), renyi, recipe=recipe)
+        if form is None:
+            return self._of(_multiple, self, count)
+        return self._of_form(form, RenyiMultiple(count, self._renyi))
 
     __rmul__ = __mul__
 
@@ -381,12 +343,11 @@ class PrivacyProfile:
         """
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
-        renyi = RenyiOfParts(np.max, (self._renyi, other._renyi))
-        recipe = recipe_of(PrivacyProfile.__or__, self, other)
         for one, two in ((self, other), (other, self)):
-            if one._covers(two):
-                return self._make(one._remove, one._add, renyi, one._form, recipe)
-        return self._from_halves(worst_of(self._sides, other._sides), renyi, recipe)
+            if one._form and two._form and one._form.covers(two._form):
+                renyi = RenyiOfParts(np.max, (self._renyi, other._renyi))
+                return self._of_form(one._form, renyi)
+        return self._of(_worst, self, other)
 
     def subsampled(self, fraction: float) -> PrivacyProfile:
         """Return the profile of the release on a Poisson sample of the data.
@@ -410,12 +371,10 @@ class PrivacyProfile:
             return self
         # A larger fraction never costs less.
         fraction = max(fraction, LEAST_RATE)
-        renyi = RenyiSubsampled(self._renyi, fraction)
         form = self._form.subsampled(fraction) if self._form else None
-        if form is not None:
-            return self._from_form(form, renyi)
-        recipe = recipe_of(PrivacyProfile.subsampled, self, fraction)
-        return self._from_halves(subsampled_halves(self._sides, fraction), renyi, recipe)
+        if form is None:
+            return self._of(_subsampled, self, fraction)
+        return self._of_form(form, RenyiSubsampled(self._renyi, fraction))
 
     def selected(
         self, distribution: RunCountDistribution, bound: str = "envelope"
@@ -449,16 +408,14 @@ class PrivacyProfile:
         # A later change of a user's own distribution changes no pickle.
         distribution = check_distribution(distribution)
         check_option(bound, name="bound", options=BOUNDS)
-        halves = selected_halves(self._sides, self._renyi, distribution, bound)
-        recipe = recipe_of(PrivacyProfile.selected, self, distribution, bound)
-        return self._from_halves(halves, RenyiSelected(self._renyi, distribution), recipe)
+        return self._of(_selected, self, distribution, bound)
 
     # Evaluation --------------------------------------------------------------------------
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon >= 0 for which the release is (epsilon, delta)-private."""
         delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
-        return max(self._remove.epsilon(delta), self._add.epsilon(delta))
+        return max(side.epsilon(delta) for side in self._sides)
 
     def delta(self, epsilon: ArrayLike, direction: str | None = None) -> Any:
         """Return delta at each epsilon, which may be negative.
@@ -494,22 +451,39 @@ class PrivacyProfile:
         """Shift of a Gaussian release that costs at least as much, if a closed form states one."""
         return math.inf if self._form is None else self._form.shift
 
-    def _covers(self, other: PrivacyProfile) -> bool:
-        """Return whether another profile is known to cost no more at any epsilon."""
-        if self._form is not None and other._form is not None:
-            return self._form.covers(other._form)
-        return self == other
+    @property
+    def _form(self) -> Form | None:
+        """The closed form, of which compositions stay exact; None if there is none."""
+        return self._recipe.args[0] if self._recipe.func is _of_form else None
+
+    @property
+    def _numbers(self) -> _Known:
+        """Both directions and the divergences, made when they are first read."""
+        if self._known is None:
+            object.__setattr__(self, "_known", _made(self._recipe))
+        return self._known  # type: ignore[return-value]
 
     @property
     def _sides(self) -> Sides:
+        """The remove and the add direction, with all their losses."""
+        return self._numbers[0]
+
+    @property
+    def _renyi(self) -> RenyiCurve:
+        found: RenyiCurve | None = self._recipe.args[1] if self._form else self._numbers[1]
+        return found or RenyiTable((), ())
+
+    @property
+    def _finite_sides(self) -> Sides:
         """Both directions with the largest losses at infinity, so that exponentials are finite."""
-        remove = self._remove.within_doubles()
-        return remove, remove if self._add is self._remove else self._add.within_doubles()
+        remove, add = self._sides
+        finite = remove.within_doubles()
+        return finite, finite if add is remove else add.within_doubles()
 
     @property
     def _pairs(self) -> tuple[Sides, Sides]:
         """Return the distribution of each direction together with that of the other one."""
-        return (self._remove, self._add), (self._add, self._remove)
+        return self._sides, self._sides[::-1]
 
     def tradeoff(self, alpha: ArrayLike) -> Any:
         """Return the smallest type II error of a test at type I error `alpha`.
@@ -546,7 +520,7 @@ class PrivacyProfile:
     @property
     def pld(self) -> PrivacyLossDistribution:
         """The numeric core as an object of dp_accounting."""
-        return to_pld(self._remove, self._add)
+        return to_pld(*self._sides)
 
     # Object protocol -----------------------------------------------------------------------
 
@@ -564,11 +538,12 @@ class PrivacyProfile:
             return NotImplemented
         if self is other or (self._form is not None and self._form == other._form):
             return True
-        return self._remove.equals(other._remove) and self._add.equals(other._add)
+        pairs = zip(self._sides, other._sides, strict=True)
+        return all(mine.equals(theirs) for mine, theirs in pairs)
 
     def __hash__(self) -> int:
         """Return a hash of the numeric core."""
-        side = self._remove
+        side = self._sides[0]
         return hash((side.step, side.lowest, side.infinity, side.masses.tobytes()))
 
     def __repr__(self) -> str:
@@ -580,9 +555,7 @@ class PrivacyProfile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle how the numbers are made, or the numbers."""
-        if self._recipe is not None:
-            return self._by_recipe, (self._form, self._recipe)
-        return self._make, (self._remove, self._add, self._renyi, self._form)
+        return self._by_recipe, (self._recipe,)
 
     def __copy__(self) -> PrivacyProfile:
         """Return the profile, which is immutable."""
@@ -618,44 +591,78 @@ class PrivacyProfile:
             check_real(delta, name="deltas", lower=0.0, upper=1.0, is_entry=True)
             for delta in deltas
         ]
-        return packed(self._remove, self._add, self._renyi, exact)
+        return packed(*self._sides, self._renyi, exact)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PrivacyProfile:
         """Restore a profile from the result of `to_dict`."""
         remove, add, renyi = unpacked(content)
-        return cls._make(remove, add, renyi)
+        return cls._of(as_given, (remove, add), renyi)
 
 
-# Recipes ---------------------------------------------------------------------------------
+# Numbers ---------------------------------------------------------------------------------
 
 
-def recipe_of(make: Callable[..., PrivacyProfile], *arguments: Any) -> Recipe | None:
-    """Return the call of a function as a recipe; None if it is long, or an argument has none.
+def _completed(curves: Halves | Sides, renyi: RenyiCurve | None) -> _Known:
+    """Return loss distributions on one grid, which can no longer change, and the divergences.
 
-    The function is found by its name, and must make the same numbers each time. Arguments other
-    than profiles must not change later.
+    Mass that a direction lacks is moved to infinity; all of it if any mass is NaN.
     """
-    profiles = [each for each in arguments if isinstance(each, PrivacyProfile)]
-    if any(each._recipe is None for each in profiles):
-        return None
-    recipe = functools.partial(
-        make, *(each._recipe if isinstance(each, PrivacyProfile) else each for each in arguments)
-    )
-    return recipe if _calls_of(recipe) <= _LONGEST_RECIPE else None
+    sides = connect_dots(*curves) if isinstance(curves, Halves) else curves
+    sides = with_bounded_size(*complete(*sides))
+    for side in sides:
+        side.masses.flags.writeable = False
+    return sides, renyi
 
 
-def _calls_of(recipe: Recipe) -> int:
-    """Return the number of calls of a recipe, including those for its arguments."""
+def _calls_of(recipe: Recipe) -> float:
+    """Return the number of calls of a recipe; infinite if it contains numbers."""
+    if recipe.func is as_given:
+        return math.inf
     return 1 + sum(_calls_of(each) for each in recipe.args if isinstance(each, functools.partial))
 
 
 # Cached, since the profiles of a report are often made from one another.
 @functools.lru_cache(maxsize=16)
-def _made(recipe: Recipe) -> PrivacyProfile:
-    """Return the profile of a recipe, with its numbers."""
-    arguments = (_made(e) if isinstance(e, functools.partial) else e for e in recipe.args)
-    return recipe.func(*arguments)
+def _made(recipe: Recipe) -> _Known:
+    """Return the numbers of a recipe."""
+    by_recipe, partial = PrivacyProfile._by_recipe, functools.partial
+    arguments = (by_recipe(each) if isinstance(each, partial) else each for each in recipe.args)
+    return _completed(*recipe.func(*arguments))
+
+
+def as_given(sides: Sides, renyi: RenyiCurve | None) -> Numbers:
+    return sides, renyi
+
+
+def _of_form(form: Form, renyi: RenyiCurve | None) -> Numbers:
+    return form.sides(), renyi
+
+
+def _sum(one: PrivacyProfile, other: PrivacyProfile) -> Numbers:
+    renyi = RenyiOfParts(np.sum, (one._renyi, other._renyi))
+    return composed_sides(one._sides, other._sides), renyi
+
+
+def _multiple(one: PrivacyProfile, count: int) -> Numbers:
+    return self_composed_sides(one._sides, count), RenyiMultiple(count, one._renyi)
+
+
+def _worst(one: PrivacyProfile, other: PrivacyProfile) -> Numbers:
+    renyi = RenyiOfParts(np.max, (one._renyi, other._renyi))
+    if one == other:
+        return one._sides, renyi
+    return worst_of(one._finite_sides, other._finite_sides), renyi
+
+
+def _subsampled(one: PrivacyProfile, fraction: float) -> Numbers:
+    halves = subsampled_halves(one._finite_sides, fraction)
+    return halves, RenyiSubsampled(one._renyi, fraction)
+
+
+def _selected(run: PrivacyProfile, distribution: RunCountDistribution, bound: str) -> Numbers:
+    halves = selected_halves(run._finite_sides, run._renyi, distribution, bound)
+    return halves, RenyiSelected(run._renyi, distribution)
 
 
 @functools.lru_cache(maxsize=32)
@@ -663,36 +670,32 @@ def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyPro
     """Return the profile of an event; cached, since searches request it again and again."""
     form = form_of_event(event) if step is None else None
     if form is None:
-        return _computed(event, step)
-    return PrivacyProfile._by_recipe(form, recipe_of(_computed, event, step))
+        return PrivacyProfile._of(_of_event, event, step)
+    renyi = RenyiOfEvent(event) if is_renyi_supported(event) else None
+    return PrivacyProfile._of_form(form, renyi)
 
 
-def _computed(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
-    """Return the profile of an event with all its numbers."""
+def _of_event(event: dp_event.DpEvent, step: float | None) -> Numbers:
     losses = losses_of_event(event, step)
-    recipe = recipe_of(_computed, event, step)
     renyi: RenyiCurve | None = None
-    reveals_all = losses is not None and losses[0][0].infinity >= 1.0
+    reveals_all = losses is not None and losses[0].infinity >= 1.0
     if not reveals_all and is_renyi_supported(event):
         renyi = RenyiOfEvent(event)
     if losses is not None:
-        sides, form = losses
-        return PrivacyProfile._make(*sides, renyi, form if step is None else None, recipe)
+        return losses, renyi
     if renyi is None:
         raise ValueError(
             "event must be one that an accountant of dp_accounting supports; "
             f"got {shown(event)}. Give its curve to from_curve if you know it."
         )
-    return PrivacyProfile._from_bound(renyi.delta, renyi, recipe)
+    return halves_of_bound(renyi.delta), renyi
 
 
 def _through_points(
     points: FloatArray, remove: FloatArray, add: FloatArray, step: float
-) -> PrivacyProfile:
-    """Return the profile of points of a curve."""
-    halves = [half_through_points(points, values, step) for values in (remove, add)]
-    recipe = recipe_of(_through_points, points, remove, add, step)
-    return PrivacyProfile._from_halves(Halves(step, *halves), recipe=recipe)
+) -> Numbers:
+    halves = (half_through_points(points, values, step) for values in (remove, add))
+    return Halves(step, *halves), None
 
 
 # Guarantees with a premise that holds with high probability ------------------------------
@@ -733,9 +736,12 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
     probability = check_real(probability, name="probability", lower=0.0, upper=1.0)
     if probability == 0.0:
         return profile
-    sides = profile._sides
+    return PrivacyProfile._of(_failing, profile, probability)
+
+
+def _failing(profile: PrivacyProfile, probability: float) -> Numbers:
+    sides = profile._finite_sides
     step = sides[0].step
     # A premise that fails does so at epsilon = 0, too, where both directions meet.
-    halves = [np.minimum(upper_half(side, step) + probability, 1.0) for side in sides]
-    recipe = recipe_of(with_failure, profile, probability)
-    return PrivacyProfile._from_halves(Halves(step, *halves), recipe=recipe)
+    halves = (np.minimum(upper_half(side, step) + probability, 1.0) for side in sides)
+    return Halves(step, *halves), None

@@ -29,7 +29,7 @@ from scipy import special
 from skdptune._validation import FloatArray, check_integer, check_real
 from skdptune.accounting._curves import Halves, step_at_most
 from skdptune.accounting._loss_distribution import LossDistribution
-from skdptune.accounting._profile import PrivacyProfile, recipe_of
+from skdptune.accounting._profile import Numbers, PrivacyProfile
 
 # Below, hiding the batch reduces epsilon by less than a tenth, so the bound of one batch is used.
 _LEAST_NOISE = 0.05
@@ -108,9 +108,11 @@ def _round(noise: float, n_batches: int, spread: float) -> PrivacyProfile:
     """Return the profile of one round."""
     if n_batches == 1 or noise < _LEAST_NOISE:
         return PrivacyProfile.gaussian(1.0 / noise)
-    ratio = mean_ratio(1.0 / noise, n_batches, spread)
-    recipe = recipe_of(_round, noise, n_batches, spread)
-    return PrivacyProfile._from_halves(_halves(ratio, n_batches), recipe=recipe)
+    return PrivacyProfile._of(_allocated, noise, n_batches, spread)
+
+
+def _allocated(noise: float, n_batches: int, spread: float) -> Numbers:
+    return _halves(mean_ratio(1.0 / noise, n_batches, spread), n_batches), None
 
 
 def mean_ratio(shift: float, n_batches: int, spread: float) -> GridVariable:

@@ -11,8 +11,9 @@ from skdptune._formatting import shown
 from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._budget_filter import SLACK, SummingFilter, check_total
 from skdptune.accounting._calibration import Calibration, UnreachableBudgetError, calibrate
+from skdptune.accounting._curves import halves_of_bound
 from skdptune.accounting._loss_distribution import LossDistribution
-from skdptune.accounting._profile import PrivacyProfile, with_failure
+from skdptune.accounting._profile import Numbers, PrivacyProfile, with_failure
 from skdptune.accounting._renyi import ORDERS, RenyiTable
 
 _TOLERANCE = 1e-6
@@ -136,17 +137,7 @@ class RenyiFilter(SummingFilter):
     def _of_budget(self, budget: float, failure: float) -> PrivacyProfile:
         """Return the cost of releases whose divergences sum to `budget`, plus a rounding error."""
         budget = budget * (1.0 + 2.0 * SLACK)
-        # Divergences increase with the order, so the budget is valid for smaller orders, too.
-        orders = np.append(ORDERS[ORDERS < self._order], self._order)
-        slopes, offsets = orders - 1.0, (orders - 1.0) * np.log1p(-1.0 / orders) - np.log(orders)
-
-        def delta(points: FloatArray) -> FloatArray:
-            exponents = slopes * (budget - points[:, np.newaxis]) + offsets
-            least: FloatArray = np.exp(np.minimum(exponents.min(axis=1), 0.0))
-            return least
-
-        curve = RenyiTable((self._order,), (budget,))
-        profile = PrivacyProfile._from_bound(delta, curve)
+        profile = PrivacyProfile._of(_of_budget, budget, self._order)
         return with_failure(profile, failure * (1.0 + 2.0 * SLACK))
 
     @property
@@ -234,7 +225,7 @@ def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatAr
     is_known = np.isfinite(known)
     if is_known.all():
         return known, np.zeros_like(known)
-    remove, add = profile._sides
+    remove, add = profile._finite_sides
     sides = [_moments(remove, add, orders), _moments(add, remove, orders)]
     read = np.log1p(np.max(sides, axis=0)) / (orders - 1.0)
     left_out = max(remove.infinity, add.infinity)
@@ -264,3 +255,18 @@ def _largest_budget(epsilon: float, delta: float, order: float) -> float:
     """Return the divergence from which the conversion of one order proves (epsilon, delta)."""
     factor = math.log(delta) + math.log(order)
     return epsilon - math.log1p(-1.0 / order) + factor / (order - 1.0)
+
+
+def _of_budget(budget: float, order: float) -> Numbers:
+    """Return the cost of releases whose divergences of this order sum to `budget`."""
+    # Divergences increase with the order, so the budget is valid for smaller orders, too.
+    orders = np.append(ORDERS[ORDERS < order], order)
+    slopes, offsets = orders - 1.0, (orders - 1.0) * np.log1p(-1.0 / orders) - np.log(orders)
+
+    def delta(points: FloatArray) -> FloatArray:
+        exponents = slopes * (budget - points[:, np.newaxis]) + offsets
+        least: FloatArray = np.exp(np.minimum(exponents.min(axis=1), 0.0))
+        return least
+
+    curve = RenyiTable((order,), (budget,))
+    return halves_of_bound(delta), curve

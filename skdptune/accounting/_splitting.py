@@ -27,7 +27,7 @@ import numpy as np
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_kind, check_option, check_real
 from skdptune.accounting._curves import Halves, common_step, largest_loss, step_at_most, upper_half
-from skdptune.accounting._profile import PrivacyProfile, recipe_of
+from skdptune.accounting._profile import Numbers, PrivacyProfile
 from skdptune.accounting._renyi import RenyiOfParts
 from skdptune.accounting._tune_then_fit import TUNING_BOUNDS, VARIANTS, composed, tune_then_fit
 
@@ -78,7 +78,9 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
     for profile, weight in pairs:
         if weight > 0.0:
             cases[profile] = cases.get(profile, 0.0) + weight
-    return _mixed(tuple(cases.values()), *cases) if len(cases) > 1 else next(iter(cases))
+    if len(cases) == 1:
+        return next(iter(cases))
+    return PrivacyProfile._of(_mixed, tuple(cases.values()), *cases)
 
 
 def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
@@ -86,7 +88,7 @@ def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
 
     The grid of a pure profile has its epsilon as step, which is far too coarse for other curves.
     """
-    sides = [profile._sides for profile in profiles]
+    sides = [profile._finite_sides for profile in profiles]
     wanted = max(max(map(largest_loss, sides)) / _POINTS, 1e-9)
     shared = reduce(common_step, (remove.step for remove, _ in sides))
     if shared < wanted:
@@ -94,10 +96,10 @@ def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
     return shared / math.ceil(shared / wanted - 1e-9)
 
 
-def _mixed(weights: tuple[float, ...], *profiles: PrivacyProfile) -> PrivacyProfile:
+def _mixed(weights: tuple[float, ...], *profiles: PrivacyProfile) -> Numbers:
     step = _common_step(profiles)
     curves = [
-        ([upper_half(side, step) for side in profile._sides], weight)
+        ([upper_half(side, step) for side in profile._finite_sides], weight)
         for profile, weight in zip(profiles, weights, strict=True)
     ]
     size = max(curve.size for sides, _ in curves for curve in sides)
@@ -106,8 +108,7 @@ def _mixed(weights: tuple[float, ...], *profiles: PrivacyProfile) -> PrivacyProf
         for total, curve in zip((remove, add), sides, strict=True):
             total += weight * np.pad(curve, (0, size - curve.size), mode="edge")
     renyi = RenyiOfParts(np.max, tuple(profile._renyi for profile in profiles))
-    recipe = recipe_of(_mixed, weights, *profiles)
-    return PrivacyProfile._from_halves(Halves(step, remove, add), renyi, recipe)
+    return Halves(step, remove, add), renyi
 
 
 def search_on_split(

@@ -15,7 +15,7 @@ from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.accounting._budget_filter import BudgetFilter
 from skdptune.accounting._curves import MOST_POINTS, Halves
 from skdptune.accounting._loss_distribution import LARGEST_LOSS
-from skdptune.accounting._profile import PrivacyProfile, recipe_of
+from skdptune.accounting._profile import Numbers, PrivacyProfile
 from skdptune.accounting._renyi import RenyiOfParts, RenyiOfPure
 
 
@@ -222,11 +222,11 @@ def doubling_threshold(
     if rounds > MOST_POINTS:
         return PrivacyProfile.pure(end)
     cells = round(2.0 * end / float(round_epsilon))
-    return _ended(rounds * one_round, end, cells)
+    return PrivacyProfile._of(_ended, rounds * one_round, end, cells)
 
 
-def _ended(profile: PrivacyProfile, end: float, cells: int) -> PrivacyProfile:
-    """Return the profile that a symmetric profile and a pure guarantee prove together.
+def _ended(profile: PrivacyProfile, end: float, cells: int) -> Numbers:
+    """Return what a symmetric profile and a pure guarantee prove together.
 
     Parameters
     ----------
@@ -243,5 +243,4 @@ def _ended(profile: PrivacyProfile, end: float, cells: int) -> PrivacyProfile:
     # between these two points, and therefore above the convex hull.
     half[-1] = 0.0
     renyi = RenyiOfParts(np.min, (RenyiOfPure(end), profile._renyi))
-    recipe = recipe_of(_ended, profile, end, cells)
-    return PrivacyProfile._from_halves(Halves(step, half, half), renyi, recipe)
+    return Halves(step, half, half), renyi

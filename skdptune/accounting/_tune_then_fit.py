@@ -34,9 +34,16 @@ import numpy.typing as npt
 from scipy import special
 
 from skdptune._validation import FloatArray, check_kind, check_option, check_real
-from skdptune.accounting._curves import Halves, Sides, largest_loss, step_at_most, upper_half
+from skdptune.accounting._curves import (
+    Halves,
+    Sides,
+    halves_of_bound,
+    largest_loss,
+    step_at_most,
+    upper_half,
+)
 from skdptune.accounting._loss_distribution import LARGEST_LOSS, LossDistribution
-from skdptune.accounting._profile import PrivacyProfile, recipe_of
+from skdptune.accounting._profile import Numbers, PrivacyProfile
 from skdptune.accounting._renyi import (
     INTEGER_ORDERS,
     RenyiAtIntegers,
@@ -111,20 +118,20 @@ def tune_then_fit(
     check_option(variant, name="variant", options=VARIANTS)
     check_option(bound, name="bound", options=TUNING_BOUNDS)
     if bound == "rdp":
-        return _by_renyi(tune, fit, fraction, variant)
+        return PrivacyProfile._of(_by_renyi, tune, fit, fraction, variant)
     if variant == 2:
         return composed(tune.subsampled(fraction), fit)
+    return PrivacyProfile._of(_on_disjoint_parts, tune, fit, fraction)
+
+
+def _on_disjoint_parts(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float) -> Numbers:
     # Variant 1: its formula in each direction, with few points of all curves.
-    parts = _DisjointParts(tune._sides, fit._sides, fraction)
+    parts = _DisjointParts(tune._finite_sides, fit._finite_sides, fraction)
     halves = Halves(*curves_through_dots((parts.remove, parts.add), parts.ends))
-    renyi = RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)
-    recipe = recipe_of(tune_then_fit, tune, fit, fraction)
-    return PrivacyProfile._from_halves(halves, renyi, recipe)
+    return halves, RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)
 
 
-def _by_renyi(
-    tune: PrivacyProfile, fit: PrivacyProfile, fraction: float, variant: int
-) -> PrivacyProfile:
+def _by_renyi(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float, variant: int) -> Numbers:
     # Theorem T5: Rényi divergences of tuning on a part.
     renyi: RenyiCurve
     if variant == 1:
@@ -136,8 +143,7 @@ def _by_renyi(
             "bound must be 'profile' here; got 'rdp', but no Rényi bound is known for the "
             "search or the fit."
         )
-    recipe = recipe_of(_by_renyi, tune, fit, fraction, variant)
-    return PrivacyProfile._from_bound(renyi.delta, renyi, recipe)
+    return halves_of_bound(renyi.delta), renyi
 
 
 class _DisjointParts:
@@ -270,7 +276,7 @@ def composed(first: PrivacyProfile, second: PrivacyProfile) -> PrivacyProfile:
     A curve that is read at every n-th point and connected by chords is an upper bound. The grid is
     fine compared to the spread of the sum: epsilon grows by a relative amount of about 1e-6.
     """
-    extent = sum(largest_loss(part._sides) for part in (first, second))
+    extent = sum(largest_loss(part._finite_sides) for part in (first, second))
     if not extent > 0.0:
         return first + second
     step = step_at_most(extent / _POINTS)
@@ -279,13 +285,17 @@ def composed(first: PrivacyProfile, second: PrivacyProfile) -> PrivacyProfile:
 
 def _on_grid(profile: PrivacyProfile, step: float) -> PrivacyProfile:
     """Return the profile on a coarser grid, or unchanged if its curves are not smooth."""
-    sides = profile._sides
+    sides = profile._finite_sides
     # The losses of a pure guarantee are exact numbers.
     is_pure = not any(side.infinity for side in sides)
     if is_pure or any(side.step >= step for side in sides):
         return profile
-    halves = Halves(step, *(upper_half(side, step) for side in sides))
-    return PrivacyProfile._from_halves(halves, profile._renyi, recipe_of(_on_grid, profile, step))
+    return PrivacyProfile._of(_coarser, profile, step)
+
+
+def _coarser(profile: PrivacyProfile, step: float) -> Numbers:
+    halves = (upper_half(side, step) for side in profile._finite_sides)
+    return Halves(step, *halves), profile._renyi
 
 
 # Under Rényi differential privacy --------------------------------------------------------

@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from skdptune._formatting import shown
 from skdptune.base.protocol import Fittable, Parametrized
@@ -64,6 +67,38 @@ _REFUSED_WEIGHTS = (
     "classes; repeat or drop records before the fit only by a rule that looks at one record at a "
     "time."
 )
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Return whether scikit-learn regards an estimator as fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether values are the same, or estimators have the same parameters."""
+    if one is other:
+        return True
+    if isinstance(one, bool | np.bool_) != isinstance(other, bool | np.bool_):
+        return False
+    plain = (str, bytes, int, float, np.generic, type(None))
+    if isinstance(one, plain) and isinstance(other, plain):
+        return bool(one == other)
+    if type(one) is not type(other) or isinstance(one, type):
+        return False
+    if hasattr(one, "get_params"):
+        one, other = (dict(each.get_params(deep=False)) for each in (one, other))
+        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    try:
+        return bool(joblib.hash(one) == joblib.hash(other))
+    except Exception:
+        # Values that cannot be compared count as different, which only refuses more.
+        return False
 
 
 def arguments_of(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from sklearn.utils import get_tags
 
 from skdptune._compat import safe_indexing, validated_rows
 from skdptune._formatting import shown, shown_path
-from skdptune._validation import NamedArguments, check_integer
+from skdptune._validation import NamedArguments, check_integer, installed
 from skdptune.base._persons import ADVICE, OWN_USE, PARTS, Persons, names_persons, refusal_of
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
@@ -1158,14 +1158,8 @@ def _dask_targets(y: Any, lengths: tuple[int, ...] | None, n_blocks: int) -> tup
 
 def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict[int, int]]:
     """Return the parts of files, tables without rows as they give them, and numbers of rows."""
-    try:
-        importlib.import_module("pyarrow")
+    with installed("from_parquet needs", "parquet"):
         datasets = importlib.import_module("pyarrow.dataset")
-    except ImportError as error:
-        raise ImportError(
-            "from_parquet needs pyarrow, which is not installed. Install it with the extra "
-            "'parquet': pip install 'skdptune[parquet]'."
-        ) from error
     if not isinstance(paths, datasets.Dataset):
         files = _files(paths)
         paths = datasets.dataset([str(path) for path in files], format="parquet")

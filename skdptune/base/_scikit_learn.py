@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import SparseCoder
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import (
     CountVectorizer,
@@ -34,7 +33,6 @@ from sklearn.preprocessing import (
     SplineTransformer,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
-from sklearn.utils.validation import check_is_fitted
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import (
@@ -48,7 +46,7 @@ from skdptune.base._costs import (
     report_registry,
     weakest,
 )
-from skdptune.base._parameters import AROUND, model_inside
+from skdptune.base._parameters import AROUND, is_fitted, model_inside
 from skdptune.base._persons import by_persons
 from skdptune.base._refusals import NoProfileError, Refusal, no_profile, together
 
@@ -331,11 +329,7 @@ def _wrong_selector(selector: Any) -> Settings:
 
 
 def _wrong_frozen(frozen: Any) -> Settings:
-    try:
-        check_is_fitted(frozen)
-    except NotFittedError:
-        return [("estimator", "one that was fitted to public data")]
-    return []
+    return [] if is_fitted(frozen) else [("estimator", "one that was fitted to public data")]
 
 
 # For each step that can be stateless: which settings are missing for that, if any.

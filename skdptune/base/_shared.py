@@ -32,6 +32,8 @@ from skdptune.base._parameters import (
     declared_labels,
     disable_caching,
     forget_seeds,
+    is_fitted,
+    is_same,
     legacy_generator,
     nested_estimators,
     own_parameters,

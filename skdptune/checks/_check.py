@@ -26,6 +26,7 @@ from skdptune.base._shared import (
     advised_delta,
     check_secret_size,
     distrusted,
+    is_same,
     neighbouring_of,
     own_parameters,
     set_public_size,
@@ -467,23 +468,13 @@ def _of_tuning_by_hand(subject: Subject) -> Iterator[Finding]:
         set_by_hand = [
             name
             for name, value in part.own.items()
-            if name in _TUNED
-            and name in signature
-            and not _is_same(value, signature[name].default)
+            if name in _TUNED and name in signature and not is_same(value, signature[name].default)
         ]
         if set_by_hand:
             names = " and ".join(set_by_hand)
             found = f"{names} {'are' if len(set_by_hand) > 1 else 'is'} not at the default"
             fix = f"DPRandomSearchCV({part.name}(), epsilon=...), or a PrivacyLedger for all fits"
             yield tip("SKP010", part.place, found, fix)
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Return whether two values are equal; False for arrays and others that cannot be compared."""
-    try:
-        return bool(np.all(one == other))
-    except Exception:
-        return False
 
 
 def _of_exact_scores(subject: Subject) -> Iterator[Finding]:
@@ -567,7 +558,7 @@ def _without_own(
     for key, values in listed.items():
         # Only lists with several values; single values are reported already.
         is_plain = key in known and not hasattr(known[key], "get_params")
-        if len(values) > 1 and is_plain and not any(_is_same(known[key], one) for one in values):
+        if len(values) > 1 and is_plain and not any(is_same(known[key], one) for one in values):
             yield key, known[key]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import json
 import math
 import re
@@ -332,7 +333,8 @@ class _Reader(ast.NodeVisitor):
             self._check_repeated(node, arguments, name, is_repeated=True)
         if name.startswith("fit"):
             # A fitted object stays marked; rows that it transforms are marked as well.
-            self._assign(method.value, owner | arguments)
+            owner = replace(owner | arguments, rows=owner.rows | {rows})
+            self._assign(method.value, owner)
         if "released" not in owner.kinds and self._is_statistic(node, "method", name):
             return owner | arguments | self._statistic(node, name)
         return owner | arguments
@@ -372,8 +374,8 @@ class _Reader(ast.NodeVisitor):
         if name == "FrozenEstimator":
             # Its content was learnt from public rows, as the reports of fits say, unless it
             # meets the same rows again.
-            frozen = frozenset((self._rows_of(node), mark) for mark in arguments.marks)
-            return replace(arguments, marks=frozenset(), frozen=arguments.frozen | frozen)
+            pairs = itertools.product(arguments.rows, arguments.marks)
+            return _Value(arguments.kinds, frozen=arguments.frozen.union(pairs))
         if name == "FunctionTransformer":
             arguments = arguments.recoded(("SKP001", "SKP002", "SKP009"), "SKP018")
         return arguments
@@ -446,14 +448,6 @@ class _Reader(ast.NodeVisitor):
 
     def _refused(self, node: ast.AST, code: str, refusal: Refusal) -> SourceFinding:
         return self.mark(node, code, f"{refusal.got}: {refusal.reason}", refusal.remedy)
-
-    def _rows_of(self, node: ast.Call) -> str:
-        """Return the rows that a call's argument was fitted to; "" if they are unknown."""
-        given = [*node.args, *(key.value for key in node.keywords)]
-        fit = self._resolved(given[0]) if given else node
-        if isinstance(fit, ast.Call) and fit.args and _last(fit.func).startswith("fit"):
-            return ast.dump(fit.args[0])
-        return ""
 
     def _is_declared(self, node: ast.Call, name: str) -> bool:
         given = [key.value for key in node.keywords if key.arg == _DECLARED.get(name, "")]

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._validation import installed
 from skdptune.ensemble._boosting import CategoryTerm, NumberTerm, Term
-
-_NEEDED = (
-    "to_interpret needs interpret, which is not installed. Install the extra 'ebm': "
-    "pip install 'skdptune[ebm]'."
-)
 
 
 def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
@@ -82,14 +78,12 @@ def model_of_interpret(model: Any, terms: Sequence[Term]) -> Any:
 
 def _empty_model(model: Any) -> Any:
     """Return an object of interpret-core of the right class, with its link."""
-    try:
+    with installed("to_interpret needs", "ebm"):
         from interpret.glassbox import ExplainableBoostingClassifier
         from interpret.privacy import (
             DPExplainableBoostingClassifier,
             DPExplainableBoostingRegressor,
         )
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError(_NEEDED, name=problem.name) from problem
     if not hasattr(model, "classes_"):
         found = DPExplainableBoostingRegressor()
         found.min_target_, found.max_target_ = model._target_range()

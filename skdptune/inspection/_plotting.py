@@ -15,14 +15,18 @@ from decimal import Context, Decimal
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from skdptune._formatting import shown, shown_delta
-from skdptune._validation import FloatArray, check_kind
+from skdptune._validation import FloatArray, check_kind, installed
 from skdptune.accounting import PrivacyReport
 from skdptune.base import privacy_of, profile_of
-from skdptune.base._shared import DEFAULT_DELTA, assumptions_of, budget_owners, neighbouring_of
+from skdptune.base._shared import (
+    DEFAULT_DELTA,
+    assumptions_of,
+    budget_owners,
+    is_fitted,
+    neighbouring_of,
+)
 
 _SLACK = 1e-9
 
@@ -71,13 +75,7 @@ def report_of_estimator(
 def _is_fitted(estimator: Any) -> bool:
     if hasattr(estimator, "privacy_"):
         return True
-    if hasattr(estimator, "privacy_profile"):
-        return False
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
+    return not hasattr(estimator, "privacy_profile") and is_fitted(estimator)
 
 
 def _report_to_come(estimator: Any, n_samples: int, n_features: int | None) -> PrivacyReport:
@@ -193,14 +191,8 @@ _LIGHT = 0.179
 
 def load_pyplot(name: str) -> Any:
     """Return matplotlib's pyplot, or raise an error that names the extra to install."""
-    try:
+    with installed(f"{name} needs", "plot"):
         from matplotlib import pyplot
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError(
-            f"{name} needs matplotlib, which is not installed. Install it with the extra "
-            "'plot': pip install 'skdptune[plot]'.",
-            name="matplotlib",
-        ) from problem
     return pyplot
 
 

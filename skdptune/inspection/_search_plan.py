@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number
+from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number, shown_percent
 from skdptune._validation import check_kind, check_option, check_real, check_share, check_vector
 from skdptune.accounting import (
     BoundNotApplicableError,
@@ -258,7 +258,7 @@ class SearchPlanDisplay:
         for place, (start, end) in enumerate(self.uses.values()):
             (span,) = ax.barh(place, end - start, 0.75, left=start, **bar_look(place))
             self.spans_.append(span)
-            words = f"{100.0 * (end - start):.3g} %"
+            words = shown_percent(end - start)
             # Write the label on the other side of the bar if it does not fit here.
             is_left = start >= 0.1 and end >= 0.9
             write_beside(ax, words, start if is_left else end, place, left=is_left)
@@ -509,7 +509,7 @@ class TuningCostDisplay:
         table = _ways(run.profile, plan.distribution, plan.delta, final, None)
         own = f"{type(search).__name__}, as planned"
         if plan.tuning_fraction is not None:
-            own += f": on {_percent(plan.tuning_fraction)} of records, then one fit"
+            own += f": on {shown_percent(plan.tuning_fraction)} of records, then one fit"
             own = about_unit(own, plan.report.neighbouring)
         epsilons = {own: [plan.epsilon]} | _by_name([table])
         mean = [plan.distribution.mean]
@@ -613,7 +613,7 @@ def _ways(
     found[_UNTUNED] = final.epsilon(delta)
     least = found.pop(_LOWER_BOUND)
     if tuning_fraction is not None:
-        part = _percent(tuning_fraction)
+        part = shown_percent(tuning_fraction)
         for bound, words in _ON_A_PART.items():
             try:
                 # Each bound starts from the selection's bound of the same kind.
@@ -627,10 +627,6 @@ def _ways(
 
 def _by_name(tables: Sequence[dict[str, float]]) -> dict[str, list[float]]:
     return {name: [table[name] for table in tables] for name in tables[0]}
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.3g} %"
 
 
 def _checked_distributions(distributions: Any) -> list[RunCountDistribution]:

@@ -10,10 +10,9 @@ import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from skdptune._formatting import shown
+from skdptune._formatting import shown, shown_percent
 from skdptune._validation import (
     NamedArguments,
     check_flag,
@@ -61,7 +60,6 @@ from skdptune.ledger._report import (
     add_records,
     facts_of,
     refusal,
-    shown_percent,
     who_of,
 )
 from skdptune.ledger._storage import MEMORY, LedgerError, Transaction
@@ -146,12 +144,7 @@ class Reservation:
         self.ledger._move(self.identifier, "read")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         """Confirm it; after an exception, the status stays "read", which counts as spent."""
         if kind is None:
             self.confirm()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from skdptune._formatting import shown
+from skdptune._validation import installed
 from skdptune.ledger._storage import (
     Execute,
     LedgerError,
@@ -277,15 +278,9 @@ def _make(execute: Execute) -> None:
 
 def _sqlalchemy() -> Any:
     """Return SQLAlchemy, or raise an error that names the extra for it and the driver."""
-    try:
+    with installed("Ledgers on PostgreSQL need", "postgresql"):
         import psycopg  # noqa: F401
         import sqlalchemy
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError(
-            f"Ledgers on PostgreSQL need {problem.name}, which is not installed. "
-            "The extra 'postgresql' brings it: pip install 'skdptune[postgresql]'.",
-            name=problem.name,
-        ) from problem
     return sqlalchemy
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_number
+from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_number, shown_percent
 from skdptune._validation import check_integer
 from skdptune.accounting._shared import (
     ReleaseFacts,
@@ -263,11 +263,6 @@ def shown_below(value: float) -> str:
         return "0"
     rounded = _FLOOR.plus(Decimal(repr(value)))
     return f"{rounded:f}" if value >= 1e-4 else f"{rounded:.2e}"
-
-
-def shown_percent(share: float) -> str:
-    """Format a share of a budget."""
-    return f"{100.0 * share:.3g} %"
 
 
 @dataclass(frozen=True)

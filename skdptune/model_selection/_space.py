@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdptune._formatting import shown, shown_names
+from skdptune.base._shared import is_same
 from skdptune.model_selection._cost import is_finite
 
 FloatArray = NDArray[np.float64]
@@ -162,7 +163,7 @@ class Categories:
 
     def _index(self, value: Any) -> int:
         identical = (index for index, known in enumerate(self.values) if known is value)
-        equal = (index for index, known in enumerate(self.values) if _same(known, value))
+        equal = (index for index, known in enumerate(self.values) if is_same(known, value))
         return next(itertools.chain(identical, equal))
 
     def features(self, units: FloatArray) -> FloatArray:
@@ -194,7 +195,7 @@ class Categories:
 
     def holds(self, value: Any) -> bool:
         """Return whether a value is one of the categories."""
-        return any(known is value or _same(known, value) for known in self.values)
+        return any(is_same(known, value) for known in self.values)
 
     def describe(self) -> str:
         """Return the categories; objects by type, since their text may differ by process."""
@@ -207,14 +208,6 @@ Dimension: TypeAlias = Interval | Quantiles | Categories
 
 def _are_close(known: float, value: Any) -> bool:
     return math.isclose(float(known), float(value), rel_tol=1e-6)
-
-
-def _same(known: Any, value: Any) -> bool:
-    """Return whether two categories are the same; True differs from 1."""
-    if type(known) is not type(value):
-        return False
-    equal = known == value
-    return equal if isinstance(equal, bool) else bool(np.all(equal))
 
 
 def _are_distinct(values: list[Any]) -> bool:

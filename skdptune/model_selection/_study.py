@@ -25,7 +25,7 @@ import numpy as np
 from joblib.hashing import NumpyHasher
 
 from skdptune._formatting import shown, shown_names, shown_path
-from skdptune._validation import check_kind
+from skdptune._validation import check_kind, installed
 from skdptune.base import PrivacyWarning
 from skdptune.base._shared import legacy_generator
 
@@ -42,14 +42,8 @@ _HASH_ROUNDS = 100_000
 
 def optuna() -> Any:
     """Return optuna, or raise an error that names the extra which installs it."""
-    try:
+    with installed("Pareto and adaptive searches need", "pareto"):
         import optuna as package
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError(
-            "Pareto and adaptive searches need optuna, which is not installed. Install it with "
-            "the extra 'pareto': pip install 'skdptune[pareto]'.",
-            name="optuna",
-        ) from problem
     return package
 
 

@@ -19,18 +19,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    try:
-        module = importlib.import_module(_MODULES[name])
-    except ModuleNotFoundError as problem:
-        missing = (problem.name or "").partition(".")[0]
-        if missing not in {"torch", "skorch", "opacus"}:
-            raise
-        raise ModuleNotFoundError(
-            f"{name} needs {missing}, which is not installed. "
-            "Install the extra 'nn': pip install 'skdptune[nn]'.",
-            name=missing,
-        ) from problem
-    return getattr(module, name)
+    from skdptune._validation import installed
+
+    with installed(f"{name} needs", "nn"):
+        return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

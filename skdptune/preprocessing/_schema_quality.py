@@ -14,6 +14,7 @@ from scipy import stats
 from skdptune._compat import number_of_samples
 from skdptune._formatting import shown, shown_names
 from skdptune._html import box, title
+from skdptune._validation import installed
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
@@ -145,10 +146,8 @@ class SchemaQuality:
             The columns are "column", "kind", "count", "share" (of the records), "noise_std",
             "announced" (whether the schema declares such cells) and "suspect".
         """
-        try:
+        with installed("to_frame needs"):
             import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas; install it with pip.") from error
         rows = [
             {
                 "column": each.column,

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from skdptune._formatting import shown
 from skdptune.accounting import PrivacyProfile, SharedCurve
@@ -22,6 +20,7 @@ from skdptune.base._shared import (
     BudgetOwner,
     budget_owners,
     by_persons,
+    is_fitted,
     own_parameters,
     persons_of,
 )
@@ -194,7 +193,7 @@ def check_constructor(subject: Subject) -> None:
     if not get_tags(estimator).requires_fit:
         return
     require(
-        not _is_fitted(estimator),
+        not is_fitted(estimator),
         "scikit-learn must not regard the estimator as fitted before its fit; it does, with "
         f"{sorted(fitted_values(estimator))}.",
     )
@@ -393,14 +392,6 @@ def _check_names(subject: Subject, found: Any, before: dict[str, Any], rule: str
 def _are_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Return whether parameters are the very same objects."""
     return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
-
-
-def _is_fitted(estimator: Any) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
 
 
 def fitted_values(fitted: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from dp_accounting import dp_event
 
 from skdptune.accounting import PrivacyProfile
+from skdptune.accounting._profile import as_given
 
 
 def few(count: int, *columns: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -37,4 +38,4 @@ def trained(
 
 def without_form(profile: PrivacyProfile) -> PrivacyProfile:
     """Return a profile that knows nothing of itself but its numbers."""
-    return PrivacyProfile._make(profile._remove, profile._add, profile._renyi)
+    return PrivacyProfile._of(as_given, profile._sides, profile._renyi)

@@ -25,6 +25,7 @@ from skdptune.accounting import (
 )
 from skdptune.accounting._curves import Halves  # noqa: F401
 from skdptune.accounting._envelope import Envelope
+from skdptune.accounting._profile import as_given
 from skdptune.accounting._renyi import ORDERS  # noqa: F401
 from skdptune.accounting._selection_bounds import Run, bound_curves
 
@@ -118,7 +119,7 @@ def profile_of(pair, step, size=None):
         size = int(np.ceil(np.abs(losses).max(initial=step) / step - 1e-9)) + 1
     grid = step * np.arange(size)
     halves = (hockey_sticks(side, grid) for side in (pair, pair.mirrored))
-    return PrivacyProfile._from_halves(Halves(step, *halves))
+    return PrivacyProfile._of(as_given, Halves(step, *halves), None)
 
 
 def profile_by_curve(pair, points, discretization):
@@ -204,7 +205,7 @@ def envelope_alone(profile, distribution, epsilons, direction):
 
 def directed(profile, direction):
     """Return a direction's own loss distribution and that of the other direction."""
-    remove, add = profile._sides
+    remove, add = profile._finite_sides
     return (remove, add) if direction == "remove" else (add, remove)
 
 

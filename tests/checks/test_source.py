@@ -38,6 +38,7 @@ LEAKS = [
     ("SKP001", "X = (X - X.mean(axis=0)) / 3\nDPRandomSearchCV(DPRidge()).fit(X, y)"),
     ("SKP001", "steps = [('s', StandardScaler()), ('m', DPRidge())]\nmodel = Pipeline(steps)"),
     ("SKP001", "f = FrozenEstimator(PCA().fit(X))\nmake_pipeline(f, DPRidge()).fit(X, y)"),
+    ("SKP001", "p = PCA()\np.fit(X)\nmake_pipeline(FrozenEstimator(p), DPRidge()).fit(X, y)"),
     ("SKP001", "s = StandardScaler().fit(X)\nDPRidge().fit(FrozenEstimator(s).transform(X), y)"),
     ("SKP002", "model = DPRidge(target_bound=y.max())"),
     ("SKP002", "low, high = np.min(age), 99\nschema = Schema({'age': (low, high)})"),

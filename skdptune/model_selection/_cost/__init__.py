@@ -25,7 +25,6 @@ from skdptune.model_selection._cost._fit_costs import (
     FitSetting,
     FitSize,
     NoiseSetting,
-    is_same,
     labels_set_the_cost,
     make_pure,
     neighbours_replace,

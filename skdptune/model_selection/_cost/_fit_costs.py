@@ -39,6 +39,7 @@ from skdptune.base._shared import (
     declared_cost_parameters,
     disable_caching,
     has_cost,
+    is_same,
     nested_estimators,
     own_parameters,
     replaces_records,
@@ -872,26 +873,3 @@ def make_pure(estimator: Any) -> Any:
         if owner.delta is not None:
             estimator.set_params(**{f"{owner.prefix}delta": 0.0})
     return estimator
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Return whether values are the same, or estimators have the same parameters."""
-    if one is other:
-        return True
-    if isinstance(one, bool | np.bool_) != isinstance(other, bool | np.bool_):
-        return False
-    plain = (str, bytes, int, float, np.generic, type(None))
-    if isinstance(one, plain) and isinstance(other, plain):
-        return bool(one == other)
-    if type(one) is not type(other) or isinstance(one, type):
-        return False
-    if hasattr(one, "get_params"):
-        one, other = (dict(each.get_params(deep=False)) for each in (one, other))
-        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    try:
-        return bool(joblib.hash(one) == joblib.hash(other))
-    except Exception:
-        # Values that cannot be compared count as different, which only refuses more.
-        return False

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize, special
 from scipy.linalg import lapack
 
+from skdptune._validation import installed
+
 FloatArray = NDArray[np.float64]
 Reference = Sequence[float] | FloatArray
 
@@ -86,14 +88,8 @@ def _points(points: ArrayLike) -> FloatArray:
 
 
 def _moocore() -> Any:
-    try:
+    with installed("Pareto fronts need", "pareto"):
         import moocore
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError(
-            "Pareto fronts need moocore, which is not installed. Install it with the extra "
-            "'pareto': pip install 'skdptune[pareto]'.",
-            name="moocore",
-        ) from problem
     return moocore
 
 

@@ -8,7 +8,6 @@ import os
 import threading
 import warnings
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -85,12 +84,7 @@ class Quiet:
             Quiet._depth += 1
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         """Restore warnings, logs and prints, unless another context is still active."""
         with Quiet._lock:
             Quiet._depth -= 1

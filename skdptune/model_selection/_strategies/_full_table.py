@@ -13,7 +13,7 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real, check_share
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate, search_on_split
-from skdptune.base._shared import LOSS_OF_DOUBLING
+from skdptune.base._shared import LOSS_OF_DOUBLING, is_same
 from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._choosing import (
     TableChoice,
@@ -33,7 +33,6 @@ from skdptune.model_selection._cost import (
     ScoreNoise,
     Selections,
     holds_step,
-    is_same,
     untuned_model,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT

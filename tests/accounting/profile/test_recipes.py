@@ -18,6 +18,7 @@ from skdptune.accounting import (
     PrivacyProfile,
     RunCountDistribution,
     SharedCurve,
+    _profile,
     doubling_threshold,
     exponential_mechanism,
     mixture,
@@ -136,7 +137,7 @@ def test_long_sums_and_bare_numbers_are_stored_as_numbers() -> None:
         assert_same(again, profile)
         assert_same(again + run, profile + run)
         # The masses of both directions, and nothing that follows from them.
-        size = sum(side.masses.nbytes for side in {profile._remove, profile._add})
+        size = sum(side.masses.nbytes for side in set(profile._sides))
         assert len(pickle.dumps(again)) < size + FEW
 
 
@@ -207,9 +208,9 @@ def test_profiles_of_one_report_are_made_once(monkeypatch) -> None:
     parts = [trained(0.02, 1.1, 500)]
     parts.append(parts[0].selected(Geometric(0.1)))
     parts.append(parts[1] + parts[0])
-    stored, made, select = pickle.dumps(parts), [], PrivacyProfile.selected
+    stored, made, select = pickle.dumps(parts), [], _profile.selected_halves
     monkeypatch.setattr(
-        PrivacyProfile, "selected", lambda *given: made.append(given) or select(*given)
+        _profile, "selected_halves", lambda *given: made.append(given) or select(*given)
     )
     again = pickle.loads(stored)
     assert not made

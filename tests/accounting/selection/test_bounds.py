@@ -267,7 +267,7 @@ class TestResultIsAProfile:
     @settings(max_examples=8)
     def test_masses_sum_to_one_in_both_directions(self, pair, distribution):
         selected = oracles.profile_of(pair, STEP).selected(distribution)
-        for side in selected._sides:
+        for side in selected._finite_sides:
             assert (side.masses >= 0.0).all()
             # Second differences in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
@@ -281,7 +281,7 @@ class TestResultIsAProfile:
         ).to_dense_pmf()
         assert abs(theirs._probs.sum() + theirs._infinity_mass - 1.0) > 1e-2
         ours = PrivacyProfile.from_curve(points, deltas, discretization=0.0128)
-        for side in ours._sides:
+        for side in ours._finite_sides:
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-12)
         assert (ours.delta(points) <= deltas + 1e-12).all()
         # The lower hull in alpha, by hand, goes through every second point.
@@ -409,7 +409,7 @@ COUNTS = {
 def test_the_grid_reads_as_the_bound_itself(name, counts):
     """Theorem S1, Theorem S5: read on the grid and directly, within 0.5 % or 1e-12."""
     run, distribution = PROFILES[name], COUNTS[counts]
-    infinity = max(side.infinity for side in run._sides)
+    infinity = max(side.infinity for side in run._finite_sides)
     for delta in (1e-3, 1e-5, 1e-6):
         # For a delta below the mass at infinity, epsilon is infinite.
         if 2.0 * distribution.mean * infinity >= delta:

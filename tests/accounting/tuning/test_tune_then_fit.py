@@ -113,7 +113,7 @@ DIRECTIONS = ("remove", "add")
 
 def by_formula(tune, fit, fraction, epsilons, direction):
     """Return Theorem T2's sum over all outcomes of the search, with the fit's own curve."""
-    sides, rest = tune._sides, 1.0 - fraction
+    sides, rest = tune._finite_sides, 1.0 - fraction
     if direction == "add":
         sides = sides[::-1]
     losses, own, other = pair_masses(*sides)
@@ -140,7 +140,7 @@ def by_formula(tune, fit, fraction, epsilons, direction):
 def assert_follows_the_formula(tune, fit, fraction):
     """Compare at many epsilons: never below, within 0.5 % of delta or 0.05 % of epsilon."""
     profile = tune_then_fit(tune, fit, fraction)
-    highest = max(largest_loss(part._sides) for part in (tune, fit))
+    highest = max(largest_loss(part._finite_sides) for part in (tune, fit))
     end = min(highest - math.log(min(fraction, 1.0 - fraction)) + 0.1, 600.0)
     epsilons = np.concatenate([np.linspace(0.0, end, 24), np.geomspace(1e-3, end, 16)])
     for direction in DIRECTIONS:
@@ -225,7 +225,7 @@ def test_extreme_parts_have_a_curve_between_the_least_and_the_mixture(tune, fit,
     shown = EXTREMES[tune].delta(0.0), EXTREMES[fit].delta(0.0)
     most = fraction * shown[0] + (1.0 - fraction) * shown[1]
     assert profile.delta(0.0) <= most + 1e-8
-    sides = EXTREMES[tune]._sides, EXTREMES[fit]._sides
+    sides = EXTREMES[tune]._finite_sides, EXTREMES[fit]._finite_sides
     least = fraction * sides[0][0].infinity + (1.0 - fraction) * sides[1][0].infinity
     assert profile.delta(600.0, "remove") >= least * (1.0 - 1e-9) - 1e-15
 
@@ -397,7 +397,7 @@ def test_a_coarse_grid_costs_hardly_more_and_never_less(first, second):
     for delta in DELTAS:
         exact = fine.epsilon(delta)
         assert exact * (1.0 - 1e-9) <= coarse.epsilon(delta) <= exact * (1.0 + 2e-5)
-    assert sum(side.masses.size for side in coarse._sides) < 40_000
+    assert sum(side.masses.size for side in coarse._finite_sides) < 40_000
 
 
 # Under Rényi differential privacy --------------------------------------------------------
