@@ -401,7 +401,7 @@ class BasePrivateSearch(
             return get_bounded_scorer(self.scoring)
         if is_classifier(self._lead_estimator()) or all(map(is_classifier, self._estimators())):
             return get_bounded_scorer("accuracy")
-        ranges = [_range_of_target(estimator) for estimator in self._estimators()]
+        ranges = [range_of_target(estimator) for estimator in self._estimators()]
         scorers = [squared_error_in(each) for each in ranges if each is not None]
         if len(scorers) == len(ranges) and len({one.lower for one in scorers}) == 1:
             return scorers[0]
@@ -757,7 +757,7 @@ def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
             yield from _names_in(one for one in space if isinstance(one, Mapping))
 
 
-def _range_of_target(estimator: Any) -> Any:
+def range_of_target(estimator: Any) -> Any:
     """Return the public range of an estimator's targets, or several; None without one."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     bound, schema = (getattr(last, name, None) for name in ("target_bound", "schema"))

@@ -24,8 +24,8 @@ class DoublingThresholdSearchCV(TuningSearch):
     number of candidates nor on the number of rounds.
 
     Use it to reproduce the papers, or with `start` if another optimiser proposes the candidates.
-    With a fixed list of candidates, `DPGridSearchCV` chooses with less noise. `plan` prints how far
-    below the best candidate the winner may score; `fit` warns if noise hides which is better.
+    With a fixed list of candidates, `DPGridSearchCV` chooses with less noise. `plan` prints how
+    far below the best candidate the winner may score; `fit` warns if noise hides which is better.
 
     Parameters
     ----------

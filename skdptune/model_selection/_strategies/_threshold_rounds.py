@@ -169,11 +169,12 @@ class ThresholdRounds(PartitionStrategy):
     def keeps(self, plan: Plan) -> str:
         """Return how far below the best candidate the winner may score."""
         rounds = self.rounds(plan.model.solved, plan.delta)
-        below = min(rounds.granularity + 2.0 * deviation_of(rounds), 1.0)
+        deviation = min(deviation_of(rounds), 1.0)
+        below = min(rounds.granularity + 2.0 * deviation, 1.0)
         return (
-            f"The winner may score {100.0 * below:.2g} % of the range of a score below the best "
-            f"candidate, since a comparison deviates by {100.0 * deviation_of(rounds):.2g} % and a "
-            f"level is {100.0 * rounds.granularity:.2g} %. {super().keeps(plan)}"
+            f"The winner may score {100.0 * below:.3g} % of the range of a score below the best "
+            f"candidate, since a comparison deviates by {100.0 * deviation:.3g} % and a level is "
+            f"{100.0 * rounds.granularity:.2g} %. {super().keeps(plan)}"
         )
 
     def advice(self, plan: Plan) -> str:
@@ -183,7 +184,7 @@ class ThresholdRounds(PartitionStrategy):
             return ""
         return (
             "The winner can hardly be distinguished from a candidate chosen at random, since a "
-            f"comparison deviates by {100.0 * min(deviation, 1.0):.2g} % of the range of a score "
+            f"comparison deviates by {100.0 * min(deviation, 1.0):.3g} % of the range of a score "
             "or more. DPGridSearchCV chooses from a list with less noise; more records in more "
             "parts (n_partitions) help, too."
         )
