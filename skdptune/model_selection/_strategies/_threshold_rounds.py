@@ -132,6 +132,7 @@ class ThresholdRounds(PartitionStrategy):
         self, partitions: Partitions, delta: float, random: Any = None
     ) -> DoublingThreshold:
         """Return a threshold search whose noise covers training records and scoring records."""
+        # Theorem D1: the noise follows from the sensitivity, for any height of a level.
         if self.granularity != "auto":
             return self._rounds(partitions, delta, self.granularity, random)
         for height in _GRANULARITIES:
@@ -143,7 +144,6 @@ class ThresholdRounds(PartitionStrategy):
     def _rounds(
         self, partitions: Partitions, delta: float, granularity: float, random: Any
     ) -> DoublingThreshold:
-        # Theorem D1: one record changes a utility by at most the sensitivity.
         return DoublingThreshold(
             sensitivity=partitions.sensitivity,
             granularity=granularity,
