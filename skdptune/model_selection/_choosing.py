@@ -234,7 +234,7 @@ def target_in_words(
     Notes
     -----
     Theorem F12: this follows from public numbers. How a linear model's predictions deviate between
-    fits was measured; ``docs/choosing.md`` has the figures.
+    fits was measured; ``docs/benchmarks.md`` has the figures.
 
     Examples
     --------
