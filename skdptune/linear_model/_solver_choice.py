@@ -297,7 +297,7 @@ class Preconditioned:
         """Return the strength of the penalty on weights, from public numbers only."""
         if model.C is not None:
             return 1.0 / model.C
-        # With little noise, few records are fitted too closely. With more, noise hides the details.
+        # With little noise, few records are fitted too closely; more noise hides their details.
         is_fitted_closely = plan.scales(width) and outputs == 1 and hasattr(model, "predict_proba")
         return _REGULARIZATION if is_fitted_closely else 0.0
 

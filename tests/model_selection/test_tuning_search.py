@@ -99,7 +99,7 @@ def targets(kind: str, seed: int, n_samples: int) -> tuple[np.ndarray, np.ndarra
 def test_clipped_errors_do_not_decide(kind: str, n_samples: int) -> None:
     """Theorem N6: candidates of equal settings, with scores that noise changes to the first order.
 
-    Without the condition, up to 35 % of these searches chose another candidate.
+    Without the condition, up to 36 % of these searches chose another candidate.
     """
     budget, wrong, count = {"epsilon": 2.0, "delta": DELTA}, 0, 25
     start = DPRidge(**budget, data_norm=1.0, target_bound=1.0, alpha=1.0)
