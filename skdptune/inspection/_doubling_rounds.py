@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.inspection._plotting import COLOURS, add_legend, add_title, axes_for, quiet, tidy
 from skdptune.mechanisms import ThresholdRound
-from skdptune.model_selection import DoublingThresholdSearchCV, ThresholdRounds
+from skdptune.model_selection import DoublingThresholdSearchCV
 
 FloatArray = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ class DoublingRoundsDisplay:
             )
         display = cls(
             search.trace_,
-            granularity=(search.strategy or ThresholdRounds()).granularity,
+            granularity=search.granularity_,
             utility=_name_of(search.scorer_),
         )
         return display.plot(ax=ax)

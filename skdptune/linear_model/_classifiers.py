@@ -18,9 +18,10 @@ solver : {"auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"
 C : float, optional
     Inverse of the regularization strength, as in scikit-learn; the intercept is regularised like
     the other weights. None means 1 with "psgd", "sgd" and "adam". It means no regularization with
-    "preconditioned", whose noise and number of steps regularise. With "objective" and "output", it
-    means a strength at which the effect of the noise on margins is constant. "objective" lowers C
-    if it would use up the budget; ``plan_`` holds the regularization that was used.
+    "preconditioned", whose noise and number of steps regularise; where that noise is small, it
+    means 3 for two classes of `DPLogisticRegression`. With "objective" and "output", it means a
+    strength at which the effect of the noise on margins is constant. "objective" lowers C if it
+    would use up the budget; ``plan_`` holds the regularization that was used.
 data_norm : float, optional
     Bound on the Euclidean norm of a row; longer rows are shortened to it. None means
     ``sqrt(n_features)``, about the norm of a row of standardised features. With "preconditioned",

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 
 AUTO, PRECONDITIONED = "auto", "preconditioned"
+# Strength of the penalty of "preconditioned" for two classes, in coordinates of released moments.
+_REGULARIZATION = 1.0 / 3.0
 # Solvers that clip the gradient of each record, and therefore need no bound on its row.
 CLIPPING_SOLVERS = (PRECONDITIONED, *OPTIMIZERS)
 # Passes over the data: of the solver that uses all records in each step, and of the others.
@@ -283,10 +285,21 @@ class Preconditioned:
             max_grad_norm=model.max_grad_norm,
             keeps_steps=model.epochs is not None,
             is_logistic=hasattr(model, "predict_proba"),
-            regularization=0.0 if model.C is None else 1.0 / model.C,
+            regularization=self._regularization(model, plan, design.width, outputs),
             rng=rng,
             initial=initial,
         )
+
+    @staticmethod
+    def _regularization(
+        model: PrivateLinearClassifier, plan: PreconditionedPlan, width: int, outputs: int
+    ) -> float:
+        """Return the strength of the penalty on weights, from public numbers only."""
+        if model.C is not None:
+            return 1.0 / model.C
+        # With little noise, few records are fitted too closely; more noise hides their details.
+        is_fitted_closely = plan.scales(width) and outputs == 1 and hasattr(model, "predict_proba")
+        return _REGULARIZATION if is_fitted_closely else 0.0
 
 
 def _budget(model: PrivateLinearClassifier) -> dict[str, Any]:

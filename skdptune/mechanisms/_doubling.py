@@ -90,6 +90,8 @@ class DoublingThreshold(RunningBudget):
         The limits that apply.
     threshold_scale, candidate_scale : float
         Scales of the Laplace noises.
+    granularity, redraws : float, bool
+        Height of a level, and whether the threshold's noise is drawn again in every round.
 
     See Also
     --------
@@ -254,6 +256,16 @@ class DoublingThreshold(RunningBudget):
         if self.max_hits is not None and self._hits >= self.max_hits:
             return True
         return self._filter is not None and not self._filter.may_continue
+
+    @property
+    def granularity(self) -> float:
+        """Height of a level."""
+        return self._height
+
+    @property
+    def redraws(self) -> bool:
+        """Whether the threshold's noise is drawn again in every round."""
+        return self._plan.redraws
 
     @property
     def utility(self) -> float:

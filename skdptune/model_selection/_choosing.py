@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, ndtri
 
 from skdptune.base._shared import LOSS_OF_DOUBLING
+from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._running import clipped_deviation
 
 # Deviation of runs from what a final fit would score, in units of the loss caused by their noise;
@@ -22,8 +23,11 @@ from skdptune.model_selection._running import clipped_deviation
 # candidates seem much better only because they withstand noise.
 _DEVIATION_OF_LOSS, _LARGEST_OF_RULE, _POWER = 0.4, 6.0, 6
 # Loss by the noise of runs, in points, from which on no choice by their scores has gained
-# anything.
+# anything; for scores of clipped errors, the deviation of runs grows from here on.
 _LARGEST_LOSS = 4.5
+# Scores of errors that are clipped at a bound. If most errors are near it, a run's score depends
+# on its noise to the first order, and not to the second as the loss does.
+_CLIPPED = ("neg_squared_error", "neg_absolute_error")
 # Sampling deviation of a score times the root of its number of records: two models disagree on few
 # records.
 _DEVIATION_OF_RECORDS = 0.25
@@ -34,6 +38,7 @@ _LARGEST_COST, _LARGEST_DEVIATION_OF_SCORE = 0.3, 0.01
 _LARGEST_COST_OF_FEW, _LARGEST_DEVIATION_OF_FEW = 0.6, 0.02
 # Largest gain that suggested values had, in units of the range of a score, by its name. A search
 # of suggested values must find such a gain at least half of the time.
+_OTHER_UNIT = "% of the range of a score"
 _LARGEST_GAINS, _LARGEST_OF_OTHERS = {"accuracy": 0.08, "neg_squared_error": 0.04}, 0.01
 
 
@@ -123,7 +128,8 @@ class TableOutlook:
         """Deviation of a score without its noise, in units of its range."""
         # Limited, so that a score says little but never nothing.
         loss = min(self.loss, 1e4)
-        growth = max(loss / _LARGEST_OF_RULE, 1.0) ** _POWER
+        largest = _LARGEST_LOSS if self.score in _CLIPPED else _LARGEST_OF_RULE
+        growth = max(loss / largest, 1.0) ** _POWER
         of_runs = _DEVIATION_OF_LOSS * loss * growth / 100.0
         return math.hypot(of_runs, _DEVIATION_OF_RECORDS / math.sqrt(max(self.n_score, 1)))
 
@@ -147,7 +153,7 @@ class TableOutlook:
         if not self.loss < _LARGEST_LOSS:
             return (
                 f"runs with {self.noise_ratio:.3g} times the noise may lose {self.loss:.0f} "
-                f"{self._unit(' of accuracy')}"
+                f"{self._unit_of_loss}"
             )
         limit = _LARGEST_GAINS.get(self.score, _LARGEST_OF_OTHERS)
         if self.score == "accuracy" and not self.is_narrow:
@@ -170,7 +176,7 @@ class TableOutlook:
         loss = expected_loss(noise_ratio, self.epsilon, self.n_samples)
         if loss <= (_LARGEST_COST_OF_FEW if self.is_narrow else _LARGEST_COST):
             return ""
-        return f"the noise of its costs may lose {loss:.1f} {self._unit(' of accuracy')}"
+        return f"the noise of its costs may lose {loss:.1f} {self._unit_of_loss}"
 
     @property
     def reason_by_deviation(self) -> str:
@@ -181,14 +187,71 @@ class TableOutlook:
             return ""
         return f"a score deviates by {100.0 * clipped_deviation(deviation):.1f} %"
 
+    def is_clipped(self, own: float, lower: float, upper: float) -> bool:
+        """Return whether clipping may decide, so that the unchanged estimator is kept.
+
+        Parameters
+        ----------
+        own : float
+            The published score of the unchanged estimator.
+        lower, upper : float
+            The range of a score.
+        """
+        # Theorem N6: a condition that is checked by what was paid for.
+        return self.score in _CLIPPED and own < lower + 0.5 * (upper - lower)
+
     @property
     def gain_in_words(self) -> str:
         """The smallest gain, as text."""
         gain = 100.0 * self.smallest_gain
-        return f"{gain:.2g} {self._unit()}" if gain < 100.0 else f"100 {self._unit()}"
+        unit = "points" if self.score == "accuracy" else _OTHER_UNIT
+        return f"{min(gain, 100.0):.{2 if gain < 100.0 else 3}g} {unit}"
 
-    def _unit(self, of_points: str = "") -> str:
-        return f"points{of_points}" if self.score == "accuracy" else "% of the range of a score"
+    @property
+    def _unit_of_loss(self) -> str:
+        return "points of accuracy" if self.score == "accuracy" else _OTHER_UNIT
+
+
+# The deviation of a private prediction, in units of half the range of targets, is this times the
+# root of (noise of the budget times columns / records): measured within a factor of about 2.
+_DEVIATION_OF_PREDICTIONS = 0.25
+
+
+def target_in_words(
+    bounds: tuple[float, float], n_samples: int, n_features: int, budget: tuple[float, float]
+) -> str:
+    """Return how much noise the predictions of a regression will have, in units of the target.
+
+    Parameters
+    ----------
+    bounds : tuple of float
+        The public range of targets.
+    n_samples, n_features : int
+        Public numbers of records and of columns.
+    budget : tuple of float
+        Epsilon and delta of a fit.
+
+    Notes
+    -----
+    Theorem F12: this follows from public numbers. How a linear model's predictions deviate between
+    fits was measured; ``docs/benchmarks.md`` has the figures.
+
+    Examples
+    --------
+    >>> from skdptune.model_selection._choosing import target_in_words
+    >>> target_in_words((-5000.0, 5000.0), 60, 3, (1.0, 1e-5))[:66]
+    'Predictions will have noise of about 540: a target whose standard '
+    """
+    if math.isinf(budget[0]) or budget[1] == 0.0:
+        return ""
+    noise = noise_for_budget(*budget)[0] * n_features / n_samples
+    share = min(_DEVIATION_OF_PREDICTIONS * math.sqrt(noise), 1.0)
+    deviation = share * (bounds[1] - bounds[0]) / 2.0
+    return (
+        f"Predictions will have noise of about {float(f'{deviation:.2g}'):g}: a target whose "
+        "standard deviation is below this number cannot be learned. The noise is proportional to "
+        "the range of targets."
+    )
 
 
 # Positive values that span more than this factor are spaced by their logarithms.
@@ -584,10 +647,17 @@ def tail_factor(kind: str) -> float:
 
 
 def kept_in_words(outlook: TableOutlook) -> str:
-    """Return the sentence that says when the unchanged estimator is kept."""
-    return (
+    """Return the sentences that say when the unchanged estimator is kept."""
+    words = (
         "The estimator's own parameters are kept unless another candidate scores higher by "
-        f"{outlook.gain_in_words}: the chance that a worse one is chosen is at most 5 %."
+        f"{outlook.gain_in_words}: the chance that a worse one is chosen is at most 5 %"
+    )
+    if outlook.score not in _CLIPPED:
+        return f"{words}."
+    return (
+        f"{words}, if noise changes predictions much less than the bound at which errors are "
+        "clipped. They are also kept if their own score is in the lower half of its range, where "
+        "clipping decides."
     )
 
 

@@ -24,7 +24,8 @@ class DoublingThresholdSearchCV(TuningSearch):
     number of candidates nor on the number of rounds.
 
     Use it to reproduce the papers, or with `start` if another optimiser proposes the candidates.
-    With a fixed list of candidates, `DPGridSearchCV` chooses with less noise.
+    With a fixed list of candidates, `DPGridSearchCV` chooses with less noise. `plan` prints how
+    far below the best candidate the winner may score; `fit` warns if noise hides which is better.
 
     Parameters
     ----------
@@ -60,7 +61,11 @@ class DoublingThresholdSearchCV(TuningSearch):
         Its parameters: those of the last candidate that passed. If none did, they are those of the
         first candidate (of the grid, or drawn), which does not depend on the data.
     best_score_ : float
-        The level that the winner's score reached; it is noisy.
+        A score that the winner exceeded on the partitions, with a probability of 95 %; the worst
+        possible score if no candidate passed. The level reached, which noise makes look higher, is
+        in `trace_`.
+    granularity_ : float
+        Height of a level, in units of the range of a score.
     trace_ : tuple of ThresholdRound
         Utility, step and outcome of every round. They are paid for, so they may be published. Not
         available if no search was made.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from skdptune._compat import NO_TASKS, Tasks
 from skdptune._formatting import shown, shown_names
@@ -26,9 +26,11 @@ from skdptune.base._shared import (
     set_budget,
     suggested_space,
     suggests_a_space,
+    target_ranges,
 )
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._base import BasePrivateSearch, several_scorers
+from skdptune.model_selection._choosing import target_in_words
 from skdptune.model_selection._cost import (
     Candidates,
     PlanRow,
@@ -66,6 +68,7 @@ from skdptune.model_selection._strategies import (
     name_of,
     run_file,
 )
+from skdptune.preprocessing._shared import range_of_targets
 
 # Describe plans: a table of a search and its alternatives, and whether a search is worth it -----
 
@@ -105,6 +108,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
             suggestion=_suggestion_in_words(plan),
             advice=f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT} {_how_to(searched)}",
             uses={"final fit": (0.0, 1.0)},
+            target=_target_in_words(searched),
         )
     scorer, counts = plan.request.scorer, plan.strategy.run_counts(plan)
     number = f"{name_of(counts)} distribution of mean {counts.mean:.4g}" if counts else ""
@@ -123,7 +127,21 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         uses=layout.uses,
         validation=plan.request.cv.in_words if layout.by_rule else "",
         metrics=plan.noise_by_metric(),
+        target=_target_in_words(plan),
     )
+
+
+def _target_in_words(plan: Plan) -> str:
+    """Return how much noise predictions will have, if the range of one target is known."""
+    estimator, layout = plan.request.estimator, plan.layout
+    bounds = None if is_classifier(estimator) else range_of_targets(estimator)
+    if bounds is None or layout.n_features is None or not layout.final:
+        return ""
+    ends: Any = target_ranges(bounds)
+    if isinstance(ends[0], tuple):
+        return ""
+    budget = plan.total.epsilon(plan.delta), plan.delta
+    return target_in_words(ends, layout.n_final, layout.n_features, budget)
 
 
 def _row(plan: Plan, name: str, fits: tuple[float, float] | None = None) -> PlanRow:

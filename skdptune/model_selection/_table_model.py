@@ -51,6 +51,7 @@ from skdptune.mechanisms import noise_for_budget
 from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._base import squared_error_in
+from skdptune.model_selection._choosing import target_in_words
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._grid_search import DPGridSearchCV
 from skdptune.model_selection._strategies import FullTable
@@ -293,15 +294,20 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         size = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
         families, why = self._families(size)
         model = self._unfitted(size)
+        schema = as_schema(self.schema)
+        target = ""
+        if schema.target_bounds is not None:
+            n_columns = len(schema.of_features().columns)
+            target = target_in_words(schema.target_bounds, size, n_columns, self._checked_budget())
         if len(families) > 1:
-            return replace(model.plan(size, n_features, compare=False), advice=why)
+            return replace(model.plan(size, n_features, compare=False), advice=why, target=target)
         assumed = assumptions_of(model, size, n_features)
         is_by_persons = self._person_column is not None
         report = self._make_report(cost_of(model, size, n_features), assumed, is_by_persons)
         name, cost = f"one fit: {_WORDS[families[0]]}", report.epsilon_spent
         row = PlanRow(name, cost, cost, None, None, 1.0, 1.0, 1.0)
         uses = {"final fit": (0.0, 1.0)}
-        return SearchPlan(report, row, (), None, "", 0.0, advice=why, uses=uses)
+        return SearchPlan(report, row, (), None, "", 0.0, advice=why, uses=uses, target=target)
 
     def _families(self, size: int) -> tuple[tuple[str, ...], str]:
         """Return the families to compare, and why."""

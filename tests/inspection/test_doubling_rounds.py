@@ -57,7 +57,9 @@ def test_searches_are_drawn_by_their_trace_alone() -> None:
     found = DoublingRoundsDisplay.from_search(search)
     assert found.rounds == search.trace_
     assert found.ax_.get_ylabel() == "accuracy"
-    assert found.reached[-1] == pytest.approx(search.best_score_)
+    # The level is not the score: noise lifts it.
+    assert found.reached[-1] >= search.best_score_
+    assert found.granularity == search.granularity_
     # Nothing else is kept: no utilities, no candidates.
     kept = {name for name in vars(found) if not name.endswith("_")}
     assert kept == {"rounds", "granularity", "utility"}

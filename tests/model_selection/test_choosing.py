@@ -14,6 +14,9 @@ from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal, norm
 
 from skdptune.accounting import Geometric, Poisson, TruncatedNegativeBinomial
+from skdptune.ledger import config_context
+from skdptune.linear_model import DPRidge
+from skdptune.model_selection import DPGridSearchCV
 from skdptune.model_selection._choosing import (
     TableChoice,
     TableOutlook,
@@ -75,6 +78,29 @@ def test_what_cannot_be_seen_speaks_against_a_search() -> None:
     assert squares.reason_against.endswith("% of the range of a score")
     # Many records at a low cost; noise below that of an untuned fit loses nothing.
     assert loss.reason_by_noise(1.1) == loss.reason_by_noise(0.9) == loss.reason_by_deviation == ""
+
+
+def test_noise_of_predictions_is_in_units_of_the_target() -> None:
+    """It grows with the range, and falls with records and budget; deviations were measured."""
+
+    def noise(bound: float, n_samples: int, epsilon: float) -> float:
+        start = DPRidge(epsilon, 1e-5, target_bound=bound)
+        search = DPGridSearchCV(start, {"alpha": [1.0, 2.0]}, epsilon=epsilon, delta=1e-5)
+        words = search.plan(n_samples, 3, compare=False).target
+        return float(words.split("noise of about ")[1].split(":")[0])
+
+    assert noise(5000.0, 60, 1.0) == pytest.approx(1000.0 * noise(5.0, 60, 1.0), rel=0.05)
+    assert noise(5.0, 60, 1.0) > noise(5.0, 600, 1.0) > noise(5.0, 600, 4.0)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(600, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=600)
+    fits = [DPRidge(1.0, 1e-5, target_bound=5.0, random_state=seed) for seed in range(12)]
+    with config_context(ledger=False):
+        found = np.array([fit.fit(X, y).predict(X[:100]) for fit in fits])
+    deviation = np.sqrt(found.var(axis=0, ddof=1).mean())
+    assert 0.4 < deviation / noise(5.0, 600, 1.0) < 2.5
+    unknown = DPGridSearchCV(DPRidge(target_bound=5.0), {"alpha": [1.0, 2.0]}, epsilon=1.0)
+    assert unknown.plan(600, compare=False).target == ""
 
 
 RATES = [0.01, 0.1, 1.0, 10.0, 100.0]

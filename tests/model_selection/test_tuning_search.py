@@ -12,12 +12,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.linear_model import DPLogisticRegression
+from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import (
     accuracy,
     balanced_accuracy,
     neg_brier_score,
     neg_log_loss,
+    neg_squared_error,
 )
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -78,6 +79,56 @@ class TestKeepsTheDefault:
         found = of_kind(kind, 0.6, [0.8, 0.59], 0)
         assert found.best_params_ == {"quality": 0.8}
         assert {"quality": 0.6} in list(found.cv_results_["params"])
+
+
+def targets(kind: str, seed: int, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return records, and targets in [-1, 1], of which errors are clipped at .5 by default."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n_samples, 3))
+    y = {
+        "errors at the end": 0.5 * np.sign(rng.normal(size=n_samples)) + 0.2 * X[:, 0],
+        "two ends": np.sign(rng.normal(size=n_samples) + X[:, 0]),
+        "heavy tails": 0.6 * X[:, 0] + 0.1 * rng.standard_t(2, size=n_samples),
+        "skewed": 0.2 * rng.exponential(size=n_samples) - 1.0,
+    }[kind]
+    return X, np.clip(y, -1.0, 1.0)
+
+
+@pytest.mark.parametrize("kind", ["errors at the end", "two ends", "heavy tails", "skewed"])
+@pytest.mark.parametrize("n_samples", [3000, 20_000])
+def test_clipped_errors_do_not_decide(kind: str, n_samples: int) -> None:
+    """Theorem N6: candidates of equal settings, with scores that noise changes to the first order.
+
+    Without the condition, up to 36 % of these searches chose another candidate.
+    """
+    budget, wrong, count = {"epsilon": 2.0, "delta": DELTA}, 0, 25
+    start = DPRidge(**budget, data_norm=1.0, target_bound=1.0, alpha=1.0)
+    listed = {"alpha": [1.0 + 1e-3 * step for step in range(5)]}
+    with config_context(ledger=False):
+        for seed in range(count):
+            made = DPGridSearchCV(start, listed, **budget, strategy="table", random_state=seed)
+            found = made.fit(*targets(kind, seed, n_samples))
+            wrong += found.best_params_ != {"alpha": 1.0}
+    assert wrong <= stats.binom(count, 0.05).ppf(0.999)
+
+
+def test_the_condition_is_in_the_plan_and_leaves_clear_gains() -> None:
+    """Theorem N6: it concerns scores of clipped errors alone, and is checked by the own score."""
+    X, y = targets("heavy tails", 0, 20_000)
+    budget = {"epsilon": 4.0, "delta": DELTA}
+    start = DPRidge(**budget, data_norm=1.0, target_bound=1.0, alpha=1e6)
+    made = DPGridSearchCV(start, {"alpha": [1e6, 100.0]}, **budget, random_state=0)
+    words = "kept if their own score is in the lower half"
+    assert words in made.plan(*X.shape, compare=False).keeps
+    assert made.fit(X, y).best_params_ == {"alpha": 100.0}
+    # Nearly all errors are clipped: the same gain is not trusted.
+    tight = made.set_params(scoring=neg_squared_error(1e-4)).fit(X, y)
+    assert tight.best_params_ == {"alpha": 1e6}
+    random = DPRandomSearchCV(start, {"alpha": [100.0]}, **budget, random_state=0)
+    assert random.fit(X, y).best_params_ == {"alpha": 100.0}
+    tight = random.set_params(scoring=neg_squared_error(1e-4)).fit(X, y)
+    assert tight.best_params_ == {"alpha": 1e6}
+    assert words not in search(epsilon=2.0).plan(600, 3, compare=False).keeps
 
 
 def test_listed_steps_are_compared_with_the_step_as_it_is() -> None:

@@ -118,6 +118,8 @@ class SearchPlan:
     metrics : dict of str to (float, float)
         From each of several metrics to the noise on its score, and to the noise that it would have
         if the search had only this metric.
+    target : str
+        How much noise the predictions of a regression will have, in units of the target.
 
     Examples
     --------
@@ -149,6 +151,7 @@ class SearchPlan:
     uses: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
     validation: str = ""
     metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+    target: str = ""
 
     @property
     def epsilon(self) -> float:
@@ -181,6 +184,7 @@ class SearchPlan:
             self._metrics_in_words,
             self._worded(self.calibration),
             self.suggestion,
+            self._worded(self.target),
             self._worded(self.keeps),
             self._worded(self.advice),
         )

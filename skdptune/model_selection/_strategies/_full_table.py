@@ -136,16 +136,22 @@ class ScoreTable(Strategy):
         plan, scorer, own = run.plan, run.scorer, run.plan.candidates.default
         outlook = self.outlook(plan, None if run.public is None else run.public.n_samples)
         unit = scorer.upper - scorer.lower
-        return choose_from_table(
+        is_known = own is not None and own in candidates
+        place = (
+            candidates.index(own) if is_known else own_place(plan.request.estimator, candidates)
+        )
+        found = choose_from_table(
             encode(candidates),
             np.array([result.score for result in results]),
             outlook.score_noise * unit,
-            own_place(plan.request.estimator, candidates)
-            if own is None or own not in candidates
-            else candidates.index(own),
+            place,
             run_deviation=outlook.run_deviation * unit,
             n_rivals=self.rivals(plan),
         )
+        if place is None:
+            return found
+        is_clipped = outlook.is_clipped(results[place].score, scorer.lower, scorer.upper)
+        return replace(found, index=place) if is_clipped else found
 
     def rivals(self, plan: Plan) -> int:
         """Return the number of candidates that are compared with the unchanged estimator."""

@@ -305,7 +305,7 @@ class RandomRuns(Strategy):
         pairs = list(zip([*first, params], [*beside, winner], strict=True))
         rows = [{"params": each, "score": result.score} for each, result in pairs]
         index = len(rows) - 1
-        if beside and not (results and self._is_clear(run, winner.score - beside[0].score)):
+        if beside and not (results and self._is_clear(run, winner.score, beside[0].score)):
             index = 0
         details = {}
         if self.diagnostics:
@@ -319,13 +319,15 @@ class RandomRuns(Strategy):
         params, chosen = pairs[index]
         return Choice(params, chosen.score, chosen.model, rows, index, diagnostics=details)
 
-    def _is_clear(self, run: RunningSearch, gain: float) -> bool:
+    def _is_clear(self, run: RunningSearch, best: float, own: float) -> bool:
         """Return whether the winner scores clearly better than the unchanged estimator."""
         # Theorem N6, for a random number of candidates.
         n_score = None if run.public is None else run.public.n_samples
         outlook, scorer = self.outlook(run.plan, n_score), run.scorer
         deviation = math.sqrt(2.0) * outlook.deviation * (scorer.upper - scorer.lower)
-        return gain > margin(outlook.rivals) * deviation
+        if outlook.is_clipped(own, scorer.lower, scorer.upper):
+            return False
+        return best - own > margin(outlook.rivals) * deviation
 
     # Refit ------------------------------------------------------------------------------------
 

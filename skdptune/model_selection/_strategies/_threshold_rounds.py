@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,12 @@ from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanReq
 NOISES = ("sparse", "per-round")
 # Share of delta reserved for the failure probability of a search with noise per round.
 _DELTA_SHARE = 0.1
+# Heights of a level from which "auto" takes the least that noise does not hide.
+_GRANULARITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.33)
+# Deviation of scores that are spread evenly over their range: noise of this size hides them.
+_SPREAD = 1.0 / math.sqrt(12.0)
+# Probability that `best_score_` is above the winner's score on the partitions.
+_ERROR = 0.05
 
 
 @with_shared_text(SHARED_TEXT)
@@ -41,9 +49,10 @@ class ThresholdRounds(PartitionStrategy):
     noise : {"sparse", "per-round"}, default="sparse"
         "sparse" draws the threshold's noise once and pays only for hits; "per-round" draws all
         noise anew and pays for each round, as the papers do.
-    granularity : float, default=0.01
+    granularity : "auto" or float, default="auto"
         The smallest gain in utility that counts; a utility is a score scaled to [0, 1]. A coarser
-        granularity (such as 0.1) means fewer hits to pay for, and therefore less noise.
+        granularity means fewer hits to pay for, and therefore less noise. "auto" is the least of
+        0.01, 0.02, 0.05, 0.1, 0.2 and 0.33 that is not below the deviation of a comparison.
     initial_utility : float, default=0.0
         Utility that can be reached without the data, such as that of guessing.
     max_rounds, max_hits : int, optional
@@ -86,7 +95,7 @@ class ThresholdRounds(PartitionStrategy):
     kinds = ("grid", "distribution")
 
     noise: str = "sparse"
-    granularity: float = 0.01
+    granularity: Any = "auto"
     initial_utility: float = 0.0
     max_rounds: int | None = None
     max_hits: int | None = None
@@ -103,7 +112,8 @@ class ThresholdRounds(PartitionStrategy):
         super().check(search)
         check_option(self.noise, name="noise", options=NOISES)
         check_integer(self.batch_size, name="batch_size", lower=1)
-        check_real(self.granularity, name="granularity", lower=0.0, lower_open=True, upper=1.0)
+        if not (isinstance(self.granularity, str) and self.granularity == "auto"):
+            check_real(self.granularity, name="granularity", lower=0.0, lower_open=True, upper=1.0)
 
     # Cost -------------------------------------------------------------------------------------
 
@@ -122,10 +132,21 @@ class ThresholdRounds(PartitionStrategy):
         self, partitions: Partitions, delta: float, random: Any = None
     ) -> DoublingThreshold:
         """Return a threshold search whose noise covers training records and scoring records."""
-        # Theorem D1: one record changes a utility by at most the sensitivity.
+        # Theorem D1: the noise follows from the sensitivity, for any height of a level.
+        if self.granularity != "auto":
+            return self._rounds(partitions, delta, self.granularity, random)
+        for height in _GRANULARITIES:
+            made = self._rounds(partitions, delta, height, random)
+            if deviation_of(made) <= height:
+                break
+        return made
+
+    def _rounds(
+        self, partitions: Partitions, delta: float, granularity: float, random: Any
+    ) -> DoublingThreshold:
         return DoublingThreshold(
             sensitivity=partitions.sensitivity,
-            granularity=self.granularity,
+            granularity=granularity,
             initial_utility=self.initial_utility,
             noise=self.noise,
             epsilon=partitions.epsilon,
@@ -140,16 +161,41 @@ class ThresholdRounds(PartitionStrategy):
         if not plan.candidates.drawn:
             fits = float(len(plan.candidates.grid()))
             return fits, fits
-        rounds = self.rounds(plan.model.solved, plan.delta)
-        # Before its last hit, a search has fewer misses than hits.
-        limits = (rounds.max_rounds, None if rounds.max_hits is None else 2 * rounds.max_hits - 1)
-        fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
+        fits = float(most_rounds(self.rounds(plan.model.solved, plan.delta)) * self.batch_size)
         return fits, fits
+
+    # What the choice can be worth -------------------------------------------------------------
+
+    def keeps(self, plan: Plan) -> str:
+        """Return how far below the best candidate the winner may score."""
+        rounds = self.rounds(plan.model.solved, plan.delta)
+        deviation = min(deviation_of(rounds), 1.0)
+        below = min(rounds.granularity + 2.0 * deviation, 1.0)
+        return (
+            f"The winner may score {100.0 * below:.3g} % of the range of a score below the best "
+            f"candidate, since a comparison deviates by {100.0 * deviation:.3g} % and a level is "
+            f"{100.0 * rounds.granularity:.2g} %. {super().keeps(plan)}"
+        )
+
+    def advice(self, plan: Plan) -> str:
+        """Return a warning that noise hides which candidate is better, if that is so."""
+        deviation = deviation_of(self.rounds(plan.model.solved, plan.delta))
+        if deviation < _SPREAD:
+            return ""
+        return (
+            "The winner can hardly be distinguished from a candidate chosen at random, since a "
+            f"comparison deviates by {100.0 * min(deviation, 1.0):.3g} % of the range of a score "
+            "or more. DPGridSearchCV chooses from a list with less noise; more records in more "
+            "parts (n_partitions) help, too."
+        )
 
     # Run and choose ---------------------------------------------------------------------------
 
     def choose(self, run: RunningSearch) -> Choice:
         """Propose the grid, or draws, until the session is finished."""
+        advice = self.advice(run.plan)
+        if advice:
+            warnings.warn(advice, UserWarning, stacklevel=2)
         session = DoublingThresholdSession(run)
         batches = batches_of(run.plan.candidates, self.batch_size, run.streams.draw)
         while not session.finished:
@@ -242,6 +288,7 @@ class DoublingThresholdSession(SearchSession):
         self._given: list[dict[str, Any]] = []
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
+        self._largest_batch = 1
 
     @one_at_a_time
     def propose(self, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -273,6 +320,7 @@ class DoublingThresholdSession(SearchSession):
         self._score({key: copied(given) for key, given in fresh.items()})
         if self._first is None:
             self._first = self._known[keys[0]][0]
+        self._largest_batch = max(self._largest_batch, len(keys))
         found = self._rounds.propose([self._known[key][1] for key in keys])
         if found is None:
             return None
@@ -301,14 +349,23 @@ class DoublingThresholdSession(SearchSession):
         winner = self._best if self._best is not None else self._first
         if winner is None:
             winner = next(batches_of(running.plan.candidates, 1, running.streams.draw))[0]
-        score = scorer.lower + self.utility * (scorer.upper - scorer.lower)
+        least = 0.0 if self._best is None else self._least_utility()
+        score = scorer.lower + least * (scorer.upper - scorer.lower)
         details = {
             "candidates": [candidate for candidate, _ in self._known.values()],
             "utilities": np.array([utility for _, utility in self._known.values()]),
         }
         row = {"params": winner, "score": score}
-        shown = {"trace_": self.trace}
+        shown = {"trace_": self.trace, "granularity_": self._rounds.granularity}
         return Choice(winner, score, None, [row], diagnostics=details, attributes=shown)
+
+    def _least_utility(self) -> float:
+        """Return the utility that the winner exceeds with a probability of 95 %."""
+        # Theorem D4: two one-sided bounds, on the noise of thresholds and of candidates.
+        rounds, most = self._rounds, most_rounds(self._rounds)
+        noise = rounds.threshold_scale * math.log((most if rounds.redraws else 1) / _ERROR)
+        noise += rounds.candidate_scale * math.log(most * self._largest_batch / _ERROR)
+        return max(self.utility - noise, 0.0)
 
     def _check_costs(self, candidates: list[dict[str, Any]]) -> None:
         """Raise unless the plan of the search covers the costs of candidates."""
@@ -364,6 +421,18 @@ class DoublingThresholdSession(SearchSession):
             f"DoublingThresholdSession(rounds={len(self.trace)}, utility={self.utility:g}, "
             f"step={self.step}, finished={self.finished})"
         )
+
+
+def deviation_of(rounds: DoublingThreshold) -> float:
+    """Return the standard deviation of the noise of one comparison."""
+    return math.sqrt(2.0) * math.hypot(rounds.threshold_scale, rounds.candidate_scale)
+
+
+def most_rounds(rounds: DoublingThreshold) -> int:
+    """Return the largest number of rounds that a search can have."""
+    # Before its last hit, a search has fewer misses than hits.
+    limits = (rounds.max_rounds, None if rounds.max_hits is None else 2 * rounds.max_hits - 1)
+    return min(limit for limit in limits if limit is not None)
 
 
 def batches_of(
