@@ -97,10 +97,11 @@ RULES = {
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
-# of the budget pays for the scales of columns. They get this standard deviation, since larger ones
-# let the net follow the noise, and are clipped at this many deviations. Scales are left out if
-# their epsilon is below the last number, since they would be only noise.
-_SHARE_OF_SCALES, _SIZE, _WIDEST, _LEAST_FOR_SCALES = 0.03, 0.7, 4.0, 1e-4
+# of the budget pays for the means and scales of columns. Columns of numbers get a standard
+# deviation of 1, and are clipped at this many deviations. Indicators are only centred, and are
+# multiplied by this size: divided by their deviation, rare categories would have large noise.
+# Scales are left out if their epsilon is below the last number, since they would be only noise.
+_SHARE_OF_SCALES, _WIDEST, _SIZE_OF_INDICATORS, _LEAST_FOR_SCALES = 0.03, 4.0, 0.5, 1e-4
 # If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
 # noise would hide their gradients. Adam ignores the norm itself.
 _CLIPPING = 0.1
@@ -602,7 +603,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
 
 
 def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipeline:
-    """Return a pipeline that also standardises encoded columns, within the budget of its net.
+    """Return a pipeline that also scales encoded columns, within the budget of its net.
 
     Notes
     -----
@@ -615,9 +616,11 @@ def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipe
         of_scales = PrivacyProfile.gaussian(shift).epsilon(delta)
     if of_scales < _LEAST_FOR_SCALES:
         return made
-    scaler = DPStandardScaler(of_scales, delta, bounds=(-1.0, 1.0))
-    end = _SIZE * _WIDEST
-    clipped = BoundedScaler((-_WIDEST, _WIDEST), feature_range=(-end, end))
+    # Which columns are indicators is public, as the schema is.
+    is_number = made[0].is_number
+    scaler = DPStandardScaler(of_scales, delta, bounds=(-1.0, 1.0), with_std=is_number)
+    ends = np.where(is_number, _WIDEST, _WIDEST / _SIZE_OF_INDICATORS)
+    clipped = BoundedScaler((-ends, ends), feature_range=(-_WIDEST, _WIDEST))
     made.steps[-1:-1] = [("dpstandardscaler", scaler), ("boundedscaler", clipped)]
     net = made[-1]
     if math.isinf(epsilon):

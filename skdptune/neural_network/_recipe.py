@@ -6,11 +6,13 @@ measured in docs/defaults.md:
 * Adam's step does not depend on the length of the clipped gradients. One rate therefore serves
   many tables, and a larger epsilon gives a better net. With one rate, plain SGD is under-trained.
 * A step on all records is one Gaussian release, and many steps share its noise. Of a large table,
-  batches of `LARGEST_BATCH` records do as well: drawing them needs little additional noise.
+  batches do as well: drawing them needs little additional noise.
 * If the steps share the noise, the rate times the root of the number of steps should be constant.
   More steps then cost time only.
 * If there are few records for the noise, large steps follow the noise: the rate falls with the
   root of the records times the shift of the Gaussian release.
+* For the same reason the weights of the last layer of a regression decay, the faster the more
+  columns there are for each record and unit of noise. The net then stays closer to a constant.
 * A step of Adam moves each weight of the first layer by about the same. Outputs therefore move
   more with more columns, so this layer has a rate that falls with the root of their number.
 """
@@ -27,10 +29,13 @@ from skdptune.mechanisms._shared import NoisyGradientPlan
 
 HIDDEN = (32,)
 STEPS = 300
-LARGEST_BATCH = 30_000
+# The limits of a batch, which is a tenth of the records between them.
+LEAST_BATCH, LARGEST_BATCH = 10_000, 30_000
 # The rate for `STEPS` steps, the records times the shift up to which it is smaller, and the number
 # of weights of a unit (columns and intercept) at which the first layer has the rate of the others.
 _RATE, _ENOUGH, _WIDTH = 0.05, 1000.0, 12.0
+# The decay of the last layer at one column for each record and unit of noise, and its limit.
+_DECAY, _LARGEST_DECAY = 20.0, 0.3
 
 
 def default_batch(n_samples: int) -> int:
@@ -40,37 +45,65 @@ def default_batch(n_samples: int) -> int:
     -----
     Theorem U6.
     """
-    return min(n_samples, LARGEST_BATCH)
+    return min(n_samples, max(LEAST_BATCH, min(n_samples // 10, LARGEST_BATCH)))
 
 
 def rate_of_adam(plan: NoisyGradientPlan) -> float:
     """Return the learning rate of the first step, from a plan and therefore from public numbers.
 
-    For steps on all records, `signal` is the number of records times the shift of the Gaussian
-    release that all steps are together.
+    Notes
+    -----
+    Theorem U6.
+    """
+    share = math.sqrt(signal_of(plan) / _ENOUGH)
+    return _RATE * min(1.0, share) * math.sqrt(STEPS / plan.steps)
+
+
+def signal_of(plan: NoisyGradientPlan) -> float:
+    """Return the number of records in units of the noise of all steps together.
+
+    For steps on all records, this is their number times the shift of the Gaussian release that all
+    steps are together.
+    """
+    return plan.batch_size * math.sqrt(plan.steps) / max(plan.noise_multiplier, 1e-9)
+
+
+def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, signal: float) -> None:
+    """Slow the first layer, if it is linear or a convolution, and let the last one decay.
+
+    Parameters
+    ----------
+    optimizer : torch.optim.Optimizer
+        With one group of parameters.
+    module : torch.nn.Module
+    signal : float
+        Records in units of the noise, for the decay of the last layer; infinite for no decay.
 
     Notes
     -----
     Theorem U6.
     """
-    signal = plan.batch_size * math.sqrt(plan.steps) / max(plan.noise_multiplier, 1e-9)
-    return _RATE * min(1.0, math.sqrt(signal / _ENOUGH)) * math.sqrt(STEPS / plan.steps)
-
-
-def slow_first_layer(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
-    """Give the first layer its own learning rate, if it is linear or a convolution."""
     if len(optimizer.param_groups) > 1:
         return
-    layers = (part for part in module.modules() if [*part.parameters(recurse=False)])
-    first, (group,) = next(layers, None), optimizer.param_groups
-    if not isinstance(first, nn.Linear | nn.Conv2d):
+    layers = [part for part in module.modules() if [*part.parameters(recurse=False)]]
+    (group,) = optimizer.param_groups
+    if not layers or not isinstance(layers[0], nn.Linear | nn.Conv2d):
         return
-    own = {id(parameter) for parameter in first.parameters()}
-    held, rate = group["params"], group["lr"]
-    rate = rate * math.sqrt(_WIDTH / (math.prod(first.weight.shape[1:]) + 1))
-    group["params"] = [parameter for parameter in held if id(parameter) not in own]
-    slowed = [parameter for parameter in held if id(parameter) in own]
-    optimizer.add_param_group({**group, "params": slowed, "lr": rate})
+    first, last = layers[0], layers[-1]
+    width = math.prod(first.weight.shape[1:])
+    rate = group["lr"] * math.sqrt(_WIDTH / (width + 1))
+    parts: list[tuple[list[nn.Parameter], dict[str, float]]] = [
+        ([*first.parameters()], {"lr": rate})
+    ]
+    if isinstance(last, nn.Linear) and last is not first:
+        decay = min(_LARGEST_DECAY, _DECAY * width / signal)
+        parts.append(([last.weight], {"weight_decay": decay}))
+    for chosen, settings in parts:
+        own = {id(parameter) for parameter in chosen}
+        held = group["params"]
+        group["params"] = [parameter for parameter in held if id(parameter) not in own]
+        moved = [parameter for parameter in held if id(parameter) in own]
+        optimizer.add_param_group({**group, "params": moved, **settings})
 
 
 def falling_rate(steps: int) -> LRScheduler:

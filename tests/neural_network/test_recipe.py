@@ -59,7 +59,7 @@ def test_steps_on_all_records_cost_one_gaussian_release(steps, epsilon):
     for delta in (1e-3, DELTA, 1e-6):
         assert found.epsilon(delta) == pytest.approx(one.epsilon(delta), rel=1e-3)
     # However many steps there are, and whatever the number of records is.
-    other = DPNeuralNetRegressor(epsilon=epsilon, delta=DELTA).noise_level(20_000)
+    other = DPNeuralNetRegressor(epsilon=epsilon, delta=DELTA).noise_level(10_000)
     assert math.sqrt(300) / other == pytest.approx(shift, rel=5e-3)
 
 
@@ -164,14 +164,31 @@ def test_training_follows_from_public_numbers(n_public):
 def test_large_tables_are_trained_in_batches():
     # Theorem U6.
     net = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7)
-    for size, batch in ((30_000, 30_000), (300_000, 30_000), (2_000_000, 30_000)):
+    for size, batch in ((30_000, 10_000), (200_000, 20_000), (2_000_000, 30_000)):
         plan = net._plan_before_data(size)
         assert (plan.batch_size, plan.steps, plan.sampling) == (batch, 300, "poisson")
         assert plan.profile.epsilon(1e-7) <= 1.0
     whole = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7, batch_size=1.0, max_epochs=300)
     # Drawing a tenth of the records for each step costs this much noise.
-    noise = [one.noise_level(300_000) / size for one, size in ((net, 30_000), (whole, 300_000))]
-    assert 1.0 <= noise[0] / noise[1] < 1.05
+    for size, batch in ((30_000, 10_000), (300_000, 30_000)):
+        noise = [one.noise_level(size) / share for one, share in ((net, batch), (whole, size))]
+        assert 1.0 <= noise[0] / noise[1] < 1.05
+
+
+def test_last_layer_decays_by_public_numbers():
+    # Theorem U6: faster with more columns for each record and unit of noise.
+    found = []
+    for size, columns in ((60, 3), (3000, 3), (3000, 6)):
+        net = DPNeuralNetRegressor(delta=DELTA, max_epochs=1, random_state=0)
+        net.fit(*data(size, columns))
+        _, _, last = net.optimizer_.param_groups
+        [weights] = last["params"]
+        assert weights is net.module_.layers[-1].weight
+        assert [group["weight_decay"] for group in net.optimizer_.param_groups[:2]] == [0.0, 0.0]
+        found.append(last["weight_decay"])
+    assert found[0] == 0.3
+    assert found[1] == pytest.approx(20.0 * 3 * net.plan_.noise_multiplier / 3000)
+    assert found[2] == pytest.approx(2.0 * found[1])
 
 
 def test_settings_that_are_given_are_kept():
