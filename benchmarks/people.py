@@ -80,6 +80,9 @@ NUMBERS = {
     "working hours": Table("Ecdat", "Workinghours", "hours"),
     "babies": Table("openintro", "babies", "bwt", ("case",)),
     "air fares": Table("wooldridge", "airfare", "lfare", ("fare", "id", "ldist", "ldistsq")),
+    "kindergarten": Table("Ecdat", "Star", "tmathssk", ("treadssk", "schidkn")),
+    "colleges": Table("wooldridge", "twoyear", "lwage", ("id",)),
+    "vocabulary": Table("carData", "GSSvocab", "vocab"),
     "young men": Table("wooldridge", "card", "lwage", ("id", "wage", "expersq")),
 }
 MAKING = [name for name, table in TABLES.items() if not table.judges]

@@ -80,19 +80,19 @@ class FamilyRule(NamedTuple):
         The families that are compared with it if the signal is strong.
     strength : float
         The least strength of a signal at which families are compared.
-    few_rows : int
-        With fewer records, the linear family is fitted.
+    weakest : float
+        With a weaker signal, the linear family is fitted.
     """
 
     first: str
     others: tuple[str, ...]
     strength: float
-    few_rows: int
+    weakest: float
 
 
 RULES = {
-    "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
-    "regressor": FamilyRule("net", ("boosting", "linear"), 20_000.0, 250),
+    "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0.0),
+    "regressor": FamilyRule("net", ("boosting", "linear"), 20_000.0, 50.0),
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
@@ -142,8 +142,8 @@ def families_for(
     first = rule.first if has_nets or rule.first != "net" else "linear"
     lacks_nets = f" {_NO_TORCH}" if first != rule.first else ""
     signal = f"the signal is {strength:,.0f} (records divided by the noise of the budget)"
-    if n_samples < rule.few_rows:
-        first, why = "linear", f"there are fewer than {rule.few_rows} records"
+    if strength < rule.weakest:
+        first, why = "linear", f"{signal}, which is too weak for others below {rule.weakest:g}"
     elif strength < rule.strength:
         why = f"{signal}, and families are compared from {rule.strength:,.0f} on"
     else:
@@ -579,7 +579,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
     >>> from skdptune.preprocessing import Schema, make_private_pipeline
     >>> X = np.random.default_rng(0).uniform(0.0, 1.0, size=(200, 2))
     >>> schema = Schema({"a": (0, 1), "b": (0, 1)}, target=(0, 2))
-    >>> model = make_private_pipeline("regressor", schema, epsilon=8.0, random_state=0)
+    >>> model = make_private_pipeline("regressor", schema, epsilon=0.1, random_state=0)
     >>> model.fit(X, X.sum(axis=1)).family_, model.score(X, X.sum(axis=1)) > 0.8
     ('linear', True)
     """

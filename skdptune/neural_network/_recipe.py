@@ -11,8 +11,8 @@ measured in docs/defaults.md:
   More steps then cost time only.
 * If there are few records for the noise, large steps follow the noise: the rate falls with the
   root of the records times the shift of the Gaussian release.
-* For the same reason the weights of the last layer of a regression decay, the faster the more
-  columns there are for each record and unit of noise. The net then stays closer to a constant.
+* For the same reason the weights of a regression decay, the faster the more columns there are for
+  each record and unit of noise. The net then stays closer to a straight line, and to a constant.
 * A step of Adam moves each weight of the first layer by about the same. Outputs therefore move
   more with more columns, so this layer has a rate that falls with the root of their number.
 """
@@ -20,6 +20,7 @@ measured in docs/defaults.md:
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from skorch.callbacks import LRScheduler
@@ -34,8 +35,8 @@ LEAST_BATCH, LARGEST_BATCH = 10_000, 30_000
 # The rate for `STEPS` steps, the records times the shift up to which it is smaller, and the number
 # of weights of a unit (columns and intercept) at which the first layer has the rate of the others.
 _RATE, _ENOUGH, _WIDTH = 0.05, 1000.0, 12.0
-# The decay of the last layer at one column for each record and unit of noise, and its limit.
-_DECAY, _LARGEST_DECAY = 20.0, 0.3
+# The decay of weights at one column for each record and unit of noise, and its limit.
+_DECAY, _LARGEST_DECAY = 20.0, 0.2
 
 
 def default_batch(n_samples: int) -> int:
@@ -69,7 +70,7 @@ def signal_of(plan: NoisyGradientPlan) -> float:
 
 
 def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, signal: float) -> None:
-    """Slow the first layer, if it is linear or a convolution, and let the last one decay.
+    """Slow the first layer, if it is linear or a convolution, and let weights decay.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, signal: fl
         With one group of parameters.
     module : torch.nn.Module
     signal : float
-        Records in units of the noise, for the decay of the last layer; infinite for no decay.
+        Records in units of the noise, for the decay; infinite for no decay.
 
     Notes
     -----
@@ -92,12 +93,11 @@ def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, signal: fl
     first, last = layers[0], layers[-1]
     width = math.prod(first.weight.shape[1:])
     rate = group["lr"] * math.sqrt(_WIDTH / (width + 1))
-    parts: list[tuple[list[nn.Parameter], dict[str, float]]] = [
-        ([*first.parameters()], {"lr": rate})
-    ]
-    if isinstance(last, nn.Linear) and last is not first:
-        decay = min(_LARGEST_DECAY, _DECAY * width / signal)
-        parts.append(([last.weight], {"weight_decay": decay}))
+    parts: list[tuple[list[Any], dict[str, float]]] = [([*first.parameters()], {"lr": rate})]
+    if signal < math.inf:
+        group["weight_decay"] = min(_LARGEST_DECAY, _DECAY * width / signal)
+        # The mean of the targets need not be close to the middle of their range.
+        parts.insert(0, ([getattr(last, "bias", None)], {"weight_decay": 0.0}))
     for chosen, settings in parts:
         own = {id(parameter) for parameter in chosen}
         held = group["params"]

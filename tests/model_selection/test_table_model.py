@@ -61,7 +61,9 @@ def model(word: str = "classifier", **settings: Any) -> Any:
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two quick families be compared at any size."""
     for task in RULES:
-        rule = RULES[task]._replace(first="linear", others=("boosting",), strength=0.0, few_rows=0)
+        rule = RULES[task]._replace(
+            first="linear", others=("boosting",), strength=0.0, weakest=0.0
+        )
         monkeypatch.setitem(RULES, task, rule)
 
 
@@ -87,7 +89,7 @@ def test_no_private_number_decides() -> None:
     other = people(2 * N)[0][N:]
     fitted = model("regressor").fit(other, NUMBER[::-1])
     assert fitted.privacy_.profile == plan.report.profile
-    assert "fewer than 250 records" in str(plan)
+    assert "too weak for others below 50" in str(model("regressor", epsilon=0.1).plan(N))
     # A public constant takes the place of the number of records.
     hidden = model("regressor", n_public=N - 1)
     assert str(hidden.plan(10**6).report.profile) == str(hidden.plan(1).report.profile)

@@ -175,18 +175,17 @@ def test_large_tables_are_trained_in_batches():
         assert 1.0 <= noise[0] / noise[1] < 1.05
 
 
-def test_last_layer_decays_by_public_numbers():
+def test_weights_decay_by_public_numbers():
     # Theorem U6: faster with more columns for each record and unit of noise.
     found = []
     for size, columns in ((60, 3), (3000, 3), (3000, 6)):
         net = DPNeuralNetRegressor(delta=DELTA, max_epochs=1, random_state=0)
         net.fit(*data(size, columns))
-        _, _, last = net.optimizer_.param_groups
-        [weights] = last["params"]
-        assert weights is net.module_.layers[-1].weight
-        assert [group["weight_decay"] for group in net.optimizer_.param_groups[:2]] == [0.0, 0.0]
-        found.append(last["weight_decay"])
-    assert found[0] == 0.3
+        others, output, first = net.optimizer_.param_groups
+        assert output["params"] == [net.module_.layers[-1].bias] and output["weight_decay"] == 0
+        assert others["weight_decay"] == first["weight_decay"] and len(first["params"]) == 2
+        found.append(first["weight_decay"])
+    assert found[0] == 0.2
     assert found[1] == pytest.approx(20.0 * 3 * net.plan_.noise_multiplier / 3000)
     assert found[2] == pytest.approx(2.0 * found[1])
 
