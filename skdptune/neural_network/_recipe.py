@@ -94,7 +94,7 @@ def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, signal: fl
     width = math.prod(first.weight.shape[1:])
     rate = group["lr"] * math.sqrt(_WIDTH / (width + 1))
     parts: list[tuple[list[Any], dict[str, float]]] = [([*first.parameters()], {"lr": rate})]
-    if signal < math.inf:
+    if signal < math.inf and last is not first:
         group["weight_decay"] = min(_LARGEST_DECAY, _DECAY * width / signal)
         # The mean of the targets need not be close to the middle of their range.
         parts.insert(0, ([getattr(last, "bias", None)], {"weight_decay": 0.0}))
