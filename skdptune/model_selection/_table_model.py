@@ -105,6 +105,9 @@ _SHARE_OF_SCALES, _WIDEST, _SIZE_OF_INDICATORS, _LEAST_FOR_SCALES = 0.03, 4.0, 0
 # If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
 # noise would hide their gradients. Adam ignores the norm itself.
 _CLIPPING = 0.1
+# With many columns for each record and unit of noise, a net follows the noise. Its weights then
+# decay: by this rate at one column, and at most by the second one.
+_DECAY, _LARGEST_DECAY = 20.0, 0.2
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
@@ -599,7 +602,11 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
         from skdptune.neural_network import DPNeuralNetRegressor as Net
 
         net = Net(epsilon=budget[0], delta=budget[1], max_grad_norm=_CLIPPING)
-        return _with_scales(make_private_pipeline(net, schema, n_knots=None), budget, size)
+        made = make_private_pipeline(net, schema, n_knots=None)
+        columns_of_noise = made[0].n_features_out * noise_for_budget(*budget)[0]
+        decay = min(_LARGEST_DECAY, _DECAY * columns_of_noise / size)
+        made[-1].set_params(optimizer__weight_decay=decay)
+        return _with_scales(made, budget, size)
 
 
 def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipeline:

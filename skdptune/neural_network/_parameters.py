@@ -118,8 +118,6 @@ class NetParameters(PrivateEstimatorMixin):
     _epochs_by_size: dict[int, int]
     # Learning rate "auto" of SGD; None if it follows from the plan.
     _rate_of_sgd: float | None = None
-    # Whether weights decay if the optimizer is "auto".
-    _has_decay = False
     # Parameters of skorch.
     prefixes_: Sequence[str]
     _params_to_validate: set[str]

@@ -8,9 +8,8 @@ delta : float, default=1e-5
 optimizer : class of torch.optim.Optimizer or "auto", default=SGD
     Makes the steps along the noisy gradients. "auto" is Adam. Its learning rate falls linearly to
     0, unless `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 /
-    (inputs + 1))`` times that of the others. All parameters of a `DPNeuralNetRegressor`
-    but the output's biases decay in each step, by ``min(0.2, 20 * inputs / (n * mu))`` times the
-    rate; mu is explained at `lr`.
+    (inputs + 1))`` times that of the others. With ``optimizer__weight_decay``, all
+    parameters but the output's bias decay, as by ``torch.optim.AdamW``.
 lr : float or "auto", default="auto"
     Learning rate. "auto" is a rule from public numbers. With Adam by "auto" it is ``0.05 * min(1,
     sqrt(n * mu / 1000)) * sqrt(300 / steps)``, where mu is the shift of the Gaussian release that

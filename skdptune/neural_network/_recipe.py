@@ -11,8 +11,6 @@ measured in docs/defaults.md:
   More steps then cost time only.
 * If there are few records for the noise, large steps follow the noise: the rate falls with the
   root of the records times the shift of the Gaussian release.
-* For the same reason the weights of a regression decay, the faster the more columns there are for
-  each record and unit of noise. The net then stays closer to a straight line, and to a constant.
 * A step of Adam moves each weight of the first layer by about the same. Outputs therefore move
   more with more columns, so this layer has a rate that falls with the root of their number.
 """
@@ -35,8 +33,6 @@ LEAST_BATCH, LARGEST_BATCH = 10_000, 30_000
 # The rate for `STEPS` steps, the records times the shift up to which it is smaller, and the number
 # of weights of a unit (columns and intercept) at which the first layer has the rate of the others.
 _RATE, _ENOUGH, _WIDTH = 0.05, 1000.0, 12.0
-# The decay of weights at one column for each record and unit of noise, and its limit.
-_DECAY, _LARGEST_DECAY = 20.0, 0.2
 
 
 def default_batch(n_samples: int) -> int:
@@ -52,33 +48,19 @@ def default_batch(n_samples: int) -> int:
 def rate_of_adam(plan: NoisyGradientPlan) -> float:
     """Return the learning rate of the first step, from a plan and therefore from public numbers.
 
+    For steps on all records, `signal` is the number of records times the shift of the Gaussian
+    release that all steps are together.
+
     Notes
     -----
     Theorem U6.
     """
-    share = math.sqrt(signal_of(plan) / _ENOUGH)
-    return _RATE * min(1.0, share) * math.sqrt(STEPS / plan.steps)
+    signal = plan.batch_size * math.sqrt(plan.steps) / max(plan.noise_multiplier, 1e-9)
+    return _RATE * min(1.0, math.sqrt(signal / _ENOUGH)) * math.sqrt(STEPS / plan.steps)
 
 
-def signal_of(plan: NoisyGradientPlan) -> float:
-    """Return the number of records in units of the noise of all steps together.
-
-    For steps on all records, this is their number times the shift of the Gaussian release that all
-    steps are together.
-    """
-    return plan.batch_size * math.sqrt(plan.steps) / max(plan.noise_multiplier, 1e-9)
-
-
-def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, signal: float) -> None:
-    """Slow the first layer, if it is linear or a convolution, and let weights decay.
-
-    Parameters
-    ----------
-    optimizer : torch.optim.Optimizer
-        With one group of parameters.
-    module : torch.nn.Module
-    signal : float
-        Records in units of the noise, for the decay; infinite for no decay.
+def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
+    """Slow the first layer, if it is linear or a convolution, and keep the last bias from decay.
 
     Notes
     -----
@@ -91,13 +73,11 @@ def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, signal: fl
     if not layers or not isinstance(layers[0], nn.Linear | nn.Conv2d):
         return
     first, last = layers[0], layers[-1]
-    width = math.prod(first.weight.shape[1:])
-    rate = group["lr"] * math.sqrt(_WIDTH / (width + 1))
+    rate = group["lr"] * math.sqrt(_WIDTH / (math.prod(first.weight.shape[1:]) + 1))
     parts: list[tuple[list[Any], dict[str, float]]] = [([*first.parameters()], {"lr": rate})]
-    if signal < math.inf and last is not first:
-        group["weight_decay"] = min(_LARGEST_DECAY, _DECAY * width / signal)
+    if last is not first:
         # The mean of the targets need not be close to the middle of their range.
-        parts.insert(0, ([getattr(last, "bias", None)], {"weight_decay": 0.0}))
+        parts.append(([getattr(last, "bias", None)], {"weight_decay": 0.0}))
     for chosen, settings in parts:
         own = {id(parameter) for parameter in chosen}
         held = group["params"]

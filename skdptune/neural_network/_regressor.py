@@ -96,7 +96,6 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     _has_optional_bound = True
     _epochs_by_size = EPOCHS_FOR_TARGETS
     _rate_of_sgd = 0.5
-    _has_decay = True
     target_bound: Any
 
     def __init__(

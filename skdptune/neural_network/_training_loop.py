@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -35,7 +34,7 @@ from skdptune.neural_network._noisy_steps import (
     steps_of_epochs,
 )
 from skdptune.neural_network._parameters import NetParameters, check_callbacks, named_parameters
-from skdptune.neural_network._recipe import HIDDEN, falling_rate, group_layers, signal_of
+from skdptune.neural_network._recipe import HIDDEN, falling_rate, group_layers
 from skdptune.neural_network._stacked_gradients import LossPerRecord
 
 _PREDICTION_BATCH = 1024
@@ -60,8 +59,8 @@ class TrainingLoop(NetParameters, NeuralNet):
     Theorem U1.
     """
 
-    # Number of steps of the current fit, and its records in units of the noise, for the decay.
-    _steps, _signal = 1, math.inf
+    # Number of steps of the current fit.
+    _steps = 1
     module_: torch.nn.Module
     criterion_: Any
     # Set only during `fit`: training outside of it would not be charged.
@@ -130,7 +129,7 @@ class TrainingLoop(NetParameters, NeuralNet):
         finally:
             self.__dict__.update(given)
         if self._has("optimizer"):
-            group_layers(self.optimizer_, self.module_, self._signal)
+            group_layers(self.optimizer_, self.module_)
         return self
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
@@ -195,7 +194,6 @@ class TrainingLoop(NetParameters, NeuralNet):
             self.__dict__.pop(name, None)
         self._sizes = run.sizes
         self.lr_, self._steps = self._rate_for(run.plan), run.plan.steps
-        self._signal = signal_of(run.plan) if self._has_decay else math.inf
         self.initialize()
         self._unused = copy.deepcopy((self.module_, self.criterion_))
         check_callbacks([callback for _, callback in self.callbacks_])

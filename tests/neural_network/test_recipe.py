@@ -175,19 +175,23 @@ def test_large_tables_are_trained_in_batches():
         assert 1.0 <= noise[0] / noise[1] < 1.05
 
 
-def test_weights_decay_by_public_numbers():
-    # Theorem U6: faster with more columns for each record and unit of noise.
-    found = []
-    for size, columns in ((60, 3), (3000, 3), (3000, 6)):
-        net = DPNeuralNetRegressor(delta=DELTA, max_epochs=1, random_state=0)
-        net.fit(*data(size, columns))
-        others, output, first = net.optimizer_.param_groups
-        assert output["params"] == [net.module_.layers[-1].bias] and output["weight_decay"] == 0
-        assert others["weight_decay"] == first["weight_decay"] and len(first["params"]) == 2
-        found.append(first["weight_decay"])
-    assert found[0] == 0.2
-    assert found[1] == pytest.approx(20.0 * 3 * net.plan_.noise_multiplier / 3000)
-    assert found[2] == pytest.approx(2.0 * found[1])
+def test_decay_spares_the_bias_of_the_output():
+    # Theorem U6: without noise and gradients, the rest falls by the rates of all steps.
+    X, y = data()
+    steps, decay = 4, 0.5
+    net = DPNeuralNetRegressor(
+        start(), epsilon=np.inf, max_epochs=steps, lr=0.1, optimizer__weight_decay=decay
+    )
+    net.set_params(max_grad_norm=1e-20, optimizer__eps=1.0, random_state=0).fit(X, y)
+    kept = math.prod(1.0 - decay * 0.1 * (1.0 - step / steps) for step in range(steps))
+    slow = math.prod(
+        1.0 - decay * 0.1 * math.sqrt(12 / 4) * (1.0 - step / steps) for step in range(steps)
+    )
+    factors = [slow, slow, kept, 1.0]
+    for found, before, factor in zip(
+        net.module_.parameters(), start().parameters(), factors, strict=True
+    ):
+        torch.testing.assert_close(found.detach(), factor * before.detach())
 
 
 def test_settings_that_are_given_are_kept():
