@@ -2,6 +2,7 @@
 
     python benchmarks/one_call.py [--data NAME ...] [--seeds 3] [--epsilons 1 4] [--save FILE.json]
     python benchmarks/one_call.py --rule [--save FILE.json]
+    python benchmarks/one_call.py --first 120 --methods linear net
     python benchmarks/one_call.py --times
 
 `make_private_pipeline("auto", schema)` chooses among linear models, boosting and nets. Each family
@@ -164,6 +165,7 @@ def run_all(asked: argparse.Namespace, names: list[str]) -> list[dict[str, Any]]
                     if (name, method, epsilon, seed) in done or asked.rule:
                         continue
                     part = load(seed)
+                    part = part._replace(X=part.X[: asked.first], y=part.y[: asked.first])
                     record = {"data": name, "method": method, "epsilon": epsilon, "seed": seed}
                     record["rows"] = len(part.y)
                     record |= run(part, method, epsilon, seed)
@@ -301,6 +303,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, metavar="NAME")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
+    parser.add_argument("--first", type=int, metavar="N", help="train on the first N rows only")
     parser.add_argument("--quick", action="store_true", help="two small sets")
     parser.add_argument("--save", type=Path, metavar="FILE.json")
     parser.add_argument("--rule", action="store_true", help="other strengths, from saved scores")

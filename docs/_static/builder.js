@@ -202,7 +202,7 @@
 
   function familyOf(table, task, n, noise) {
     const rule = table.rules[task];
-    if (n < rule.few_rows) return ["linear"];
+    if (n / noise < rule.weakest) return ["linear"];
     if (n / noise < rule.strength) return [rule.first];
     return [rule.first, ...rule.others];
   }

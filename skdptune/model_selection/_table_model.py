@@ -81,30 +81,34 @@ class FamilyRule(NamedTuple):
         The families that are compared with it if the signal is strong.
     strength : float
         The least strength of a signal at which families are compared.
-    few_rows : int
-        With fewer records, the linear family is fitted.
+    weakest : float
+        With a weaker signal, the linear family is fitted.
     """
 
     first: str
     others: tuple[str, ...]
     strength: float
-    few_rows: int
+    weakest: float
 
 
 RULES = {
-    "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0),
-    "regressor": FamilyRule("net", ("boosting", "linear"), 20_000.0, 250),
+    "classifier": FamilyRule("linear", ("boosting",), 20_000.0, 0.0),
+    "regressor": FamilyRule("net", ("boosting", "linear"), 20_000.0, 50.0),
 }
 # Ranges of a regression are cut at five knots from this number of records on.
 _KNOTS_FROM = 2500
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
-# of the budget pays for the scales of columns. They get this standard deviation, since larger ones
-# let the net follow the noise, and are clipped at this many deviations. Scales are left out if
-# their epsilon is below the last number, since they would be only noise.
-_SHARE_OF_SCALES, _SIZE, _WIDEST, _LEAST_FOR_SCALES = 0.03, 0.7, 4.0, 1e-4
+# of the budget pays for the means and scales of columns. Columns of numbers get a standard
+# deviation of 1, and are clipped at this many deviations. Indicators are only centred, and are
+# multiplied by this size: divided by their deviation, rare categories would have large noise.
+# Scales are left out if their epsilon is below the last number, since they would be only noise.
+_SHARE_OF_SCALES, _WIDEST, _SIZE_OF_INDICATORS, _LEAST_FOR_SCALES = 0.03, 4.0, 0.5, 1e-4
 # If a target range is wide, errors of a net are small in its units. At a clipping norm of 1, its
 # noise would hide their gradients. Adam ignores the norm itself.
 _CLIPPING = 0.1
+# With many columns for each record and unit of noise, a net follows the noise. Its weights then
+# decay: by this rate at one column, and at most by the second one.
+_DECAY, _LARGEST_DECAY = 20.0, 0.2
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
@@ -142,8 +146,8 @@ def families_for(
     first = rule.first if has_nets or rule.first != "net" else "linear"
     lacks_nets = f" {_NO_TORCH}" if first != rule.first else ""
     signal = f"the signal is {strength:,.0f} (records divided by the noise of the budget)"
-    if n_samples < rule.few_rows:
-        first, why = "linear", f"there are fewer than {rule.few_rows} records"
+    if strength < rule.weakest:
+        first, why = "linear", f"{signal}, which is too weak for others below {rule.weakest:g}"
     elif strength < rule.strength:
         why = f"{signal}, and families are compared from {rule.strength:,.0f} on"
     else:
@@ -584,7 +588,7 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
     >>> from skdptune.preprocessing import Schema, make_private_pipeline
     >>> X = np.random.default_rng(0).uniform(0.0, 1.0, size=(200, 2))
     >>> schema = Schema({"a": (0, 1), "b": (0, 1)}, target=(0, 2))
-    >>> model = make_private_pipeline("regressor", schema, epsilon=8.0, random_state=0)
+    >>> model = make_private_pipeline("regressor", schema, epsilon=0.1, random_state=0)
     >>> model.fit(X, X.sum(axis=1)).family_, model.score(X, X.sum(axis=1)) > 0.8
     ('linear', True)
     """
@@ -604,11 +608,15 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
         from skdptune.neural_network import DPNeuralNetRegressor as Net
 
         net = Net(epsilon=budget[0], delta=budget[1], max_grad_norm=_CLIPPING)
-        return _with_scales(make_private_pipeline(net, schema, n_knots=None), budget, size)
+        made = make_private_pipeline(net, schema, n_knots=None)
+        columns_of_noise = made[0].n_features_out * noise_for_budget(*budget)[0]
+        decay = min(_LARGEST_DECAY, _DECAY * columns_of_noise / size)
+        made[-1].set_params(optimizer__weight_decay=decay)
+        return _with_scales(made, budget, size)
 
 
 def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipeline:
-    """Return a pipeline that also standardises encoded columns, within the budget of its net.
+    """Return a pipeline that also scales encoded columns, within the budget of its net.
 
     Notes
     -----
@@ -621,9 +629,11 @@ def _with_scales(made: Pipeline, budget: tuple[float, float], size: int) -> Pipe
         of_scales = PrivacyProfile.gaussian(shift).epsilon(delta)
     if of_scales < _LEAST_FOR_SCALES:
         return made
-    scaler = DPStandardScaler(of_scales, delta, bounds=(-1.0, 1.0))
-    end = _SIZE * _WIDEST
-    clipped = BoundedScaler((-_WIDEST, _WIDEST), feature_range=(-end, end))
+    # Which columns are indicators is public, as the schema is.
+    is_number = made[0].is_number
+    scaler = DPStandardScaler(of_scales, delta, bounds=(-1.0, 1.0), with_std=is_number)
+    ends = np.where(is_number, _WIDEST, _WIDEST / _SIZE_OF_INDICATORS)
+    clipped = BoundedScaler((-ends, ends), feature_range=(-_WIDEST, _WIDEST))
     made.steps[-1:-1] = [("dpstandardscaler", scaler), ("boundedscaler", clipped)]
     net = made[-1]
     if math.isinf(epsilon):

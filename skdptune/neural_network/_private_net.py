@@ -8,7 +8,8 @@ delta : float, default=1e-5
 optimizer : class of torch.optim.Optimizer or "auto", default=SGD
     Makes the steps along the noisy gradients. "auto" is Adam. Its learning rate falls linearly to
     0, unless `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 /
-    (inputs + 1))`` times that of the others.
+    (inputs + 1))`` times that of the others. With ``optimizer__weight_decay``, all
+    parameters but the output's bias decay, as by ``torch.optim.AdamW``.
 lr : float or "auto", default="auto"
     Learning rate. "auto" is a rule from public numbers. With Adam by "auto" it is ``0.05 * min(1,
     sqrt(n * mu / 1000)) * sqrt(300 / steps)``, where mu is the shift of the Gaussian release that
@@ -23,7 +24,8 @@ max_epochs : float, "auto" or "max", default="auto"
     `noise_multiplier` that `epsilon` and `delta` pay for.
 batch_size : int, float or "auto", default=256
     Expected number of records in a batch, or their share of all records; at most all of them.
-    "auto" is all records, and at most 30,000, if `optimizer` is "auto"; otherwise it is 256.
+    If `optimizer` is "auto", "auto" is all records up to 10,000; of larger tables it is a tenth
+    of the records, but at least 10,000 and at most 30,000. Otherwise it is 256.
 max_grad_norm : float, default=1.0
     Norm to which the gradient of each record is clipped.
 noise_multiplier : float, optional

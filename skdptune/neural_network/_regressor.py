@@ -69,7 +69,8 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     The privacy guarantee is that of `DPNeuralNetClassifier`: neighbours differ by one record,
     added or removed.
 
-    *Defaults.* Each of 300 steps is taken on all records. Their noise is therefore that of one
+    *Defaults.* Each of 300 steps is taken on all records (on batches, if there are more than
+    10,000). Their noise is therefore that of one
     Gaussian release, and any number of steps has the same cost. Columns should have a size of
     about 1, as those of `TableEncoder` have.
 

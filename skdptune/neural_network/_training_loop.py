@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -34,7 +35,7 @@ from skdptune.neural_network._noisy_steps import (
     steps_of_epochs,
 )
 from skdptune.neural_network._parameters import NetParameters, check_callbacks, named_parameters
-from skdptune.neural_network._recipe import HIDDEN, falling_rate, slow_first_layer
+from skdptune.neural_network._recipe import HIDDEN, falling_rate, group_layers
 from skdptune.neural_network._stacked_gradients import LossPerRecord
 
 _PREDICTION_BATCH = 1024
@@ -120,7 +121,8 @@ class TrainingLoop(NetParameters, NeuralNet):
         """Make the optimizer; "auto" is Adam, and a learning rate of "auto" is that of the fit."""
         given = {"lr": self.lr, "optimizer": self.optimizer}
         rate = getattr(self, "lr_", 0.5) if isinstance(self.lr, str) else self.lr
-        kind = torch.optim.Adam if self._has("optimizer") else self.optimizer
+        plain = functools.partial(torch.optim.AdamW, weight_decay=0.0)
+        kind = plain if self._has("optimizer") else self.optimizer
         # Bypass skorch, which treats a set parameter as a change by the user.
         self.__dict__.update(lr=rate, optimizer=kind)
         try:
@@ -128,7 +130,7 @@ class TrainingLoop(NetParameters, NeuralNet):
         finally:
             self.__dict__.update(given)
         if self._has("optimizer"):
-            slow_first_layer(self.optimizer_, self.module_)
+            group_layers(self.optimizer_, self.module_)
         return self
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -256,8 +256,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         be known without looking at the data. The noise grows with their distance.
     with_mean : bool, default=True
         Whether to subtract the mean.
-    with_std : bool, default=True
-        Whether to divide by the standard deviation.
+    with_std : bool or sequence of bool, default=True
+        Whether to divide by the standard deviation; for all features, or one value per feature.
     {randomness_and_size}
 
     Attributes
@@ -265,7 +265,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     mean_ : ndarray of shape (n_features,) or None
         Private means; None if both `with_mean` and `with_std` are False.
     var_, scale_ : ndarray of shape (n_features,) or None
-        Private variances and their square roots, as used; None without `with_std`.
+        Private variances and their square roots, as used: 1 for a feature without `with_std`; None
+        if no feature has it.
     noise_scale_ : float
         Standard deviation (Gaussian) or parameter b (Laplace) of the noise on the sums of
         features mapped to [-1, 1]. A public number.
@@ -313,7 +314,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         {"epsilon", "delta", "with_mean", "with_std"}
     )
     with_mean: bool
-    with_std: bool
+    with_std: bool | Sequence[bool]
 
     def __init__(
         self,
@@ -322,7 +323,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         *,
         bounds: Any = None,
         with_mean: bool = True,
-        with_std: bool = True,
+        with_std: bool | Sequence[bool] = True,
         random_state: Any = None,
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -349,7 +350,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         result = rows.astype(np.float64)
         if self.with_mean:
             result -= self.mean_
-        if self.with_std:
+        if self.scale_ is not None:
             result /= self.scale_
         return result.astype(rows.dtype, copy=False)
 
@@ -367,7 +368,7 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         check_is_fitted(self)
         rows = rows_with_gaps(self, X)
         result = rows.astype(np.float64)
-        if self.with_std:
+        if self.scale_ is not None:
             result *= self.scale_
         if self.with_mean:
             result += self.mean_
@@ -379,11 +380,25 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("with_mean", "with_std"):
-            check_flag(getattr(self, name), name=name)
+        check_flag(self.with_mean, name="with_mean")
+        for each in self._divided():
+            check_flag(each, name="with_std")
+
+    def _check_width(self, n_features: int) -> None:
+        count = len(self._divided())
+        if count not in (1, n_features):
+            raise ValueError(
+                f"with_std must be True, False, or one of these per feature, of {n_features} "
+                f"features; got {count} values."
+            )
+
+    def _divided(self) -> list[Any]:
+        """Return which features are divided: one value for each of them, or for all."""
+        given: Any = self.with_std
+        return list(given) if isinstance(given, list | tuple | np.ndarray) else [given]
 
     def _costed(self) -> tuple[float, PrivacyProfile]:
-        if not (self.with_mean or self.with_std):
+        if not (self.with_mean or any(self._divided())):
             return 0.0, PrivacyProfile.pure(0.0)
         return super()._costed()
 
@@ -391,28 +406,29 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         """Return the sensitivity of all sums, in the norm that fits the noise; see the Notes."""
         if self._noise == "gaussian":
             return math.sqrt(n_features)
-        return n_features * (1.125 if self.with_std else 1.0)
+        return n_features * (1.125 if any(self._divided()) else 1.0)
 
     def _release(
         self, rows: Any, low_high: LowHigh, persons: Persons | None, ratio: float
     ) -> None:
         self.noise_scale_ = self._sensitivity(self.n_features_in_) * ratio
         self.mean_ = self.var_ = self.scale_ = None
-        if not (self.with_mean or self.with_std):
+        is_divided = np.array(self._divided(), dtype=bool)
+        if not (self.with_mean or is_divided.any()):
             return
         middle, half = unit_map(*low_high)
         centre = _CENTRE[self._noise]
         contributions = functools.partial(
-            _moments, low_high=low_high, centre=centre if self.with_std else None
+            _moments, low_high=low_high, centre=centre if is_divided.any() else None
         )
         # Theorem P14: the mean of bounded pairs is within the same bounds.
         first, second = self._noisy_moments(unit_sums(rows, contributions, persons), centre)
         self.mean_ = middle + half * first
-        if self.with_std:
+        if is_divided.any():
             doubt = math.sqrt(2.0) * self.noise_scale_ / self.n_samples_seen_
             least = min(max(doubt, _LEAST_VARIANCE), 1.0)
             share = np.clip(second - first**2, least, 1.0)
-            self.scale_ = half * np.sqrt(share)
+            self.scale_ = np.where(is_divided, half * np.sqrt(share), 1.0)
             with np.errstate(over="ignore"):
                 self.var_ = np.minimum(self.scale_**2, _LARGEST)
 

@@ -48,6 +48,9 @@ class TableEncoder(FreeTransformer):
         It depends only on the schema, and is known before ``fit``.
     n_features_out : int
         Number of features; also known before ``fit``.
+    is_number : list of bool
+        Which features are numbers in [-1, 1]; also known before ``fit``. The others are indicators
+        of categories and of missing values, and weights of knots.
     privacy_ : PrivacyReport
         Reports a privacy cost of zero, and the assumption that the schema is public.
     n_features_in_ : int
@@ -131,6 +134,15 @@ class TableEncoder(FreeTransformer):
     def n_features_out(self) -> int:
         """Number of features."""
         return len(self._feature_names())
+
+    @property
+    def is_number(self) -> list[bool]:
+        """Which features are numbers, one value per feature."""
+        return [
+            self.n_knots is None and isinstance(column, NumberColumn) and not place
+            for column in self._checked_schema().used
+            for place, _ in enumerate(column.feature_names(self.n_knots))
+        ]
 
     def suggested_space(
         self, n_samples: int, n_features: int | None = None

@@ -57,11 +57,17 @@ def model(word: str = "classifier", **settings: Any) -> Any:
     return make_private_pipeline(word, schema, **{**BUDGET, **settings})
 
 
+def expected_family(word: str) -> str:
+    return "net" if word == "regressor" and _table_model._has_nets() else "linear"
+
+
 @pytest.fixture
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two quick families be compared at any size."""
     for task in RULES:
-        rule = RULES[task]._replace(first="linear", others=("boosting",), strength=0.0, few_rows=0)
+        rule = RULES[task]._replace(
+            first="linear", others=("boosting",), strength=0.0, weakest=0.0
+        )
         monkeypatch.setitem(RULES, task, rule)
 
 
@@ -87,7 +93,7 @@ def test_no_private_number_decides() -> None:
     other = people(2 * N)[0][N:]
     fitted = model("regressor").fit(other, NUMBER[::-1])
     assert fitted.privacy_.profile == plan.report.profile
-    assert "fewer than 250 records" in str(plan)
+    assert "too weak for others below 50" in str(model("regressor", epsilon=0.1).plan(N))
     # A public constant takes the place of the number of records.
     hidden = model("regressor", n_public=N - 1)
     assert str(hidden.plan(10**6).report.profile) == str(hidden.plan(1).report.profile)
@@ -101,7 +107,7 @@ def test_one_word_gives_a_model_of_a_messy_table(word) -> None:
     made, target = model(word, random_state=0), NUMBER if word == "regressor" else LABEL
     assert (is_regressor if word == "regressor" else is_classifier)(made)
     fitted = made.fit(X, target)
-    assert fitted.family_ == "linear"
+    assert fitted.family_ == expected_family(word)
     assert fitted.score(X, target) > 0.6
     assert privacy_of(fitted).epsilon == 2.0
     assert fitted.privacy_.profile == profile_of(made, N)
@@ -160,6 +166,13 @@ def test_a_net_for_numbers_pays_for_the_scales_of_its_columns() -> None:
     [pipeline] = fitted.privacy_.parts
     names = [part.name.partition(" (")[0] for part in pipeline.parts]
     assert names == ["DPStandardScaler", "DPNeuralNetRegressor"]
+    encoder, scaler, _, net = fitted.model_
+    # Only numbers are divided by their deviation.
+    assert_array_equal(scaler.scale_ == 1.0, np.logical_not(encoder.is_number))
+    # Weights decay with many columns for each record and unit of noise.
+    decays = [made._unfitted(size)[-1].optimizer__weight_decay for size in (N, 20_000, 40_000)]
+    assert decays[0] == 0.2 and decays[1] == pytest.approx(2.0 * decays[2])
+    assert net.optimizer__weight_decay == 0.2
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-5), (2e-4, 1e-12), (np.inf, 1e-5)])
@@ -240,7 +253,7 @@ def test_searches_take_it(word) -> None:
     assert len(search.predict(X)) == N
     plain = DPRandomSearchCV(made, epsilon=2.0, delta=1e-5, random_state=0).fit(X, target)
     assert plain.best_params_ == {"family": "auto"}
-    assert plain.best_estimator_.family_ == "linear"
+    assert plain.best_estimator_.family_ == expected_family(word)
 
 
 # Refusals --------------------------------------------------------------------------------------

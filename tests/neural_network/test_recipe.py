@@ -59,7 +59,7 @@ def test_steps_on_all_records_cost_one_gaussian_release(steps, epsilon):
     for delta in (1e-3, DELTA, 1e-6):
         assert found.epsilon(delta) == pytest.approx(one.epsilon(delta), rel=1e-3)
     # However many steps there are, and whatever the number of records is.
-    other = DPNeuralNetRegressor(epsilon=epsilon, delta=DELTA).noise_level(20_000)
+    other = DPNeuralNetRegressor(epsilon=epsilon, delta=DELTA).noise_level(10_000)
     assert math.sqrt(300) / other == pytest.approx(shift, rel=5e-3)
 
 
@@ -164,14 +164,34 @@ def test_training_follows_from_public_numbers(n_public):
 def test_large_tables_are_trained_in_batches():
     # Theorem U6.
     net = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7)
-    for size, batch in ((30_000, 30_000), (300_000, 30_000), (2_000_000, 30_000)):
+    for size, batch in ((30_000, 10_000), (200_000, 20_000), (2_000_000, 30_000)):
         plan = net._plan_before_data(size)
         assert (plan.batch_size, plan.steps, plan.sampling) == (batch, 300, "poisson")
         assert plan.profile.epsilon(1e-7) <= 1.0
     whole = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7, batch_size=1.0, max_epochs=300)
     # Drawing a tenth of the records for each step costs this much noise.
-    noise = [one.noise_level(300_000) / size for one, size in ((net, 30_000), (whole, 300_000))]
-    assert 1.0 <= noise[0] / noise[1] < 1.05
+    for size, batch in ((30_000, 10_000), (300_000, 30_000)):
+        noise = [one.noise_level(size) / share for one, share in ((net, batch), (whole, size))]
+        assert 1.0 <= noise[0] / noise[1] < 1.05
+
+
+def test_decay_spares_the_bias_of_the_output():
+    # Theorem U6: without noise and gradients, the rest falls by the rates of all steps.
+    X, y = data()
+    steps, decay = 4, 0.5
+    net = DPNeuralNetRegressor(
+        start(), epsilon=np.inf, max_epochs=steps, lr=0.1, optimizer__weight_decay=decay
+    )
+    net.set_params(max_grad_norm=1e-20, optimizer__eps=1.0, random_state=0).fit(X, y)
+    kept = math.prod(1.0 - decay * 0.1 * (1.0 - step / steps) for step in range(steps))
+    slow = math.prod(
+        1.0 - decay * 0.1 * math.sqrt(12 / 4) * (1.0 - step / steps) for step in range(steps)
+    )
+    factors = [slow, slow, kept, 1.0]
+    for found, before, factor in zip(
+        net.module_.parameters(), start().parameters(), factors, strict=True
+    ):
+        torch.testing.assert_close(found.detach(), factor * before.detach())
 
 
 def test_settings_that_are_given_are_kept():

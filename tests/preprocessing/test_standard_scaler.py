@@ -118,6 +118,26 @@ def test_budget_is_spent_and_not_exceeded(delta) -> None:
     assert not any("seed" in words for words in unseeded.assumptions)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_single_features_keep_their_size_at_the_same_noise(releases, delta) -> None:
+    # Theorem R1: a scale of 1 in place of a released one.
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    some, all_of_them = (
+        DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=with_std, random_state=0).fit(rows)
+        for with_std in ([True, False, True], True)
+    )
+    np.testing.assert_array_equal(releases[0].value, releases[1].value)
+    np.testing.assert_array_equal(some.mean_, all_of_them.mean_)
+    np.testing.assert_array_equal(some.scale_, np.where([1, 0, 1], all_of_them.scale_, 1.0))
+    assert some.privacy_.profile == all_of_them.privacy_.profile
+    np.testing.assert_allclose(some.inverse_transform(some.transform(rows)), rows, atol=1e-12)
+    none = DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=[False] * 3, random_state=0)
+    assert none.fit(rows).scale_ is None
+    assert releases[-1].value.size == 3
+    with pytest.raises(ValueError, match="with_std must be True, False, or one"):
+        none.fit(rows[:, :2])
+
+
 def test_without_mean_and_deviation_nothing_is_released_or_spent(releases) -> None:
     rows = np.random.default_rng(0).normal(size=(9, 2))
     scaler = DPStandardScaler(bounds=BOUNDS, with_mean=False, with_std=False)
@@ -212,6 +232,7 @@ def test_inverse_undoes_the_transformation(with_mean, with_std) -> None:
         ({"delta": 1.0}, ValueError, "delta must be"),
         ({"delta": -1e-9}, ValueError, "delta must be"),
         ({"with_std": "yes"}, TypeError, "with_std must be True or False"),
+        ({"with_std": [True, 0]}, TypeError, "with_std must be True or False"),
         ({"with_mean": 1}, TypeError, "with_mean must be True or False"),
     ],
 )

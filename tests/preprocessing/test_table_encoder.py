@@ -258,6 +258,14 @@ def test_features_with_one_name_are_numbered() -> None:
     assert encoder.get_feature_names_out().tolist() == ["w_a", "w_b", "w_missing_2", "w_missing_3"]
 
 
+def test_schema_says_which_features_are_numbers() -> None:
+    encoder = TableEncoder(SCHEMA, n_knots=None)
+    names = encoder.get_feature_names_out()
+    assert names[encoder.is_number].tolist() == ["age", "pay", "born"]
+    assert "pay_missing" in names
+    assert TableEncoder(SCHEMA).is_number == [False] * TableEncoder(SCHEMA).n_features_out
+
+
 # In compositions -------------------------------------------------------------------------------
 
 
