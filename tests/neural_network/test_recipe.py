@@ -165,7 +165,7 @@ def test_large_tables_are_trained_in_batches():
     # Theorem U6.
     net = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7)
     for size, batch in ((30_000, 30_000), (300_000, 30_000), (2_000_000, 30_000)):
-        plan = net._plan_before_data(size)
+        plan = net._settings_before_data(size).plan
         assert (plan.batch_size, plan.steps, plan.sampling) == (batch, 300, "poisson")
         assert plan.profile.epsilon(1e-7) <= 1.0
     whole = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7, batch_size=1.0, max_epochs=300)
@@ -176,12 +176,12 @@ def test_large_tables_are_trained_in_batches():
 
 def test_settings_that_are_given_are_kept():
     net = DPNeuralNetRegressor(optimizer=torch.optim.SGD)
-    plan = net._plan_before_data(5000)
+    plan = net._settings_before_data(5000).plan
     assert (plan.batch_size, plan.steps) == (256, math.ceil(10 * 5000 / 256))
     assert net.suggested_space(5000)["lr"][1] == pytest.approx(0.5 / 3.0)
-    plan = DPNeuralNetRegressor(batch_size=100)._plan_before_data(5000)
+    plan = DPNeuralNetRegressor(batch_size=100)._settings_before_data(5000).plan
     assert (plan.batch_size, plan.epochs) == (100, 10.0)
-    plan = DPNeuralNetRegressor(max_epochs=7)._plan_before_data(5000)
+    plan = DPNeuralNetRegressor(max_epochs=7)._settings_before_data(5000).plan
     assert (plan.batch_size, plan.steps) == (5000, 7)
     X, y = data()
     short = DPNeuralNetRegressor(delta=1e-3, max_epochs=2, random_state=0, lr=0.25)
@@ -201,7 +201,7 @@ def test_tuning_on_fewer_records_keeps_the_plan():
         few = DPNeuralNetRegressor(
             epsilon=1.0, delta=1e-7, **net.tuning_parameters(size // 10, size)
         )
-        plans = few._plan_before_data(size // 10), net._plan_before_data(size)
+        plans = few._settings_before_data(size // 10).plan, net._settings_before_data(size).plan
         assert plans[0].rate == plans[1].rate and plans[0].steps == plans[1].steps
         assert plans[0].noise_multiplier == plans[1].noise_multiplier
 
