@@ -375,7 +375,8 @@ class PrivateNet(TrainingLoop):
             shares = shares_of(persons)
             weights = shares if weights is None else weights * shares
         tensor = None if weights is None else torch.from_numpy(weights)
-        settings = self._settings_for(n_samples, n_outputs if is_classifier(self) else 2)
+        n_classes = max(n_outputs, 2) if is_classifier(self) else 2
+        settings = self._settings_for(n_samples, n_classes)
         return TrainingRun(settings, *tensors, new_generator, sizes, tensor, persons)
 
     def _weights_of_classes(self, targets: np.ndarray) -> NDArray[Any] | None:
