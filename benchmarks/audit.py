@@ -158,7 +158,7 @@ def nets() -> dict[str, Subject]:
     settings = {"epsilon": 8.0, "max_epochs": 1, "batch_size": 50}
     return {
         "DPNeuralNetBinaryClassifier": (
-            lambda: DPNeuralNetBinaryClassifier(_layer, classes=[0, 1], **settings),
+            lambda: DPNeuralNetBinaryClassifier(_layer, optimizer=SGD, classes=[0, 1], **settings),
             0.1,
         ),
         "DPNeuralNetRegressor": (

@@ -94,7 +94,12 @@ def our_seconds(
     """Return the seconds per step of a fit, and those that it needs in addition to its steps."""
     share = settings["batch_size"] / len(X)
     net = DPNeuralNetClassifier(
-        NETWORKS[name](), classes=range(10), device=device, random_state=0, **settings
+        NETWORKS[name](),
+        optimizer=torch.optim.SGD,
+        classes=range(10),
+        device=device,
+        random_state=0,
+        **settings,
     )
     seconds = []
     for count in (steps, 1):
@@ -163,7 +168,12 @@ def print_noise(arguments: argparse.Namespace) -> None:
             net = sized(name, X)
             epochs = arguments.steps * batch / len(X)
             model = DPNeuralNetClassifier(
-                net, noise_multiplier=1.0, epsilon=None, max_epochs=epochs, batch_size=batch
+                net,
+                optimizer=torch.optim.SGD,
+                noise_multiplier=1.0,
+                epsilon=None,
+                max_epochs=epochs,
+                batch_size=batch,
             )
             with mock.patch.object(_noisy_steps, "GradientNoise", source):
                 start = time.process_time()
@@ -210,6 +220,7 @@ def print_utility(arguments: argparse.Namespace) -> None:
         for epsilon in EPSILONS:
             net = DPNeuralNetClassifier(
                 NETWORKS[name](),
+                optimizer=torch.optim.SGD,
                 epsilon=epsilon,
                 delta=DELTA,
                 classes=range(10),
@@ -252,6 +263,7 @@ def our_nets(size: int, epochs: int, device: str) -> list[DPNeuralNetClassifier]
     return [
         DPNeuralNetClassifier(
             NETWORKS["width-120"](),
+            optimizer=torch.optim.SGD,
             batch_size=size,
             max_epochs=epochs,
             classes=range(10),

@@ -177,11 +177,17 @@ def linear(kind: Callable[..., BaseEstimator], solver: str, train: int) -> Probl
 
 def network(hidden: tuple[int, ...], train: int) -> Problem:
     """Return a perceptron on MNIST."""
+    import torch
+
     from skdptune.neural_network import MLP, DPNeuralNetClassifier
 
     names = ("max_epochs", "batch_size", "lr", "noise_multiplier", "max_grad_norm")
     model = DPNeuralNetClassifier(
-        MLP(hidden=hidden), classes=range(10), sampling="fixed", epsilon=None
+        MLP(hidden=hidden),
+        optimizer=torch.optim.SGD,
+        classes=range(10),
+        sampling="fixed",
+        epsilon=None,
     )
     return Problem(model, names, MNIST, mnist(train))
 

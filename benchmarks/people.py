@@ -59,6 +59,15 @@ TABLES = {
     "poverty": Table("carData", "WVS", "poverty"),
     "votes": Table("carData", "BEPS", "vote", judges=False),
 }
+# More tables that judge, with more rows.
+LARGE = {
+    "mothers' work": Table(
+        "wooldridge", "labsup", "worked", ("weeks", "hours", "labinc", "agesq")
+    ),
+    "crashes": Table("DAAG", "nassCDS", "dead", ("weight", "caseid", "injSeverity")),
+    "presidents": Table("stevedata", "TV16", "votetrump", ("uid",)),
+    "home owners": Table("causaldata", "mortgages", "home_ownership"),
+}
 NUMBERS = {
     "wages": Table("AER", "CPS1988", "wage", judges=False, logarithm=True),
     "house prices": Table("modeldata", "ames", "Sale_Price", judges=False, logarithm=True),
@@ -88,7 +97,7 @@ NUMBERS = {
     "young men": Table("wooldridge", "card", "lwage", ("id", "wage", "expersq"), judges=False),
 }
 MAKING = [name for name, table in TABLES.items() if not table.judges]
-JUDGING = [name for name, table in TABLES.items() if table.judges]
+JUDGING = [name for name, table in (TABLES | LARGE).items() if table.judges]
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ def _described(whole: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
 @functools.cache
 def people(name: str) -> People:
     """Return a table by its name."""
-    table = TABLES[name]
+    table = (TABLES | LARGE)[name]
     if name == "adult":
         X, X_test, y, y_test = adult_table() or _missing("adult.csv.gz in SKDPTUNE_DATA")
         return People(pd.concat([X, X_test]), np.concatenate([y, y_test]), SCHEMA)

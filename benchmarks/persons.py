@@ -227,7 +227,7 @@ def of_speed(given: argparse.Namespace) -> Iterator[str]:
         "net, closed form": net,
         "net, hooks": clone(net).set_params(grad_sample_mode="hooks"),
         "net, auto": DPNeuralNetClassifier(
-            classes=[0, 1], optimizer="auto", batch_size="auto", max_epochs=20, **budget
+            classes=[0, 1], batch_size=30_000, max_epochs=20, **budget
         ),
         "boosting": DPExplainableBoostingClassifier(
             bounds=(-1.0, 1.0), classes=[0, 1], max_rounds=20, **budget

@@ -44,6 +44,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.svm import SVC
+from torch.optim import SGD
 
 from skdptune import (
     DPAdaptiveSearchCV,
@@ -352,7 +353,9 @@ def text_by_hand(epsilon: float) -> dict[str, Any]:
 def images_by_hand(epsilon: float) -> dict[str, Any]:
     """Return nets of other shapes and rates, and linear models."""
     models: dict[str, Any] = {
-        f"net {hidden}, rate {rate}": net(epsilon, MLP(hidden), lr=rate, max_epochs=20)
+        f"net {hidden}, rate {rate}": net(
+            epsilon, MLP(hidden), optimizer=SGD, lr=rate, max_epochs=20
+        )
         for hidden in ((32,), (120,))
         for rate in (0.5, 2.0)
     }

@@ -20,6 +20,7 @@ ten epochs of ten batches. The learning rates are the best ones on credit and ch
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import warnings
 from collections.abc import Callable
@@ -27,18 +28,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from people import JUDGING, TABLES, People, people
+from people import JUDGING, LARGE, TABLES, People, people
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from torch.optim import SGD
 from utility_methods import HIDDEN, network, outputs_of, train_with_opacus
 
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.neural_network import DPNeuralNetBinaryClassifier, DPNeuralNetClassifier
+from skdptune.neural_network import MLP, DPNeuralNetBinaryClassifier, DPNeuralNetClassifier
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 
 DELTA = 1e-6
@@ -91,7 +93,8 @@ def without_clipping(model: Any) -> Way:
     """Return the way of a net that neither clips nor adds noise."""
 
     def make(data: People, epsilon: float, seed: int) -> Any:
-        made = model(epsilon=np.inf, delta=DELTA, lr=0.5, max_grad_norm=1e6, random_state=seed)
+        settings = {"optimizer": SGD, "lr": 0.5, "max_grad_norm": 1e6, "module": MLP}
+        made = model(epsilon=np.inf, delta=DELTA, random_state=seed, **settings)
         return make_private_pipeline(made, data.schema)
 
     return make
@@ -184,6 +187,7 @@ WAYS: dict[str, Way] = {
     "adam": ours(lambda **own: DPLogisticRegression(solver="adam", **own)),
     "objective": ours(lambda **own: DPLogisticRegression(solver="objective", **own)),
     "net": ours(DPNeuralNetClassifier),
+    "net by SGD": ours(functools.partial(DPNeuralNetClassifier, MLP, optimizer=SGD)),
     "net without privacy": without_clipping(DPNeuralNetClassifier),
     "binary net": ours(DPNeuralNetBinaryClassifier),
     "binary net without privacy": without_clipping(DPNeuralNetBinaryClassifier),
@@ -238,7 +242,7 @@ def row(first: str, found: np.ndarray) -> str:
 def main() -> None:
     """Print the figures of each table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES | LARGE)
     parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS | PEERS)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])

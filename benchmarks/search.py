@@ -245,6 +245,7 @@ def net_ways(model, epsilon: float, seed: int) -> dict[str, object]:
 def print_nets(seeds: int, epsilons: list[float]) -> None:
     """Print mean test accuracies of nets of one hidden layer, and their standard errors."""
     from data_sets import MAKING
+    from torch.optim import SGD
 
     from skdptune.neural_network import MLP, DPNeuralNetBinaryClassifier, DPNeuralNetClassifier
 
@@ -256,7 +257,7 @@ def print_nets(seeds: int, epsilons: list[float]) -> None:
             found: dict[str, list[float]] = {}
             for seed in range(seeds):
                 X, X_test, y, y_test = data.split(seed)
-                model = kind(module=MLP(hidden=(32,)), classes=range(classes))
+                model = kind(MLP(hidden=(32,)), optimizer=SGD, classes=range(classes))
                 for way, search in net_ways(model, epsilon, seed).items():
                     score = search.fit(X, y).score(X_test, y_test)
                     found.setdefault(way, []).append(100.0 * score)

@@ -80,7 +80,7 @@ def split() -> list[np.ndarray]:
 def search_of(way: str, epsilon: float, candidates: float, seed: int) -> DPRandomSearchCV:
     """Return one of the three searches."""
     return DPRandomSearchCV(
-        DPNeuralNetClassifier(MLP(hidden=(64,)), classes=range(10)),
+        DPNeuralNetClassifier(MLP(hidden=(64,)), optimizer=torch.optim.SGD, classes=range(10)),
         SPACE,
         n_iter=candidates,
         epsilon=epsilon,

@@ -50,7 +50,13 @@ X_public, X_test, y_public, y_test = train_test_split(
 def net(epsilon=1.0, **settings):
     """Return a private net with one hidden layer."""
     return DPNeuralNetClassifier(
-        MLP(hidden=(32,)), epsilon=epsilon, delta=DELTA, classes=DIGITS, batch_size=0.1, **settings
+        MLP(hidden=(32,)),
+        optimizer=torch.optim.SGD,
+        epsilon=epsilon,
+        delta=DELTA,
+        classes=DIGITS,
+        batch_size=0.1,
+        **settings,
     )
 
 

@@ -45,6 +45,7 @@ _IN_CLIPPING_NORMS = {"sgd": 3.0, "adam": 3.0}
 # For nets, whose slope in the first weights is smaller; and a target that predictions never reach.
 _OF_NETS, _FAR_TARGET = 10.0, 100.0
 _BOUNDS = ("bounds", "bounds_X")
+_IS_CLIPPED = "a row whose gradient is clipped"
 _AT_BOUNDS = "a row at the upper ends of "
 # With released moments: a row so long that its gradient is clipped wherever the weights are, and
 # how strongly all short rows together pull the weights away from it, in clipped gradients.
@@ -291,7 +292,9 @@ def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None
     """Return the length of the extreme row, from the estimator's own parameters."""
     width = math.prod(shape[1:])
     if "module" in given and "max_grad_norm" in given:
-        return _OF_NETS * float(given["max_grad_norm"]), "a row whose gradient is clipped"
+        norm = given["max_grad_norm"]
+        # A row of this length has gradients beyond all norms that "auto" may be.
+        return _OF_NETS * (1.0 if norm == "auto" else float(norm)), _IS_CLIPPED
     if "norm" in given and "estimator" not in given and len(given) <= 2:
         return float(given["norm"]), "a row of the largest norm that norm allows"
     if "data_norm" not in given:
@@ -299,7 +302,7 @@ def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None
     if "solver" in given and given["solver"] not in _NOT_CLIPPING and given.get("delta") != 0.0:
         norm = given.get("max_grad_norm") or 1.0
         factor = _IN_CLIPPING_NORMS.get(given["solver"], 1.0)
-        return factor * float(norm), "a row whose gradient is clipped"
+        return factor * float(norm), _IS_CLIPPED
     norm = given["data_norm"]
     length = math.sqrt(width) if norm is None else float(norm)
     return length, "a row of the largest norm that data_norm allows"

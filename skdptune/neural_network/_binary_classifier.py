@@ -15,7 +15,6 @@ from skdptune.base._shared import arguments_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._module_check import CriterionError
-from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._parameters import (
     EPOCHS_FOR_TWO_CLASSES,
     Callbacks,
@@ -49,10 +48,11 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
 
     Parameters
     ----------
-    module : torch.nn.Module or its class, default=MLP
+    module : torch.nn.Module, its class or "auto", default="auto"
         The network, with one output (logit) per record: positive in favour of the second class.
-        The modules of this package get their sizes from the net, as does any class with arguments
-        `input_shape` and `n_outputs`. An instance is copied before it is trained.
+        "auto" is an `MLP` with 120 hidden units, or with 32 if the signal (see `lr`) is 1,000 or
+        more. The modules of this package get their sizes from the net, as does any class with
+        arguments `input_shape` and `n_outputs`. An instance is copied before it is trained.
     criterion : class of torch.nn loss, default=BCEWithLogitsLoss
         With ``reduction="none"`` it must return one loss per record, for targets 0 and 1.
     {shared_parameters}
@@ -103,16 +103,16 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
 
     def __init__(
         self,
-        module: ModuleLike = MLP,
+        module: ModuleLike | Literal["auto"] = "auto",
         *,
         criterion: ModuleLike = torch.nn.BCEWithLogitsLoss,
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
-        optimizer: OptimizerFactory = torch.optim.SGD,
+        optimizer: OptimizerFactory = "auto",
         lr: float | Literal["auto"] = "auto",
         max_epochs: float | Literal["auto", "max"] = "auto",
-        batch_size: int | float | Literal["auto"] = 256,
-        max_grad_norm: float = 1.0,
+        batch_size: int | float | Literal["auto"] = "auto",
+        max_grad_norm: float | Literal["auto"] = "auto",
         noise_multiplier: float | None = None,
         grad_sample_mode: GradSampleMode = "auto",
         sampling: str = "poisson",

@@ -22,6 +22,7 @@ from torch import nn
 from skdptune._secure_random import independent_generator
 from skdptune.base._shared import Persons, by_halves
 from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
+from skdptune.neural_network._recipe import Settings
 from skdptune.neural_network._stacked_gradients import (
     ClosedFormGradients,
     LossPerRecord,
@@ -415,8 +416,8 @@ class TrainingRun:
 
     Attributes
     ----------
-    plan : NoisyGradientPlan
-        Sampling, number of steps and noise.
+    settings : Settings
+        The plan of steps and noise, and what else follows from parameters and public numbers.
     X, targets : tensor
         Records, and targets in the form for the criterion.
     new_generator : callable
@@ -432,7 +433,7 @@ class TrainingRun:
         The source of randomness of this attempt.
     """
 
-    plan: NoisyGradientPlan
+    settings: Settings
     X: torch.Tensor
     targets: torch.Tensor
     new_generator: Callable[[], np.random.Generator]
@@ -444,6 +445,11 @@ class TrainingRun:
     def __post_init__(self) -> None:
         """Start again at the beginning of the source of randomness."""
         object.__setattr__(self, "rng", self.new_generator())
+
+    @property
+    def plan(self) -> NoisyGradientPlan:
+        """Sampling, number of steps and noise."""
+        return self.settings.plan
 
     def batches(self) -> Iterator[Batch]:
         """Return the rows of the records that are drawn for each step.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -17,12 +18,17 @@ from skdptune.base import PrivateEstimatorMixin
 from skdptune.mechanisms._shared import (
     MAX_EPOCHS,
     SAMPLINGS,
-    NoisyGradientPlan,
     check_noise_and_budget,
     plan_noisy_gradient,
 )
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
-from skdptune.neural_network._recipe import STEPS, default_batch, rate_of_adam
+from skdptune.neural_network._recipe import (
+    RULE_FOR_CLASSES,
+    STEPS,
+    Rule,
+    Settings,
+    defaults_of,
+)
 
 AUTO = "auto"
 # Default numbers of epochs, by the least number of records, in increasing order: they lose nothing
@@ -32,20 +38,8 @@ AUTO = "auto"
 EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30}
 EPOCHS_FOR_TARGETS = {0: 10, 16_000: 20}
 EPOCHS_FOR_CLASSES = {0: 10}
-
-
-# For the rate "auto": the standard deviation by which noise may move a weight, and the limits of
-# the rate. The measurements are in docs/defaults.md.
-_NOISE_OF_WEIGHTS, _RATES = 0.18, (0.5, 2.0)
 _BATCH_OF_SGD = 256
-
-
-def default_rate(plan: NoisyGradientPlan) -> float:
-    """Return the rate of SGD for "auto", from a plan and therefore from public numbers."""
-    noise = plan.noise_multiplier * math.sqrt(plan.steps) / plan.batch_size
-    low, high = _RATES
-    return min(max(_NOISE_OF_WEIGHTS / max(noise, 1e-9), low), high)
-
+_ADAM = functools.partial(torch.optim.AdamW, weight_decay=0.0)
 
 _HINT = (
     "No privacy cost is charged for its measurements. A schedule of the learning rate "
@@ -105,7 +99,7 @@ class NetParameters(PrivateEstimatorMixin):
     lr: float | Literal["auto"]
     max_epochs: float | Literal["auto", "max"]
     batch_size: int | float | Literal["auto"]
-    max_grad_norm: float
+    max_grad_norm: float | Literal["auto"]
     noise_multiplier: float | None
     grad_sample_mode: str
     sampling: str
@@ -116,8 +110,7 @@ class NetParameters(PrivateEstimatorMixin):
     device: str | torch.device
     # Meaning of "auto" epochs, by the number of records.
     _epochs_by_size: dict[int, int]
-    # Learning rate "auto" of SGD; None if it follows from the plan.
-    _rate_of_sgd: float | None = None
+    _rule: Rule = RULE_FOR_CLASSES
     # Parameters of skorch.
     prefixes_: Sequence[str]
     _params_to_validate: set[str]
@@ -167,7 +160,9 @@ class NetParameters(PrivateEstimatorMixin):
         """Validate the parameters, before any data are read."""
         self._check_sizes()
         self._check_noise()
-        check_real(self.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e6)
+        if not self._has("max_grad_norm"):
+            ends: dict[str, Any] = {"lower": 0.0, "lower_open": True, "upper": 1e6}
+            check_real(self.max_grad_norm, name="max_grad_norm", hint=f"Or {AUTO!r}.", **ends)
         modes = ("auto", *GRAD_SAMPLE_MODES)
         check_option(self.grad_sample_mode, name="grad_sample_mode", options=modes)
         check_flag(self.fix_module, name="fix_module")
@@ -191,14 +186,6 @@ class NetParameters(PrivateEstimatorMixin):
     def _takes_most_steps(self) -> bool:
         """Return whether a fit takes all steps of a given noise that its budget pays for."""
         return self._has("max_epochs", MAX_EPOCHS)
-
-    def _rate_for(self, plan: NoisyGradientPlan) -> float:
-        """Return the learning rate of a fit with a plan."""
-        if not self._has("lr"):
-            return float(self.lr)
-        if self._has("optimizer"):
-            return rate_of_adam(plan)
-        return default_rate(plan) if self._rate_of_sgd is None else self._rate_of_sgd
 
     def _check_noise(self) -> None:
         if self._takes_most_steps():
@@ -240,43 +227,51 @@ class NetParameters(PrivateEstimatorMixin):
                 "'allocation'."
             )
 
-    def _epochs_for(self, n_samples: int) -> float | Literal["max"]:
-        """Return the number of epochs for a number of records; "max" stays unchanged."""
-        if self._has("max_epochs"):
-            if self._has("optimizer") and self._has("batch_size"):
-                return STEPS * default_batch(n_samples) / n_samples
-            rule = self._epochs_by_size.items()
-            return [epochs for least, epochs in rule if n_samples >= least][-1]
-        return cast(float | Literal["max"], self.max_epochs)
-
-    def _epochs_of(self, plan: NoisyGradientPlan) -> float:
-        """Return the number of epochs of a plan, or the given number."""
-        epochs = self._epochs_for(plan.n_samples)
-        return plan.epochs if isinstance(epochs, str) else float(epochs)
-
-    def _batch_for(self, n_samples: int) -> int:
-        """Return the expected number of records in a batch, at most all of them."""
-        size = self.batch_size
+    def _batches_for(self, n_samples: int) -> tuple[int, float | Literal["max"]]:
+        """Return the expected number of records in a batch, and the number of epochs."""
+        size, epochs, is_default = self.batch_size, self.max_epochs, self._has("optimizer")
         if isinstance(size, str):
-            count = default_batch(n_samples) if self._has("optimizer") else _BATCH_OF_SGD
+            least, most = self._rule.batches if is_default else (_BATCH_OF_SGD,) * 2
+            count = min(n_samples, max(least, min(n_samples // 10, most)))
         else:
-            count = max(1, round(size * n_samples)) if isinstance(size, float) else size
-        return min(count, n_samples)
+            given = max(1, round(size * n_samples)) if isinstance(size, float) else size
+            count = min(given, n_samples)
+        if self._has("max_epochs"):
+            if is_default and isinstance(size, str):
+                return count, STEPS * count / n_samples
+            rule = self._epochs_by_size.items()
+            return count, [value for least, value in rule if n_samples >= least][-1]
+        return count, cast(float | Literal["max"], epochs)
 
-    def _plan_before_data(self, n_samples: int) -> NoisyGradientPlan:
-        """Return the plan of a fit to a number of records, from public numbers only."""
+    def _settings_before_data(self, n_samples: int) -> Settings:
+        """Return the settings of a fit to a number of records, from public numbers only."""
         self._check_parameters()
-        return self._plan(self._public_size(check_integer(n_samples, name="n_samples", lower=1)))
+        size = check_integer(n_samples, name="n_samples", lower=1)
+        classes = getattr(self, "classes", None)
+        return self._settings_for(self._public_size(size), 2 if classes is None else len(classes))
 
-    def _plan(self, n_samples: int) -> NoisyGradientPlan:
-        return plan_noisy_gradient(
+    def _settings_for(self, n_samples: int, n_classes: int) -> Settings:
+        """Return the settings of a fit, with a value in place of each "auto"."""
+        count, epochs = self._batches_for(n_samples)
+        plan = plan_noisy_gradient(
             n_samples,
-            epochs=self._epochs_for(n_samples),
-            batch_size=self._batch_for(n_samples),
+            epochs=epochs,
+            batch_size=count,
             epsilon=self.epsilon,
             delta=self.delta,
             noise_multiplier=self.noise_multiplier,
             sampling=self.sampling,
+        )
+        is_default = self._has("optimizer")
+        rate, norm, width = defaults_of(self._rule, plan, is_default, n_classes)
+        return Settings(
+            plan,
+            epochs=plan.epochs if isinstance(epochs, str) else float(epochs),
+            optimizer=_ADAM if isinstance(self.optimizer, str) else self.optimizer,
+            is_default=is_default,
+            lr=rate if isinstance(self.lr, str) else float(self.lr),
+            max_grad_norm=norm if isinstance(self.max_grad_norm, str) else self.max_grad_norm,
+            width=width,
         )
 
 

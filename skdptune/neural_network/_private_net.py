@@ -5,29 +5,34 @@ epsilon : float or None, default=1.0
     Privacy budget of a fit, with the least noise that meets it. Infinite for no noise.
 delta : float, default=1e-5
     The delta of the budget; far below one over the number of records.
-optimizer : class of torch.optim.Optimizer or "auto", default=SGD
+optimizer : class of torch.optim.Optimizer or "auto", default="auto"
     Makes the steps along the noisy gradients. "auto" is Adam. Its learning rate falls linearly to
     0, unless `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 /
     (inputs + 1))`` times that of the others. With ``optimizer__weight_decay``, all
     parameters but the output's bias decay, as by ``torch.optim.AdamW``.
 lr : float or "auto", default="auto"
-    Learning rate. "auto" is a rule from public numbers. With Adam by "auto" it is ``0.05 * min(1,
-    sqrt(n * mu / 1000)) * sqrt(300 / steps)``, where mu is the shift of the Gaussian release that
-    all steps are together. With another optimizer it is 0.5 for regressors. For classifiers it is
-    the rate at which noise moves each weight by 0.18 in standard deviation, between 0.5 and 2;
-    this is meant for a `max_grad_norm` of about 1.
+    Learning rate of the optimizer: rates of Adam are much smaller than those of SGD. "auto" is a
+    rule from public numbers. With Adam by "auto" it is ``0.05 * min(1, sqrt(signal / 1000)) *
+    sqrt(300 / steps)``. The signal is the number of records times the shift of the Gaussian
+    release that all steps are together; for classifiers it is divided by half the number of
+    classes, and the factor of the square root of the signal is at least 0.5. With another
+    optimizer "auto" is 0.5 for regressors. For classifiers it is then the rate at which noise
+    moves each weight by 0.18 in standard deviation, between 0.5 and 2.
 max_epochs : float, "auto" or "max", default="auto"
     Expected number of times that each record is used. "auto" follows from the public number of
     records. With `optimizer` and `batch_size` of "auto", it gives 300 steps. Otherwise it is 10
     for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from 4,000 on; 10 for
     `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" takes all steps of noise
     `noise_multiplier` that `epsilon` and `delta` pay for.
-batch_size : int, float or "auto", default=256
+batch_size : int, float or "auto", default="auto"
     Expected number of records in a batch, or their share of all records; at most all of them.
-    If `optimizer` is "auto", "auto" is all records up to 10,000; of larger tables it is a tenth
-    of the records, but at least 10,000 and at most 30,000. Otherwise it is 256.
-max_grad_norm : float, default=1.0
-    Norm to which the gradient of each record is clipped.
+    If `optimizer` is "auto", "auto" is all records up to 10,000. Of larger tables it is 10,000 for
+    classifiers; for regressors it is a tenth of the records, but at least 10,000 and at most
+    30,000. With another `optimizer` it is 256.
+max_grad_norm : float or "auto", default="auto"
+    Norm to which the gradient of each record is clipped. "auto" is 1 for regressors. For
+    classifiers it is the signal over 2,500, between 3 and 10. With another `optimizer` than "auto"
+    it is 1.
 noise_multiplier : float, optional
     Standard deviation of the noise in units of `max_grad_norm`. If given, it replaces `epsilon`;
     with "max" epochs both are needed.
@@ -80,6 +85,8 @@ module_ : torch.nn.Module
     The trained network.
 lr_ : float
     The learning rate that was used, also if `lr` is "auto"; of the first step, if it falls.
+max_grad_norm_ : float
+    The clipping norm that was used, also if `max_grad_norm` is "auto".
 max_epochs_ : float
     The number of epochs that was used, also if `max_epochs` is "auto" or "max".
 plan_ : NoisyGradientPlan
@@ -163,7 +170,7 @@ class PrivateNet(TrainingLoop):
         -------
         PrivacyProfile
         """
-        return self._plan_before_data(n_samples).profile
+        return self._settings_before_data(n_samples).plan.profile
 
     @property
     def noise_parameter(self) -> str | None:
@@ -195,7 +202,7 @@ class PrivateNet(TrainingLoop):
         float
             The noise multiplier.
         """
-        return float(self._plan_before_data(n_samples).noise_multiplier)
+        return float(self._settings_before_data(n_samples).plan.noise_multiplier)
 
     def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
         """Return the number of epochs for "auto" or "max", under the name of the parameter.
@@ -216,7 +223,7 @@ class PrivateNet(TrainingLoop):
         """
         if not isinstance(self.max_epochs, str):
             return {}
-        return {"max_epochs": self._epochs_of(self._plan_before_data(n_samples))}
+        return {"max_epochs": self._settings_before_data(n_samples).epochs}
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
         """Return the parameters with which a fit on fewer records resembles the final fit.
@@ -249,13 +256,14 @@ class PrivateNet(TrainingLoop):
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)
         share, size = self.batch_size, self._public_size(n_final)
+        count, epochs = self._batches_for(size)
         if isinstance(share, str):
-            share = self._batch_for(size) / size
+            share = count / size
         values: dict[str, Any] = {
             "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)
         }
         if self._has("max_epochs"):
-            values["max_epochs"] = self._epochs_for(size)
+            values["max_epochs"] = epochs
         if self.optimizer is torch.optim.SGD:
             values[self._rate_name] = self._present_rate(n_final) * (n_tune / n_final)
         return values
@@ -278,11 +286,8 @@ class PrivateNet(TrainingLoop):
             The current value of each, a third and three times of it. A search varies one parameter
             at a time.
         """
-        self._check_parameters()
-        present = {
-            self._rate_name: self._present_rate(n_samples),
-            "max_grad_norm": self.max_grad_norm,
-        }
+        norm = self._settings_before_data(n_samples).max_grad_norm
+        present = {self._rate_name: self._present_rate(n_samples), "max_grad_norm": norm}
         return {
             name: [getattr(self, name), *(value * factor for factor in _SUGGESTED)]
             for name, value in present.items()
@@ -291,10 +296,9 @@ class PrivateNet(TrainingLoop):
 
     def _present_rate(self, n_samples: int) -> float:
         """Return the learning rate of a fit to a number of records, also if it is "auto"."""
-        rate = getattr(self, self._rate_name)
-        if self._rate_name == "lr" and self._has("lr"):
-            return self._rate_for(self._plan_before_data(n_samples))
-        return float(rate)
+        if self._rate_name == "lr":
+            return self._settings_before_data(n_samples).lr
+        return float(getattr(self, self._rate_name))
 
     @property
     def _rate_name(self) -> str:
@@ -344,7 +348,7 @@ class PrivateNet(TrainingLoop):
         made_up = np.resize(np.unique(np.asarray(labels)), (2, *columns))
         records, targets, n_outputs = net._validated(np.zeros((2, *X.shape[1:])), made_up)
         run = TrainingRun(
-            net._plan_before_data(2),
+            net._settings_before_data(2),
             torch.from_numpy(records),
             torch.from_numpy(targets),
             repeatable_generator(0),
@@ -373,7 +377,9 @@ class PrivateNet(TrainingLoop):
             shares = shares_of(persons)
             weights = shares if weights is None else weights * shares
         tensor = None if weights is None else torch.from_numpy(weights)
-        return TrainingRun(self._plan(n_samples), *tensors, new_generator, sizes, tensor, persons)
+        n_classes = max(n_outputs, 2) if is_classifier(self) else 2
+        settings = self._settings_for(n_samples, n_classes)
+        return TrainingRun(settings, *tensors, new_generator, sizes, tensor, persons)
 
     def _weights_of_classes(self, targets: np.ndarray) -> NDArray[Any] | None:
         """Return the factor in [0, 1] of each row by its class; None without class weights."""
@@ -382,8 +388,7 @@ class PrivateNet(TrainingLoop):
     def _finish(self, run: TrainingRun, steps_taken: int) -> Self:
         plan = run.plan
         self._check_finite()
-        self.max_epochs_ = self._epochs_of(plan)
-        self.plan_ = plan
+        self.max_epochs_, self.plan_ = run.settings.epochs, plan
         assumptions = self._assumptions(plan, steps_taken)
         self.privacy_ = self._make_report(plan.profile, assumptions, run.persons)
         return self

@@ -6,7 +6,7 @@ measured in docs/defaults.md:
 * Adam's step does not depend on the length of the clipped gradients. One rate therefore serves
   many tables, and a larger epsilon gives a better net. With one rate, plain SGD is under-trained.
 * A step on all records is one Gaussian release, and many steps share its noise. Of a large table,
-  batches do as well: drawing them needs little additional noise.
+  batches of some ten thousand records do as well: drawing them needs little additional noise.
 * If the steps share the noise, the rate times the root of the number of steps should be constant.
   More steps then cost time only.
 * If there are few records for the noise, large steps follow the noise: the rate falls with the
@@ -18,6 +18,8 @@ measured in docs/defaults.md:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,37 +28,98 @@ from torch import nn
 
 from skdptune.mechanisms._shared import NoisyGradientPlan
 
-HIDDEN = (32,)
 STEPS = 300
-# The limits of a batch, which is a tenth of the records between them.
-LEAST_BATCH, LARGEST_BATCH = 10_000, 30_000
-# The rate for `STEPS` steps, the records times the shift up to which it is smaller, and the number
-# of weights of a unit (columns and intercept) at which the first layer has the rate of the others.
-_RATE, _ENOUGH, _WIDTH = 0.05, 1000.0, 12.0
+# The rate for `STEPS` steps, and the number of weights of a unit (columns and intercept) at which
+# the first layer has the rate of the others.
+_RATE, _WIDTH = 0.05, 12.0
+# The records times the shift, of two classes, from which the rate is full.
+_ENOUGH = 1000.0
+# The same product for each unit of the clipping norm.
+_PER_NORM = 2500.0
+# For the rate "auto" of other optimizers: the standard deviation by which noise may move a weight.
+_NOISE_OF_WEIGHTS = 0.18
 
 
-def default_batch(n_samples: int) -> int:
-    """Return the number of records in a batch, from the public number of records.
+@dataclass(frozen=True)
+class Rule:
+    """What "auto" stands for in one kind of net. The measurements are in docs/defaults.md.
+
+    Attributes
+    ----------
+    batches : tuple of int
+        Limits of the expected number of records in a batch, a tenth of all between them.
+    least_share : float
+        Share of the full rate of Adam below which the rate does not fall.
+    norms : tuple of float
+        Least and largest clipping norm.
+    widths : tuple of int
+        Number of hidden units where the rate is less than full, and where it is full.
+    rates_of_sgd : tuple of float
+        Least and largest rate of other optimizers.
+    """
+
+    batches: tuple[int, int]
+    least_share: float
+    norms: tuple[float, float]
+    widths: tuple[int, int]
+    rates_of_sgd: tuple[float, float]
+
+
+RULE_FOR_CLASSES = Rule((10_000, 10_000), 0.5, (3.0, 10.0), (120, 32), (0.5, 2.0))
+RULE_FOR_TARGETS = Rule((10_000, 30_000), 0.0, (1.0, 1.0), (32, 32), (0.5, 0.5))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a fit, with a value in place of each "auto"; all from public numbers.
+
+    Attributes
+    ----------
+    plan : NoisyGradientPlan
+        Sampling, number of steps and noise.
+    epochs : float
+        Number of epochs.
+    optimizer : callable
+        Makes the optimizer.
+    is_default : bool
+        Whether `optimizer` was "auto": rates fall, and that of the first layer is its own.
+    lr : float
+        Learning rate of the first step.
+    max_grad_norm : float
+        Norm to which gradients are clipped.
+    width : int
+        Number of hidden units of the module "auto".
+    """
+
+    plan: NoisyGradientPlan
+    epochs: float
+    optimizer: Callable[..., torch.optim.Optimizer]
+    is_default: bool
+    lr: float
+    max_grad_norm: float
+    width: int
+
+
+def defaults_of(
+    rule: Rule, plan: NoisyGradientPlan, is_default: bool, n_classes: int
+) -> tuple[float, float, int]:
+    """Return a learning rate, a clipping norm and a width from public numbers.
 
     Notes
     -----
-    Theorem U6.
+    Theorem U6. For steps on all records, `signal` is the number of records times the shift of the
+    Gaussian release that all steps are together, over the number of pairs of classes.
     """
-    return min(n_samples, max(LEAST_BATCH, min(n_samples // 10, LARGEST_BATCH)))
-
-
-def rate_of_adam(plan: NoisyGradientPlan) -> float:
-    """Return the learning rate of the first step, from a plan and therefore from public numbers.
-
-    For steps on all records, `signal` is the number of records times the shift of the Gaussian
-    release that all steps are together.
-
-    Notes
-    -----
-    Theorem U6.
-    """
-    signal = plan.batch_size * math.sqrt(plan.steps) / max(plan.noise_multiplier, 1e-9)
-    return _RATE * min(1.0, math.sqrt(signal / _ENOUGH)) * math.sqrt(STEPS / plan.steps)
+    noise = max(plan.noise_multiplier, 1e-9) / plan.batch_size
+    if not is_default:
+        low, high = rule.rates_of_sgd
+        rate = min(max(_NOISE_OF_WEIGHTS / (noise * math.sqrt(plan.steps)), low), high)
+        return rate, 1.0, rule.widths[0]
+    signal = math.sqrt(plan.steps) / noise / (n_classes / 2.0)
+    share = min(1.0, max(math.sqrt(signal / _ENOUGH), rule.least_share))
+    least, most = rule.norms
+    rate = _RATE * share * math.sqrt(STEPS / plan.steps)
+    return rate, min(max(signal / _PER_NORM, least), most), rule.widths[int(share == 1.0)]
 
 
 def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Literal
 
 import numpy as np
@@ -23,13 +22,13 @@ from skdptune.neural_network._parameters import (
     PredictNonlinearity,
 )
 from skdptune.neural_network._private_net import SHARED_TEXT, PrivateNet
+from skdptune.neural_network._recipe import RULE_FOR_TARGETS
 
-_TEXT = re.sub("default=(SGD|256)", 'default="auto"', SHARED_TEXT or "")
 # Half of the target range in units of the net: steps suit targets of about this size.
 _HALF_RANGE = 2.5
 
 
-@with_shared_text(_TEXT)
+@with_shared_text(SHARED_TEXT)
 class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     """Neural network regressor, trained with differential privacy (noisy, clipped gradients).
 
@@ -95,7 +94,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     # For pipelines: a schema need not state the range.
     _has_optional_bound = True
     _epochs_by_size = EPOCHS_FOR_TARGETS
-    _rate_of_sgd = 0.5
+    _rule = RULE_FOR_TARGETS
     target_bound: Any
 
     def __init__(
@@ -109,7 +108,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         lr: float | Literal["auto"] = "auto",
         max_epochs: float | Literal["auto", "max"] = "auto",
         batch_size: int | float | Literal["auto"] = "auto",
-        max_grad_norm: float = 1.0,
+        max_grad_norm: float | Literal["auto"] = "auto",
         noise_multiplier: float | None = None,
         grad_sample_mode: GradSampleMode = "auto",
         sampling: str = "poisson",

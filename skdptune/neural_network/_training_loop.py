@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -35,7 +34,7 @@ from skdptune.neural_network._noisy_steps import (
     steps_of_epochs,
 )
 from skdptune.neural_network._parameters import NetParameters, check_callbacks, named_parameters
-from skdptune.neural_network._recipe import HIDDEN, falling_rate, group_layers
+from skdptune.neural_network._recipe import Settings, falling_rate, group_layers
 from skdptune.neural_network._stacked_gradients import LossPerRecord
 
 _PREDICTION_BATCH = 1024
@@ -60,8 +59,8 @@ class TrainingLoop(NetParameters, NeuralNet):
     Theorem U1.
     """
 
-    # Number of steps of the current fit.
-    _steps = 1
+    # Those of the current or last fit.
+    _settings: Settings | None = None
     module_: torch.nn.Module
     criterion_: Any
     # Set only during `fit`: training outside of it would not be charged.
@@ -72,16 +71,24 @@ class TrainingLoop(NetParameters, NeuralNet):
     @property
     def _default_callbacks(self) -> list[Any]:
         # skorch's history would record losses, scores and times.
-        if not self._has("optimizer") or self.callbacks:
+        settings = self._used_settings
+        if not settings.is_default or self.callbacks:
             return []
-        return [("falling_rate", falling_rate(self._steps))]
+        return [("falling_rate", falling_rate(settings.plan.steps))]
+
+    @property
+    def _used_settings(self) -> Settings:
+        # skorch's own methods may be called before a fit.
+        return self._settings or self._settings_before_data(1)
 
     def initialize_module(self) -> Self:
         """Make a new module; one of this package gets the sizes of the data."""
         sizes = getattr(self, "_sizes", {})
         # Layers that are passed as arguments belong to the caller and must not be trained.
         kwargs = copy.deepcopy(self.get_params_for("module"))
-        given = MLP(hidden=HIDDEN) if isinstance(self.module, str) else self.module
+        given = self.module
+        if isinstance(given, str):
+            given = MLP(hidden=(self._used_settings.width,))
         if isinstance(given, torch.nn.Module) and not kwargs:
             module = copy.deepcopy(given)
         else:
@@ -120,16 +127,14 @@ class TrainingLoop(NetParameters, NeuralNet):
     def initialize_optimizer(self, triggered_directly: bool | None = None) -> Self:
         """Make the optimizer; "auto" is Adam, and a learning rate of "auto" is that of the fit."""
         given = {"lr": self.lr, "optimizer": self.optimizer}
-        rate = getattr(self, "lr_", 0.5) if isinstance(self.lr, str) else self.lr
-        plain = functools.partial(torch.optim.AdamW, weight_decay=0.0)
-        kind = plain if self._has("optimizer") else self.optimizer
+        settings = self._used_settings
         # Bypass skorch, which treats a set parameter as a change by the user.
-        self.__dict__.update(lr=rate, optimizer=kind)
+        self.__dict__.update(lr=settings.lr, optimizer=settings.optimizer)
         try:
             super().initialize_optimizer(triggered_directly)
         finally:
             self.__dict__.update(given)
-        if self._has("optimizer"):
+        if settings.is_default:
             group_layers(self.optimizer_, self.module_)
         return self
 
@@ -193,8 +198,8 @@ class TrainingLoop(NetParameters, NeuralNet):
         # If this training fails, the report of an earlier one must not describe its weights.
         for name in ("max_epochs_", "plan_", "privacy_"):
             self.__dict__.pop(name, None)
-        self._sizes = run.sizes
-        self.lr_, self._steps = self._rate_for(run.plan), run.plan.steps
+        self._sizes, self._settings = run.sizes, run.settings
+        self.lr_, self.max_grad_norm_ = run.settings.lr, run.settings.max_grad_norm
         self.initialize()
         self._unused = copy.deepcopy((self.module_, self.criterion_))
         check_callbacks([callback for _, callback in self.callbacks_])
@@ -267,7 +272,7 @@ class TrainingLoop(NetParameters, NeuralNet):
             self.optimizer_,
             self._losses,
             noise_multiplier=run.plan.noise_multiplier,
-            max_grad_norm=self.max_grad_norm,
+            max_grad_norm=run.settings.max_grad_norm,
             divisor=run.plan.batch_size,
             mode=self._gradient_mode(run),
             rng=run.rng,
@@ -320,7 +325,7 @@ class TrainingLoop(NetParameters, NeuralNet):
     def _batches(self, run: TrainingRun) -> Iterator[Any]:
         plan = run.plan
         batches = run.batches()
-        for count in steps_of_epochs(plan.steps, self._epochs_of(plan)):
+        for count in steps_of_epochs(plan.steps, run.settings.epochs):
             self.notify("on_epoch_begin", dataset_train=None, dataset_valid=None)
             for _ in range(count):
                 self.notify("on_batch_begin", batch=None, training=True)

@@ -1,6 +1,7 @@
 """Small data and small nets, for tests of all private nets."""
 
 import numpy as np
+import torch
 
 from skdptune.neural_network import MLP, DPNeuralNetClassifier, DPNeuralNetRegressor
 
@@ -17,6 +18,8 @@ def data(size=300):
 
 def net_of(kind=DPNeuralNetClassifier, **settings):
     given = {"delta": DELTA, "max_epochs": 2, "batch_size": 50, "random_state": 0, "lr": 0.1}
+    if kind is not DPNeuralNetRegressor:
+        given["optimizer"] = torch.optim.SGD
     return kind(**{**given, "module": MLP(hidden=(5,)), **settings})
 
 

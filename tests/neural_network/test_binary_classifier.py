@@ -11,7 +11,6 @@ from sklearn.preprocessing import scale
 from torch import nn
 
 from skdptune.neural_network import (
-    MLP,
     DPNeuralNetBinaryClassifier,
     DPNeuralNetClassifier,
     LogisticHead,
@@ -29,13 +28,14 @@ def separable(size=400):
 
 
 @pytest.mark.parametrize(
-    ("module", "settings"), [(LogisticHead, {"lr": 1.0}), (MLP(hidden=(20,)), {"lr": 1.0})]
+    ("module", "settings"),
+    [(LogisticHead, {"optimizer": torch.optim.SGD, "max_epochs": 20}), ("auto", {})],
 )
 def test_tumours_are_classified(module, settings):
     X, y = load_breast_cancer(return_X_y=True)
     X, X_test, y, y_test = train_test_split(scale(X), y, random_state=0)
     net = DPNeuralNetBinaryClassifier(
-        module, epsilon=3.0, delta=DELTA, max_epochs=20, random_state=0, **settings
+        module, epsilon=3.0, delta=DELTA, random_state=0, **settings
     ).fit(X, y)
     assert net.privacy_.profile.epsilon(DELTA) <= 3.0
     assert net.score(X_test, y_test) > 0.9

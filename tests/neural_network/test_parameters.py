@@ -271,8 +271,8 @@ def test_a_fit_on_fewer_records_takes_the_final_number(few, kind):
 def test_default_rate_moves_weights_by_a_known_noise(kind):
     rates = []
     for epsilon in np.geomspace(0.01, 100.0, 9):
-        net = kind(LogisticHead, epsilon=epsilon, max_epochs=10)
-        plan = net._plan_before_data(3000)
+        net = kind(LogisticHead, epsilon=epsilon, max_epochs=10, optimizer=torch.optim.SGD)
+        plan = net._settings_before_data(3000).plan
         rate = net.suggested_space(3000)["lr"][1] * 3.0
         noise = rate * plan.noise_multiplier * math.sqrt(plan.steps) / plan.batch_size
         assert rate in (0.5, 2.0) or noise == pytest.approx(0.18)
@@ -284,7 +284,8 @@ def test_default_rate_moves_weights_by_a_known_noise(kind):
 @pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetBinaryClassifier])
 def test_default_rate_makes_the_fit_of_the_number_it_stands_for(kind):
     X, y = data()
-    given = kind(LogisticHead, delta=1e-3, max_epochs=2, random_state=0, classes=[0, 1])
+    settings = {"max_epochs": 2, "random_state": 0, "classes": [0, 1]}
+    given = kind(LogisticHead, delta=1e-3, optimizer=torch.optim.SGD, **settings)
     net = clone(given).fit(X, y)
     assert net.lr == "auto" and 0.5 <= net.lr_ <= 2.0
     other = clone(given).set_params(lr=net.lr_).fit(X, y)

@@ -15,6 +15,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
     DPNeuralNetRegressor,
     LogisticHead,
 )
@@ -165,7 +166,7 @@ def test_large_tables_are_trained_in_batches():
     # Theorem U6.
     net = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7)
     for size, batch in ((30_000, 10_000), (200_000, 20_000), (2_000_000, 30_000)):
-        plan = net._plan_before_data(size)
+        plan = net._settings_before_data(size).plan
         assert (plan.batch_size, plan.steps, plan.sampling) == (batch, 300, "poisson")
         assert plan.profile.epsilon(1e-7) <= 1.0
     whole = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7, batch_size=1.0, max_epochs=300)
@@ -196,12 +197,12 @@ def test_decay_spares_the_bias_of_the_output():
 
 def test_settings_that_are_given_are_kept():
     net = DPNeuralNetRegressor(optimizer=torch.optim.SGD)
-    plan = net._plan_before_data(5000)
+    plan = net._settings_before_data(5000).plan
     assert (plan.batch_size, plan.steps) == (256, math.ceil(10 * 5000 / 256))
     assert net.suggested_space(5000)["lr"][1] == pytest.approx(0.5 / 3.0)
-    plan = DPNeuralNetRegressor(batch_size=100)._plan_before_data(5000)
+    plan = DPNeuralNetRegressor(batch_size=100)._settings_before_data(5000).plan
     assert (plan.batch_size, plan.epochs) == (100, 10.0)
-    plan = DPNeuralNetRegressor(max_epochs=7)._plan_before_data(5000)
+    plan = DPNeuralNetRegressor(max_epochs=7)._settings_before_data(5000).plan
     assert (plan.batch_size, plan.steps) == (5000, 7)
     X, y = data()
     short = DPNeuralNetRegressor(delta=1e-3, max_epochs=2, random_state=0, lr=0.25)
@@ -221,7 +222,7 @@ def test_tuning_on_fewer_records_keeps_the_plan():
         few = DPNeuralNetRegressor(
             epsilon=1.0, delta=1e-7, **net.tuning_parameters(size // 10, size)
         )
-        plans = few._plan_before_data(size // 10), net._plan_before_data(size)
+        plans = few._settings_before_data(size // 10).plan, net._settings_before_data(size).plan
         assert plans[0].rate == plans[1].rate and plans[0].steps == plans[1].steps
         assert plans[0].noise_multiplier == plans[1].noise_multiplier
 
@@ -273,20 +274,44 @@ def test_schema_gives_the_range():
     assert pipeline.score(table, y) > 0.6
 
 
-def test_classifiers_can_be_trained_so():
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_rule_for_classes_follows_from_public_numbers(n_classes):
+    # Theorem U6.
+    found = []
+    for size in (100, 2000, 8000, 200_000):
+        net = DPNeuralNetClassifier(epsilon=1.0, delta=1e-6, classes=range(n_classes))
+        settings = net._settings_before_data(size)
+        plan = settings.plan
+        assert (plan.steps, plan.batch_size) == (300, min(size, 10_000))
+        assert plan.profile.epsilon(1e-6) <= 1.0
+        signal = plan.batch_size * math.sqrt(300) / plan.noise_multiplier * 2.0 / n_classes
+        assert settings.lr == pytest.approx(0.05 * min(1.0, max(0.5, math.sqrt(signal / 1000))))
+        assert settings.max_grad_norm == pytest.approx(min(10.0, max(3.0, signal / 2500)))
+        assert settings.width == (32 if signal >= 1000 else 120)
+        space = net.suggested_space(size)
+        assert space["lr"][:2] == ["auto", pytest.approx(settings.lr / 3.0)]
+        assert space["max_grad_norm"][1] == pytest.approx(settings.max_grad_norm / 3.0)
+        found.append((settings.lr, settings.max_grad_norm))
+    assert found == sorted(found)
+    given = DPNeuralNetClassifier(lr=0.1, max_grad_norm=2.0)._settings_before_data(2000)
+    assert (given.lr, given.max_grad_norm, given.plan.steps) == (0.1, 2.0, 300)
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetBinaryClassifier, DPNeuralNetClassifier])
+def test_classifier_uses_the_rule(kind):
     X, y = data(800)
-    net = DPNeuralNetBinaryClassifier(
-        MLP(hidden=(8,)),
-        optimizer="auto",
-        batch_size="auto",
-        classes=[False, True],
-        epsilon=2.0,
-        delta=DELTA,
-        random_state=0,
-    )
-    net.fit(X, y > 0.0)
-    assert net.plan_.steps == 300 and net.plan_.rate == 1.0
-    assert net.score(X, y > 0.0) > 0.8
+    labels = y > 0.0
+    given = kind(classes=[False, True], epsilon=2.0, delta=DELTA, random_state=0)
+    settings = given._settings_before_data(800)
+    net = copy.deepcopy(given).fit(X, labels)
+    assert (net.plan_, net.lr_) == (settings.plan, settings.lr)
+    assert net.max_grad_norm_ == settings.max_grad_norm == 3.0
+    assert net.module_.layers[1].out_features == settings.width == 120
+    assert net.score(X, labels) > 0.8
+    values = {"lr": net.lr_, "max_grad_norm": net.max_grad_norm_, "module": MLP(hidden=(120,))}
+    other = copy.deepcopy(given).set_params(**values)
+    together = kind.fit_many([copy.deepcopy(given), other], X, labels)
+    np.testing.assert_allclose(*map(weights_of, together), atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ class Replica:
         The records of its current step.
     steps_taken : int
         Number of noisy steps so far.
+    norm : float
+        The norm to which its gradients are clipped.
     noise : GradientNoise
         The noise of its clipped sums.
     """
@@ -48,7 +50,8 @@ class Replica:
         self.run = run
         self.rows: Any = None
         self.steps_taken = 0
-        deviation = run.plan.noise_multiplier * net.max_grad_norm
+        self.norm = run.settings.max_grad_norm
+        deviation = run.plan.noise_multiplier * self.norm
         self.noise = GradientNoise(deviation, run.rng, net.device)
         self.parameters = [p for p in net.module_.parameters() if p.requires_grad]
         self._batches: Iterator[Any] = iter(())
@@ -183,7 +186,7 @@ class NetBatch:
                 replica.parameters,
                 [values[number] for values in sums],
                 replica.noise,
-                norm=replica.net.max_grad_norm,
+                norm=replica.norm,
                 divisor=replica.run.plan.batch_size,
                 batch=replica.sum_of_weights(batches[number]),
                 number=replica.steps_taken + 1,
@@ -254,7 +257,7 @@ class NetBatch:
         present: torch.Tensor,
         weights: torch.Tensor | None,
     ) -> list[torch.Tensor]:
-        norms = [replica.net.max_grad_norm for replica in self._active]
+        norms = [replica.norm for replica in self._active]
         return self._gradients.clipped_sums(
             self._stack,
             inputs,
