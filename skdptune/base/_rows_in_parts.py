@@ -1114,12 +1114,8 @@ def _lengths(X: Any) -> tuple[int, ...] | None:
 
 
 def _blocks(X: Any) -> list[Any]:
-    """Return the blocks of rows of a dask object, each of which is lazy.
-
-    Rows and targets from one source share its tasks, which a separate optimization would copy: a
-    source that is read twice might give a row the target of another one.
-    """
-    return list(np.asarray(X.to_delayed(optimize_graph=False), dtype=object).reshape(-1))
+    """Return the blocks of rows of a dask object, each of which is lazy."""
+    return list(np.asarray(X.to_delayed(), dtype=object).reshape(-1))
 
 
 def _empty(X: Any) -> Any:
