@@ -889,7 +889,7 @@ class PrivateRows(NamedArguments):
 
         Notes
         -----
-        Theorem R10. As a weight, a choice belongs to a row by its place, so that rows must keep
+        Theorem R11. As a weight, a choice belongs to a row by its place, so that rows must keep
         their order.
         """
         self.check_order()
@@ -1094,7 +1094,7 @@ def _about_parts() -> Iterator[None]:
 
 def is_about_parts(error: BaseException) -> bool:
     """Return whether an error is about rows in parts, so that no record decides it."""
-    # Theorem R10.
+    # Theorem R11.
     return getattr(error, _OF_PARTS, False)
 
 

@@ -25,6 +25,7 @@ from skdptune import (
     DPExplainableBoostingRegressor,
     DPLogisticRegression,
     DPMinMaxScaler,
+    DPNeuralNetClassifier,
     DPRandomSearchCV,
     DPRidge,
     DPStandardScaler,
@@ -727,7 +728,7 @@ def test_other_estimators_and_groups_are_refused_before_anything_is_read_or_spen
     ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=1e-5)
     with ledger:
         with pytest.raises(TypeError, match=r"a table in memory.*data-larger-than-memory"):
-            DPRandomSearchCV(DPLogisticRegression()).fit(rows, None)
+            DPRandomSearchCV(DPNeuralNetClassifier(classes=[0, 1])).fit(rows, None)
         ridge = clone(MODELS["ridge"])
         labelled = PrivateRows.from_chunks(unread)
         with pytest.raises(TypeError, match="groups must be None with PrivateRows.*DPRidge"):
