@@ -588,8 +588,8 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
     >>> from skdptune.preprocessing import Schema, make_private_pipeline
     >>> X = np.random.default_rng(0).uniform(0.0, 1.0, size=(200, 2))
     >>> schema = Schema({"a": (0, 1), "b": (0, 1)}, target=(0, 2))
-    >>> model = make_private_pipeline("regressor", schema, epsilon=0.1, random_state=0)
-    >>> model.fit(X, X.sum(axis=1)).family_, model.score(X, X.sum(axis=1)) > 0.8
+    >>> model = make_private_pipeline("regressor", schema, epsilon=0.7, random_state=0)
+    >>> model.fit(X, X.sum(axis=1)).family_, model.score(X, X.sum(axis=1)) > 0.5
     ('linear', True)
     """
 
