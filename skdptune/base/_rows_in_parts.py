@@ -548,7 +548,13 @@ def _of_block(task: Any, number: int, rows: Any, *targets: Any) -> Tally:
     """Return the tally of rows and targets, or of a tally that was kept."""
     if not targets:
         return task(number, Tally(*rows))
-    return task(number, partial(iter, [(rows, *targets)]))
+    chunk = _split_off(rows, *targets) if isinstance(targets[0], str) else (rows, *targets)
+    return task(number, partial(iter, [chunk]))
+
+
+def _split_off(frame: Any, target: str) -> Chunk:
+    """Return the other columns of a DataFrame, and the targets in a column."""
+    return frame.drop(columns=[target]), _targets(frame[target])
 
 
 def _of_table(task: Any, number: int, target: Any, *tables: Any) -> Tally:
@@ -723,7 +729,9 @@ class PrivateRows(NamedArguments):
         if isinstance(y, str):
             if y not in list(getattr(X, "columns", ())):
                 raise ValueError(f"y must be targets, or a column of X; got {shown(y)}.")
-            X, y = X.drop(columns=[y]), X[y]
+            # A worker takes both from one block, so that they belong to the same rows.
+            form = _split_off(_empty(X), y)
+            return cls(OnCluster(_on_dask, [(block, y) for block in _blocks(X)], form, {}))
         if hasattr(X, "chunks"):
             X = X.rechunk({1: -1})
         lengths = _lengths(X)
