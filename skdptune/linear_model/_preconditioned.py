@@ -108,7 +108,8 @@ class PreconditionedPlan:
         if n_outputs > 1 and not self.scales(width):
             records = self.n_samples / (width * self.moment_noise * math.sqrt(_MOMENT_SHARE))
             return _FEW_RECORDS_FACTOR if records < _FEW_RECORDS else 1.0
-        return margin_factor(share)
+        # A residual of several classes is up to sqrt(2) times as long as what its label lacks.
+        return margin_factor(share / math.sqrt(min(n_outputs, 2)))
 
     def descent(self, steps: int | None = None) -> NoisyGradientPlan:
         """Return the plan of the steps, with the cost of all releases.
@@ -148,13 +149,13 @@ def margin_factor(share: float) -> float:
 
 
 def noise_factor(plan: PreconditionedPlan, basis: Basis, weights: np.ndarray) -> float:
-    """Return the factor of margins of two classes that noise makes too long.
+    """Return the factor of margins that noise makes too long.
 
     Parameters
     ----------
     plan : PreconditionedPlan
     basis : Basis
-    weights : ndarray of shape (width,)
+    weights : ndarray of shape (width, n_outputs)
         After multiplication by `margin_factor`.
 
     Notes
@@ -162,12 +163,16 @@ def noise_factor(plan: PreconditionedPlan, basis: Basis, weights: np.ndarray) ->
     Theorem M7: the weights and the moments were released, so that this costs nothing. With few
     records for the noise and labels that columns say little about, weights are mostly noise. The
     variance of margins by noise is a function of public numbers. Noise that is small beside the
-    squares of margins, as with a rare class, leaves them nearly as they are.
+    squares of margins, as with a rare class, leaves them nearly as they are. Margins of several
+    classes are differences from their mean.
     """
     if basis.moments is None:
         return 1.0
     noise = min(plan.noise_of_moments(basis.width), 1.0) * min(_FEW_COLUMNS / basis.width, 1.0)
-    ratio = _MARGIN_NOISE * noise / max(float(weights @ basis.moments @ weights), 1e-9)
+    if weights.shape[1] > 1:
+        weights = weights - weights.mean(axis=1, keepdims=True)
+    squares = float(np.sum(weights * (basis.moments @ weights))) / weights.shape[1]
+    ratio = _MARGIN_NOISE * noise / max(squares, 1e-9)
     return max(1.0 / (1.0 + _NOISE_WEIGHT * ratio**2), _LEAST_KEPT)
 
 
@@ -448,8 +453,8 @@ def fit_preconditioned(
         )
     weights *= factor
     # Steps that go on from other weights leave these as they are.
-    if is_logistic and n_outputs == 1 and initial is None:
-        weights *= noise_factor(plan, basis, weights[:, 0])
+    if is_logistic and initial is None:
+        weights *= noise_factor(plan, basis, weights)
     return weights
 
 

@@ -271,9 +271,10 @@ class Preconditioned:
     ) -> np.ndarray:
         """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
         outputs = 1 if model.classes_.size == 2 else model.classes_.size
-        if initial is None and outputs > 1 and design.intercept:
+        first = model._first_intercept if outputs > 1 and design.intercept else 0.0
+        if initial is None and first != 0.0:
             initial = np.zeros((design.width, outputs))
-            initial[-1] = model._first_intercept
+            initial[-1] = first
         return fit_preconditioned(
             plan,
             design,
