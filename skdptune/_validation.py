@@ -122,7 +122,7 @@ def installed(needs: str, extra: str = "") -> Iterator[None]:
         yield
     except ModuleNotFoundError as problem:
         package = (problem.name or "").partition(".")[0]
-        how = f"the extra {extra!r}: pip install 'skdptune[{extra}]'" if extra else "pip"
+        how = f"the extra {shown(extra)}: pip install 'skdptune[{extra}]'" if extra else "pip"
         raise ModuleNotFoundError(
             f"{needs} {package}, which is not installed. Install it with {how}.", name=package
         ) from problem

@@ -966,8 +966,9 @@ def _grid_case(epsilon: float) -> Case:
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         n = 4 if present else 3
-        axis = Axis(np.zeros(n, np.uint16), np.zeros(1, np.intp), np.array([4.0]))
-        pair, units = Pair((0, 1), [axis, axis], 1), np.full((1, n), 1.0 / UNIT)
+        axis = Axis(np.zeros(1, np.intp), np.array([4.0]))
+        pair, units = Pair((0, 1), [axis, axis], 1), np.full((1, 1), n / UNIT)
+        pair.counts[:] = n
         grid = released_grid(pair, np.zeros(1, np.intp), units, 1.0, noise, rng)
         return float(grid.sums[0, 0])
 

@@ -381,8 +381,11 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_flag(self.with_mean, name="with_mean")
-        for each in self._divided():
-            check_flag(each, name="with_std")
+        if not all(isinstance(each, bool | np.bool_) for each in self._divided()):
+            raise TypeError(
+                "with_std must be True, False, or one of these per feature; got "
+                f"{shown(self.with_std)}."
+            )
 
     def _check_width(self, n_features: int) -> None:
         count = len(self._divided())

@@ -91,7 +91,7 @@ class PopulationTrainer:
     >>> X, y = load_digits(return_X_y=True)
     >>> nets = [
     ...     DPNeuralNetClassifier(epsilon=4.0, classes=range(10), lr=rate, random_state=0)
-    ...     for rate in (0.1, 0.5, 2.0)
+    ...     for rate in (0.001, 0.01, 0.05)
     ... ]
     >>> nets = PopulationTrainer().fit(nets, X / 16.0, y)
     >>> nets[2].score(X / 16.0, y) > nets[0].score(X / 16.0, y)
