@@ -18,6 +18,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -61,6 +63,8 @@ _NO_ORDER = (
 )
 # Set on errors that no record decides.
 _OF_PARTS = "_is_about_parts"
+# Types of cells whose content is compared in each pass.
+_WRITTEN = (str, bytes, float, complex, type(None), date, datetime, time, timedelta, Decimal)
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -178,9 +182,20 @@ class Task:
 
 
 def _bytes_of(values: Any) -> bytes:
-    """Return the entries of rows or targets, in their order."""
+    """Return the entries of rows or targets, in their order; never fail because of one."""
     cells = np.asarray(values)
-    return str(cells.tolist()).encode() if cells.dtype == object else cells.tobytes()
+    if cells.dtype != object:
+        return cells.tobytes()
+    return str([_word_of(cell) for cell in cells.ravel().tolist()]).encode()
+
+
+def _word_of(cell: Any) -> Any:
+    """Return what is written of a cell; for a type that may be written in other words, its name."""
+    # Theorem R11: the words for an unknown object may contain its address, or have no end. Python
+    # refuses to write long integers in decimal digits, but not in hexadecimal ones.
+    if isinstance(cell, int):
+        return hex(cell)
+    return cell if type(cell) in _WRITTEN else type(cell).__name__
 
 
 @dataclass(frozen=True)

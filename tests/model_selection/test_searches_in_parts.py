@@ -169,6 +169,24 @@ def test_rows_in_another_order_end_a_search():
     assert not hasattr(search, "privacy_")
 
 
+@pytest.mark.parametrize("cell", [10**5000, (), object], ids=["long", "deep", "address"])
+def test_no_cell_ends_a_search(cell):
+    # Theorem R11: neither because Python cannot write it, nor because its words differ by the pass.
+    if cell == ():
+        for _ in range(10**4):
+            cell = (cell,)
+
+    def chunks():
+        rows, targets = X.astype(object), Y.astype(object)
+        rows[7, 0] = targets[8] = cell() if callable(cell) else cell
+        yield rows, targets
+
+    found = clone(SEARCHES["grid"]).fit(PrivateRows.from_chunks(chunks))
+    rows, targets = X.copy(), Y.copy()
+    rows[7, 0] = targets[8] = np.nan
+    assert learned(found) == learned(clone(SEARCHES["grid"]).fit(rows, targets))
+
+
 def test_a_part_that_fails_ends_a_search_and_is_no_bad_candidate():
     # Theorem R11.
     passes = iter(range(1000))

@@ -281,8 +281,9 @@ class RoundedSums:
         first : int, default=0
             Index of the first draw to use.
         """
-        # The sum of squares is at least each value's square, and NaN if any value is NaN.
-        square = values.dot(values)
+        # The sum of squares is at least each value's square, and NaN if any value is NaN. `dot`
+        # would warn of an overflow, which values decide.
+        square = np.einsum("i,i", values, values)
         if not square <= self._largest_easy_square:
             return self._of_large(values, first)
         last = first + values.size

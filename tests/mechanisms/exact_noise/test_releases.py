@@ -197,6 +197,9 @@ def test_what_is_not_finite_and_what_overflows() -> None:
     found = rounded_sums(values, ConstantFactor(1.0), draws, 2.0**-20)
     assert abs(found[0]) < 10.0
     assert found[1:4].tolist() == [LARGEST, -LARGEST, LARGEST]
+    # A warning of an overflow, which is an error in these tests, would tell of the value.
+    noise = NormalNoise(1.0, np.random.default_rng(5))
+    assert noise.added_to(np.array([LARGEST, 1.0]))[0] == LARGEST
     wide = rounded_sums(values, ConstantFactor(1e308), draws, 2.0**1000)
     assert np.isfinite(wide).all()
     assert rounded_sums(np.zeros(0), ConstantFactor(1.0), draws, 1.0).shape == (0,)
