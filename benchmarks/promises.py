@@ -31,7 +31,15 @@ from skdptune.model_selection._strategies._partitions import Partitions
 from skdptune.model_selection._strategies._threshold_rounds import deviation_of
 
 DELTA = 1e-5
-KINDS = ("errors at the end", "two ends", "two values", "a quarter", "normal", "heavy tails", "skewed")
+KINDS = (
+    "errors at the end",
+    "two ends",
+    "two values",
+    "a quarter",
+    "normal",
+    "heavy tails",
+    "skewed",
+)
 SIZES = ((3000, 3, 2.0), (20_000, 3, 1.0), (20_000, 20, 2.0))
 
 
