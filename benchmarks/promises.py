@@ -6,7 +6,8 @@
 
 "clipped": how often a table chooses one of four candidates whose settings equal those of the
 estimator up to .4 %, in % of the searches, and the mean clipped error in units of its bound. "two
-values" is one end of the range in 90 % of records and the other end in 10 %.
+values" is one end of the range in 90 % of records and the other end in 10 %; "a quarter" has the
+other end in 25 %.
 
 "levels": mean regret of a choice among ten utilities, and how often it exceeds what a plan says.
 
@@ -30,7 +31,15 @@ from skdptune.model_selection._strategies._partitions import Partitions
 from skdptune.model_selection._strategies._threshold_rounds import deviation_of
 
 DELTA = 1e-5
-KINDS = ("errors at the end", "two ends", "two values", "normal", "heavy tails", "skewed")
+KINDS = (
+    "errors at the end",
+    "two ends",
+    "two values",
+    "a quarter",
+    "normal",
+    "heavy tails",
+    "skewed",
+)
 SIZES = ((3000, 3, 2.0), (20_000, 3, 1.0), (20_000, 20, 2.0))
 
 
@@ -41,6 +50,7 @@ def targets(kind: str, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         "errors at the end": lambda: 0.5 * np.sign(rng.normal(size=size)) + 0.1 * X[:, 0],
         "two ends": lambda: np.sign(rng.normal(size=size) + 0.5 * X[:, 0]),
         "two values": lambda: np.where(rng.random(size) < 0.1, 1.0, -1.0),
+        "a quarter": lambda: np.where(rng.random(size) < 0.25, 1.0, -1.0),
         "normal": lambda: 0.3 * X[:, 0] + 0.2 * rng.normal(size=size),
         "heavy tails": lambda: 0.1 * rng.standard_t(2, size=size),
         "skewed": lambda: 0.2 * rng.exponential(size=size) - 1.0,

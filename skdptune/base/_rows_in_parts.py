@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -63,8 +63,8 @@ _NO_ORDER = (
 )
 # Set on errors that no record decides.
 _OF_PARTS = "_is_about_parts"
-# Types of cells whose content is compared in each pass.
-_WRITTEN = (str, bytes, float, complex, type(None), date, datetime, time, timedelta, Decimal)
+# Types of cells whose content is compared in each pass. Timestamps of pandas are dates.
+_WRITTEN = (str, bytes, float, complex, date, time, timedelta, Decimal, np.number, np.datetime64)
 # Number of results that one task of a cluster adds up.
 _BRANCHES = 8
 
@@ -190,12 +190,12 @@ def _bytes_of(values: Any) -> bytes:
 
 
 def _word_of(cell: Any) -> Any:
-    """Return what is written of a cell; for a type that may be written in other words, its name."""
+    """Return what is written of a cell, which of an unknown object is the name of its type."""
     # Theorem R11: the words for an unknown object may contain its address, or have no end. Python
     # refuses to write long integers in decimal digits, but not in hexadecimal ones.
     if isinstance(cell, int):
         return hex(cell)
-    return cell if type(cell) in _WRITTEN else type(cell).__name__
+    return cell if cell is None or isinstance(cell, _WRITTEN) else type(cell).__name__
 
 
 @dataclass(frozen=True)

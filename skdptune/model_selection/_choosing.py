@@ -655,9 +655,8 @@ def kept_in_words(outlook: TableOutlook) -> str:
     if outlook.score not in _CLIPPED:
         return f"{words}."
     return (
-        f"{words}, if noise changes predictions much less than the bound at which errors are "
-        "clipped. They are also kept if their own score is in the lower half of its range, where "
-        "clipping decides."
+        f"{words}, if few errors are beyond the bound at which they are clipped. They are also "
+        "kept if their own score is in the lower half of its range, where clipping decides."
     )
 
 

@@ -171,7 +171,7 @@ def test_rows_in_another_order_end_a_search():
 
 @pytest.mark.parametrize("cell", [10**5000, (), object], ids=["long", "deep", "address"])
 def test_no_cell_ends_a_search(cell):
-    # Theorem R11: neither because Python cannot write it, nor because its words differ by the pass.
+    # Theorem R11: neither if Python cannot write it, nor if its words differ by the pass.
     if cell == ():
         for _ in range(10**4):
             cell = (cell,)
