@@ -39,7 +39,7 @@ EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30}
 EPOCHS_FOR_TARGETS = {0: 10, 16_000: 20}
 EPOCHS_FOR_CLASSES = {0: 10}
 _BATCH_OF_SGD = 256
-_ADAM = functools.partial(torch.optim.AdamW, weight_decay=0.0)
+ADAM = functools.partial(torch.optim.AdamW, weight_decay=0.0)
 
 _HINT = (
     "No privacy cost is charged for its measurements. A schedule of the learning rate "
@@ -183,6 +183,14 @@ class NetParameters(PrivateEstimatorMixin):
         value = getattr(self, name)
         return isinstance(value, str) and value == word
 
+    @property
+    def _optimizer(self) -> Callable[..., torch.optim.Optimizer]:
+        """What makes the optimizer; `ADAM` for the rule of steps on all records."""
+        if not isinstance(self.optimizer, str):
+            return self.optimizer
+        # For classes, the rule was judged for its own module: images would take long.
+        return ADAM if self._rule.takes_any_module or self._has("module") else torch.optim.SGD
+
     def _takes_most_steps(self) -> bool:
         """Return whether a fit takes all steps of a given noise that its budget pays for."""
         return self._has("max_epochs", MAX_EPOCHS)
@@ -229,7 +237,7 @@ class NetParameters(PrivateEstimatorMixin):
 
     def _batches_for(self, n_samples: int) -> tuple[int, float | Literal["max"]]:
         """Return the expected number of records in a batch, and the number of epochs."""
-        size, epochs, is_default = self.batch_size, self.max_epochs, self._has("optimizer")
+        size, epochs, is_default = self.batch_size, self.max_epochs, self._optimizer is ADAM
         if isinstance(size, str):
             least, most = self._rule.batches if is_default else (_BATCH_OF_SGD,) * 2
             count = min(n_samples, max(least, min(n_samples // 10, most)))
@@ -262,12 +270,13 @@ class NetParameters(PrivateEstimatorMixin):
             noise_multiplier=self.noise_multiplier,
             sampling=self.sampling,
         )
-        is_default = self._has("optimizer")
+        optimizer = self._optimizer
+        is_default = optimizer is ADAM
         rate, norm, width = defaults_of(self._rule, plan, is_default, n_classes)
         return Settings(
             plan,
             epochs=plan.epochs if isinstance(epochs, str) else float(epochs),
-            optimizer=_ADAM if isinstance(self.optimizer, str) else self.optimizer,
+            optimizer=optimizer,
             is_default=is_default,
             lr=rate if isinstance(self.lr, str) else float(self.lr),
             max_grad_norm=norm if isinstance(self.max_grad_norm, str) else self.max_grad_norm,

@@ -6,10 +6,11 @@ epsilon : float or None, default=1.0
 delta : float, default=1e-5
     The delta of the budget; far below one over the number of records.
 optimizer : class of torch.optim.Optimizer or "auto", default="auto"
-    Makes the steps along the noisy gradients. "auto" is Adam. Its learning rate falls linearly to
-    0, unless `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 /
-    (inputs + 1))`` times that of the others. With ``optimizer__weight_decay``, all
-    parameters but the output's bias decay, as by ``torch.optim.AdamW``.
+    Makes the steps along the noisy gradients. "auto" is Adam; for classifiers with a `module` of
+    your own it is ``torch.optim.SGD``. The learning rate of this Adam falls linearly to 0, unless
+    `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 / (inputs +
+    1))`` times that of the others. With ``optimizer__weight_decay``, all parameters but the
+    output's bias decay, as by ``torch.optim.AdamW``.
 lr : float or "auto", default="auto"
     Learning rate of the optimizer: rates of Adam are much smaller than those of SGD. "auto" is a
     rule from public numbers. With Adam by "auto" it is ``0.05 * min(1, sqrt(signal / 1000)) *
@@ -20,19 +21,19 @@ lr : float or "auto", default="auto"
     moves each weight by 0.18 in standard deviation, between 0.5 and 2.
 max_epochs : float, "auto" or "max", default="auto"
     Expected number of times that each record is used. "auto" follows from the public number of
-    records. With `optimizer` and `batch_size` of "auto", it gives 300 steps. Otherwise it is 10
+    records. With Adam and batches by "auto", it gives 300 steps. Otherwise it is 10
     for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from 4,000 on; 10 for
     `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" takes all steps of noise
     `noise_multiplier` that `epsilon` and `delta` pay for.
 batch_size : int, float or "auto", default="auto"
     Expected number of records in a batch, or their share of all records; at most all of them.
-    If `optimizer` is "auto", "auto" is all records up to 10,000. Of larger tables it is 10,000 for
+    With Adam by "auto", "auto" is all records up to 10,000. Of larger tables it is 10,000 for
     classifiers; for regressors it is a tenth of the records, but at least 10,000 and at most
-    30,000. With another `optimizer` it is 256.
+    30,000. With another optimizer it is 256.
 max_grad_norm : float or "auto", default="auto"
     Norm to which the gradient of each record is clipped. "auto" is 1 for regressors. For
-    classifiers it is the signal over 2,500, between 3 and 10. With another `optimizer` than "auto"
-    it is 1.
+    classifiers it is the signal over 2,500, between 3 and 10. With another optimizer than Adam by
+    "auto" it is 1.
 noise_multiplier : float, optional
     Standard deviation of the noise in units of `max_grad_norm`. If given, it replaces `epsilon`;
     with "max" epochs both are needed.
@@ -264,7 +265,7 @@ class PrivateNet(TrainingLoop):
         }
         if self._has("max_epochs"):
             values["max_epochs"] = epochs
-        if self.optimizer is torch.optim.SGD:
+        if self._optimizer is torch.optim.SGD:
             values[self._rate_name] = self._present_rate(n_final) * (n_tune / n_final)
         return values
 

@@ -56,6 +56,8 @@ class Rule:
         Number of hidden units where the rate is less than full, and where it is full.
     rates_of_sgd : tuple of float
         Least and largest rate of other optimizers.
+    takes_any_module : bool
+        Whether the rule is also for modules that a user gives.
     """
 
     batches: tuple[int, int]
@@ -63,10 +65,11 @@ class Rule:
     norms: tuple[float, float]
     widths: tuple[int, int]
     rates_of_sgd: tuple[float, float]
+    takes_any_module: bool
 
 
-RULE_FOR_CLASSES = Rule((10_000, 10_000), 0.5, (3.0, 10.0), (120, 32), (0.5, 2.0))
-RULE_FOR_TARGETS = Rule((10_000, 30_000), 0.0, (1.0, 1.0), (32, 32), (0.5, 0.5))
+RULE_FOR_CLASSES = Rule((10_000, 10_000), 0.5, (3.0, 10.0), (120, 32), (0.5, 2.0), False)
+RULE_FOR_TARGETS = Rule((10_000, 30_000), 0.0, (1.0, 1.0), (32, 32), (0.5, 0.5), True)
 
 
 @dataclass(frozen=True)

@@ -308,10 +308,18 @@ def test_classifier_uses_the_rule(kind):
     assert net.max_grad_norm_ == settings.max_grad_norm == 3.0
     assert net.module_.layers[1].out_features == settings.width == 120
     assert net.score(X, labels) > 0.8
-    values = {"lr": net.lr_, "max_grad_norm": net.max_grad_norm_, "module": MLP(hidden=(120,))}
+    values = {"lr": net.lr_, "max_grad_norm": net.max_grad_norm_}
     other = copy.deepcopy(given).set_params(**values)
     together = kind.fit_many([copy.deepcopy(given), other], X, labels)
     np.testing.assert_allclose(*map(weights_of, together), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetBinaryClassifier, DPNeuralNetClassifier])
+def test_a_module_of_the_users_own_is_trained_by_sgd(kind):
+    settings = kind(MLP, epsilon=2.0, delta=DELTA)._settings_before_data(8000)
+    same = kind(MLP, epsilon=2.0, delta=DELTA, optimizer=torch.optim.SGD)
+    assert settings == same._settings_before_data(8000)
+    assert (settings.plan.batch_size, settings.max_grad_norm) == (256, 1.0)
 
 
 @pytest.mark.parametrize(
