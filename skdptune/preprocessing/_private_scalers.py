@@ -383,8 +383,8 @@ class DPStandardScaler(OneToOneFeatureMixin, PrivateTransformer):
         check_flag(self.with_mean, name="with_mean")
         if not all(isinstance(each, bool | np.bool_) for each in self._divided()):
             raise TypeError(
-                "with_std must be True, False, or one of these per feature; got "
-                f"{shown(self.with_std)}."
+                f"with_std must be True or False; got {shown(self.with_std)}. A list has one of "
+                "these for each feature."
             )
 
     def _check_width(self, n_features: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,6 @@ SEARCHES = {
     "grid": DPGridSearchCV(RIDGE, {"data_norm": [1.0, 3.0]}, **TOTAL),
     "folds": DPGridSearchCV(RIDGE, {"alpha": [0.1, 10.0]}, cv=3, **TOTAL),
     "random": DPRandomSearchCV(RIDGE, {"data_norm": [0.5, 1.0, 3.0]}, **TOTAL),
-    "adaptive": DPAdaptiveSearchCV(RIDGE, {"data_norm": (0.5, 3.0)}, n_trials=3, **TOTAL),
     "secret size": DPGridSearchCV(RIDGE, {"alpha": [0.1, 10.0]}, n_public=500, **TOTAL),
     "scaled": DPGridSearchCV(
         make_pipeline(DPStandardScaler(bounds=(-3, 3)), RIDGE),
@@ -60,6 +60,10 @@ SEARCHES = {
         make_private_pipeline(DPRidge(), SCHEMA), {"dpridge__alpha": [0.1, 10.0]}, **TOTAL
     ),
 }
+if find_spec("optuna") is not None:
+    SEARCHES["adaptive"] = DPAdaptiveSearchCV(
+        RIDGE, {"data_norm": (0.5, 3.0)}, n_trials=3, **TOTAL
+    )
 
 
 def data_of(name):

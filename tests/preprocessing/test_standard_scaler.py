@@ -231,8 +231,8 @@ def test_inverse_undoes_the_transformation(with_mean, with_std) -> None:
         ({"epsilon": math.nan}, ValueError, "epsilon must be"),
         ({"delta": 1.0}, ValueError, "delta must be"),
         ({"delta": -1e-9}, ValueError, "delta must be"),
-        ({"with_std": "yes"}, TypeError, "with_std must be True, False, or one of these"),
-        ({"with_std": [True, 0]}, TypeError, "with_std must be True, False, or one of these"),
+        ({"with_std": "yes"}, TypeError, "with_std must be True or False"),
+        ({"with_std": [True, 0]}, TypeError, "with_std must be True or False"),
         ({"with_mean": 1}, TypeError, "with_mean must be True or False"),
     ],
 )
