@@ -54,6 +54,10 @@ def signature_of(method: Callable[..., Any]) -> inspect.Signature:
 
 # Charges -------------------------------------------------------------------------------------
 
+UNKNOWN_SIZE = (
+    "n_public must be given for rows in parts whose number is not known, if a ledger records the "
+    "fit, since the cost is set aside before they are read; got None."
+)
 # Curves are compared at all of these: a ledger's total depends on more than one delta.
 _DELTAS = tuple(10.0**-exponent for exponent in range(1, 16))
 
@@ -204,10 +208,7 @@ def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | Non
     try:
         return number_of_samples(X), n_features
     except (TypeError, ValueError):
-        raise ValueError(
-            "n_public must be given for a fit to chunks that a ledger records, since the cost is "
-            "set aside before they are read; got None."
-        ) from None
+        raise ValueError(UNKNOWN_SIZE) from None
 
 
 def _labelled(estimator: Any, y: Any) -> Any:

@@ -1378,9 +1378,8 @@ def check_alone(y: Any, has_groups: bool) -> None:
 
 def _check_form(estimator: Any, rows: PrivateRows) -> None:
     """Raise if it shows before a row is read that an estimator cannot be fitted."""
-    reads_again = is_classifier(estimator) or getattr(estimator, "_reads_again", False)
-    if rows.is_read_once and reads_again:
-        raise ValueError(_READ_AGAIN)
+    if is_classifier(estimator) or getattr(estimator, "_reads_again", False):
+        rows.check_readable_again()
     known = rows._carrier.known_form
     if known is not None:
         _check_given(estimator, known[1])

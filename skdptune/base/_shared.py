@@ -1,6 +1,6 @@
 """Names of this folder that other folders use, in addition to its public ones."""
 
-from skdptune.base._charges import Charge, charge_of_fit
+from skdptune.base._charges import UNKNOWN_SIZE, Charge, charge_of_fit
 from skdptune.base._costs import (
     DEFAULT_DELTA,
     SEEDED,

@@ -47,6 +47,7 @@ from skdptune.base._shared import (
     PUBLIC_SIZE,
     REPLACE,
     SEEDED,
+    UNKNOWN_SIZE,
     Charge,
     Persons,
     PrivateRows,
@@ -499,11 +500,7 @@ class BasePrivateSearch(
             )
         if self.n_public is None and X.n_samples is None:
             if ledger is not None:
-                raise ValueError(
-                    "n_public must be given for rows whose number is not known, if a ledger "
-                    "records the search, since the cost is set aside before they are read; got "
-                    "None."
-                )
+                raise ValueError(UNKNOWN_SIZE)
             X.counted()
         return X, None
 

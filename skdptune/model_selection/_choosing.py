@@ -38,8 +38,9 @@ _LARGEST_COST, _LARGEST_DEVIATION_OF_SCORE = 0.3, 0.01
 _LARGEST_COST_OF_FEW, _LARGEST_DEVIATION_OF_FEW = 0.6, 0.02
 # Largest gain that suggested values had, in units of the range of a score, by its name. A search
 # of suggested values must find such a gain at least half of the time.
-_OTHER_UNIT = "% of the range of a score"
 _LARGEST_GAINS, _LARGEST_OF_OTHERS = {"accuracy": 0.08, "neg_squared_error": 0.04}, 0.01
+# What gains and losses are counted in, if not in points of accuracy.
+_OTHER_UNIT = "% of the range of a score"
 
 
 def expected_loss(noise_ratio: float, epsilon: float, n_samples: int) -> float:
@@ -205,7 +206,7 @@ class TableOutlook:
         """The smallest gain, as text."""
         gain = 100.0 * self.smallest_gain
         unit = "points" if self.score == "accuracy" else _OTHER_UNIT
-        return f"{min(gain, 100.0):.{2 if gain < 100.0 else 3}g} {unit}"
+        return f"{gain:.2g} {unit}" if gain < 100.0 else f"100 {unit}"
 
     @property
     def _unit_of_loss(self) -> str:

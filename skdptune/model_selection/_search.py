@@ -392,10 +392,9 @@ class TuningSearch(BasePrivateSearch[Plan]):
         return self._space()[1], "None"
 
     def _input_refusal(self, form: str) -> str | None:
-        return self._refusal_of_parts() if form == PARTS else OWN_USE
-
-    def _refusal_of_parts(self) -> str | None:
-        """Return None if rows may lie in parts (Theorem R11), or else what to use instead."""
+        # Theorem R11: rows may lie in parts.
+        if form != PARTS:
+            return OWN_USE
         strategy = self._strategy()
         if strategy.path_of_runs() is not None:
             return "A storage of runs identifies the records by all of their cells."

@@ -85,9 +85,9 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
 
     Theorem U6. Each of the 300 steps of the default is taken on all records, or on batches of
     10,000. Their noise is that of about one Gaussian release, and any number of steps has the same
-    cost. Columns should have a size of about 1, as those of `TableEncoder` have. A module
-    that you give, such as `SmallCNN` for images, is trained by SGD on batches of 256, since steps
-    on all images take long.
+    cost. Columns should have a size of about 1, as those of `TableEncoder` have. A module that you
+    give, such as `SmallCNN` for images, is trained by SGD on batches of 256, since steps on all
+    images take long.
 
     Theorem U5. A clipped gradient keeps its length while the residual shrinks, so logits grow
     beyond what the labels justify. After training the last layer is multiplied by the cube root of

@@ -161,8 +161,14 @@ class NetParameters(PrivateEstimatorMixin):
         self._check_sizes()
         self._check_noise()
         if not self._has("max_grad_norm"):
-            ends: dict[str, Any] = {"lower": 0.0, "lower_open": True, "upper": 1e6}
-            check_real(self.max_grad_norm, name="max_grad_norm", hint=f"Or {AUTO!r}.", **ends)
+            check_real(
+                self.max_grad_norm,
+                name="max_grad_norm",
+                lower=0.0,
+                lower_open=True,
+                upper=1e6,
+                hint=f"Or {AUTO!r}.",
+            )
         modes = ("auto", *GRAD_SAMPLE_MODES)
         check_option(self.grad_sample_mode, name="grad_sample_mode", options=modes)
         check_flag(self.fix_module, name="fix_module")

@@ -21,8 +21,8 @@ lr : float or "auto", default="auto"
     moves each weight by 0.18 in standard deviation, between 0.5 and 2.
 max_epochs : float, "auto" or "max", default="auto"
     Expected number of times that each record is used. "auto" follows from the public number of
-    records. With Adam and batches by "auto", it gives 300 steps. Otherwise it is 10
-    for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from 4,000 on; 10 for
+    records. With Adam and batches by "auto", it gives 300 steps. Otherwise it is 10 for
+    `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from 4,000 on; 10 for
     `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" takes all steps of noise
     `noise_multiplier` that `epsilon` and `delta` pay for.
 batch_size : int, float or "auto", default="auto"

@@ -85,7 +85,7 @@ class Settings:
     optimizer : callable
         Makes the optimizer.
     is_default : bool
-        Whether `optimizer` was "auto": rates fall, and that of the first layer is its own.
+        Whether steps are those of the rule: rates fall, and that of the first layer is its own.
     lr : float
         Learning rate of the first step.
     max_grad_norm : float

@@ -69,9 +69,8 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     added or removed.
 
     *Defaults.* Each of 300 steps is taken on all records (on batches, if there are more than
-    10,000). Their noise is therefore that of one
-    Gaussian release, and any number of steps has the same cost. Columns should have a size of
-    about 1, as those of `TableEncoder` have.
+    10,000). Their noise is therefore that of one Gaussian release, and any number of steps has the
+    same cost. Columns should have a size of about 1, as those of `TableEncoder` have.
 
     *Targets.* The gradient of a squared error grows
     with the error, and is then clipped. Large targets are therefore learned slowly, and so is a

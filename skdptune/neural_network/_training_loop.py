@@ -125,7 +125,7 @@ class TrainingLoop(NetParameters, NeuralNet):
         return self
 
     def initialize_optimizer(self, triggered_directly: bool | None = None) -> Self:
-        """Make the optimizer; "auto" is Adam, and a learning rate of "auto" is that of the fit."""
+        """Make the optimizer of the fit, with its learning rate."""
         given = {"lr": self.lr, "optimizer": self.optimizer}
         settings = self._used_settings
         # Bypass skorch, which treats a set parameter as a change by the user.

@@ -74,7 +74,8 @@ FLOATS = ("float64", "float32")
 class FreeTransformer(TransformerMixin, NamedArguments, BaseEstimator):
     """A transformer that processes each record separately, at no privacy cost."""
 
-    # Whether rows may lie in parts (Theorem R10).
+    # Whether rows may lie in parts (Theorem R10). A class that answers by `_input_refusal` takes
+    # groups in its fit as well, which these do not.
     _takes_parts: ClassVar[bool] = True
     # The cost is zero for all parameters.
     cost_parameters: frozenset[str] = frozenset()

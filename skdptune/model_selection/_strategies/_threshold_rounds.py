@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
-from skdptune._formatting import shown
+from skdptune._formatting import shown, shown_percent
 from skdptune._running_budget import one_at_a_time
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
@@ -172,9 +172,9 @@ class ThresholdRounds(PartitionStrategy):
         deviation = min(deviation_of(rounds), 1.0)
         below = min(rounds.granularity + 2.0 * deviation, 1.0)
         return (
-            f"The winner may score {100.0 * below:.3g} % of the range of a score below the best "
-            f"candidate, since a comparison deviates by {100.0 * deviation:.3g} % and a level is "
-            f"{100.0 * rounds.granularity:.2g} %. {super().keeps(plan)}"
+            f"The winner may score {shown_percent(below)} of the range of a score below the best "
+            f"candidate, since a comparison deviates by {shown_percent(deviation)} and a level is "
+            f"{shown_percent(rounds.granularity)}. {super().keeps(plan)}"
         )
 
     def advice(self, plan: Plan) -> str:
@@ -184,7 +184,7 @@ class ThresholdRounds(PartitionStrategy):
             return ""
         return (
             "The winner can hardly be distinguished from a candidate chosen at random, since a "
-            f"comparison deviates by {100.0 * min(deviation, 1.0):.3g} % of the range of a score "
+            f"comparison deviates by {shown_percent(min(deviation, 1.0))} of the range of a score "
             "or more. DPGridSearchCV chooses from a list with less noise; more records in more "
             "parts (n_partitions) help, too."
         )
