@@ -1,6 +1,7 @@
 """Accuracy and R2 as the budget grows: the untuned default, the default search, and peers.
 
-    python benchmarks/utility.py [--data NAME ...] [--seeds 10] [--epsilons .5 1 2 4] [--jobs 1]
+    python benchmarks/utility.py [--data NAME ...] [--methods NAME ...] [--seeds 10]
+        [--epsilons .5 1 2 4] [--jobs 1]
     python benchmarks/utility.py --quick
     python benchmarks/utility.py --save FILE.json --show [--plot DIR]
 
@@ -136,8 +137,10 @@ def folds(name: str) -> Callable[[int], Any]:
     return functools.lru_cache(10)(PROBLEMS[name].load())
 
 
-def run_problem(name: str, file: Path | None, epsilons: list[float], seeds: int) -> Results:
-    """Run all methods on a data set."""
+def run_problem(
+    name: str, file: Path | None, epsilons: list[float], seeds: int, methods: list[str]
+) -> Results:
+    """Run methods on a data set."""
     warnings.simplefilter("ignore")
     results, start = Results(file), time.process_time()
     try:
@@ -146,6 +149,8 @@ def run_problem(name: str, file: Path | None, epsilons: list[float], seeds: int)
         print(f"{name}: left out, its file is missing.")
         return results
     for method in METHODS:
+        if method.name not in methods:
+            continue
         for epsilon in epsilons if method.private else [None]:
             run_method(results, name, method, epsilon, seeds)
     print(f"{name}: {time.process_time() - start:.0f} s", flush=True)
@@ -153,16 +158,21 @@ def run_problem(name: str, file: Path | None, epsilons: list[float], seeds: int)
 
 
 def run_all(
-    names: list[str], file: Path | None, epsilons: list[float], seeds: int, jobs: int
+    names: list[str],
+    file: Path | None,
+    epsilons: list[float],
+    seeds: int,
+    methods: list[str],
+    jobs: int,
 ) -> Results:
     """Run all data sets, several at once if asked for."""
     if jobs == 1:
-        several = [run_problem(name, file, epsilons, seeds) for name in names]
+        several = [run_problem(name, file, epsilons, seeds, methods) for name in names]
     else:
         from joblib import Parallel, delayed
 
         several = Parallel(jobs)(
-            delayed(run_problem)(name, file, epsilons, seeds) for name in names
+            delayed(run_problem)(name, file, epsilons, seeds, methods) for name in names
         )
     results = Results()
     for found in several:
@@ -226,7 +236,8 @@ def name_of(results: Results, data: str, method: str, epsilon: float) -> str:
 def print_gaps(results: Results, names: list[str], epsilons: list[float]) -> None:
     """Print where anything is ahead of the default, and by how much."""
     print("\nAhead of the untuned default, in points, paired by seed (± standard error):")
-    columns = [(name,) for name in NAMES[1:-1] if name not in PEERS]
+    private = [method.name for method in METHODS[1:] if method.private]
+    columns = [(name,) for name in private if name not in PEERS]
     for methods in [*columns, PEERS]:
         label = "peers" if len(methods) > 1 else methods[0]
         for name in names:
@@ -299,6 +310,7 @@ def options() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=PROBLEMS, metavar="NAME")
+    parser.add_argument("--methods", nargs="+", choices=NAMES, metavar="NAME", default=NAMES)
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--epsilons", type=float, nargs="+")
     parser.add_argument("--quick", action="store_true", help="small sets, one seed, epsilon 1")
@@ -318,7 +330,7 @@ def main() -> None:
     results = (
         Results(asked.save)
         if asked.show
-        else run_all(names, asked.save, epsilons, seeds, asked.jobs)
+        else run_all(names, asked.save, epsilons, seeds, asked.methods, asked.jobs)
     )
     names = [name for name in names if name in results.sizes]
     print_table(results, names, epsilons)
