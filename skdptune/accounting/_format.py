@@ -21,8 +21,6 @@ from skdptune.accounting._loss_distribution import LARGEST_LOSS, LossDistributio
 from skdptune.accounting._renyi import ORDERS, RenyiCurve, RenyiTable
 
 FORMAT = 3
-# Format 2, which ledgers may contain, is the same without a checksum.
-_WITHOUT_CHECKSUM = 2
 # Up to this many losses per direction are written exactly.
 _FEW_LOSSES = 64
 # Largest number of orders of a Rényi curve, and the relative error that chords may add.
@@ -97,8 +95,7 @@ def unpacked(
     -----
     Theorem P11.
     """
-    formats = FORMAT, _WITHOUT_CHECKSUM
-    if not isinstance(content, Mapping) or content.get("format") not in formats:
+    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise ValueError(
             f"content must be a dict written by to_dict, format {FORMAT}; got another "
             f"{type(content).__name__}."
@@ -119,8 +116,7 @@ def unpacked(
                     f"total_variation must be {found}, that of the masses; got {written}."
                 )
         renyi = _from_table(content["rdp"])
-        is_checked = content["format"] != _WITHOUT_CHECKSUM
-        if is_checked and content["checksum"] != _checksum(content):
+        if content["checksum"] != _checksum(content):
             raise ValueError("checksum must be that of the other values; got another.")
         return *sides, renyi
     except (KeyError, TypeError, binascii.Error, zlib.error) as error:

@@ -100,7 +100,6 @@ class Charges:
     share: float
     squared_shift: float
     failure: float
-    # Older ledgers have no copies.
     copies: float = 0.0
 
 
@@ -547,7 +546,7 @@ class Replay:
         if (status, name) not in STATUS_AFTER:
             return False
         if charges is None:
-            charges, parts = Charges(**content["charges"]), content.get("parts", ())
+            charges, parts = Charges(**content["charges"]), content["parts"]
         self.standing[event.reservation] = STATUS_AFTER[status, name], charges, parts
         if sign := {"reserved": 1, "cancelled": -1}.get(name, 0):
             self.state = self.state.changed(charges, parts, sign)
@@ -578,7 +577,8 @@ class Books:
         if account.digest != _digest(account.terms, account.state):
             raise self._damaged("its account was changed")
         try:
-            self.terms = _terms_of(json.loads(account.terms))
+            terms = json.loads(account.terms)
+            self.terms = Terms(**terms | {"parts": tuple(terms["parts"])})
             self.state = _state_of(json.loads(account.state))
         except (ValueError, TypeError, KeyError) as error:
             raise self._damaged(f"its account cannot be read ({shown(error)})") from error
@@ -630,9 +630,8 @@ class Books:
                 "this one is not there. The file may have been replaced by an older copy."
             )
         contents = [json.loads(event.content) for event in events]
-        first = contents[0]
-        charges = Charges(**first["charges"])
-        return str(contents[-1]["event"]), charges, first.get("parts", ())
+        charges = Charges(**contents[0]["charges"])
+        return str(contents[-1]["event"]), charges, contents[0]["parts"]
 
     def move(self, reservation: str, event: str, within: Collection[str], **more: str) -> None:
         """Append an event to a reservation, unless its status is already one of `within`."""
@@ -698,18 +697,13 @@ def _read(written: Iterable[str]) -> Totals:
     return Totals(*(int(total, 16) for total in written))
 
 
-def _terms_of(content: dict[str, Any]) -> Terms:
-    # Older ledgers have no parts.
-    return Terms(**content | {"parts": tuple(content.get("parts", ()))})
-
-
 def _state_of(content: dict[str, Any]) -> State:
     ways = content["ways"]
     return State(
         content["n_events"],
         content["last_digest"],
         _read(content["totals"]),
-        {part: _read(totals) for part, totals in content.get("totals_of", {}).items()},
+        {part: _read(totals) for part, totals in content["totals_of"].items()},
         None if ways is None else Ways(**ways),
         content["neighbouring"],
     )

@@ -60,7 +60,6 @@ from skdptune.ledger._report import (
     add_records,
     facts_of,
     refusal,
-    who_of,
 )
 from skdptune.ledger._storage import MEMORY, LedgerError, Transaction
 
@@ -200,7 +199,7 @@ class PrivacyLedger(NamedArguments, LedgerReference):
     Raises
     ------
     LedgerError
-        If the ledger is missing or damaged, was written by a newer version, cannot be reached, or
+        If the ledger is missing or damaged, was written by another version, cannot be reached, or
         was registered with other values.
     BudgetExceededError
         By `reserve`, if a release does not fit into the budget. Nothing is recorded.
@@ -572,14 +571,14 @@ class PrivacyLedger(NamedArguments, LedgerReference):
             for sequence, reservation, content in books.replay(past):
                 event = content["event"]
                 if event == "reserved":
-                    asked[reservation] = content["name"], content.get("note", "")
+                    asked[reservation] = content["name"], content["note"]
                 if event == "confirmed":
                     _, charges, parts = past.standing[reservation]
                     confirmed = confirmed.changed(charges, parts)
                 name, note = asked[reservation]
                 kept = replace(past.state, ways=confirmed.ways)
                 used = self._used(kept), self._used(confirmed)
-                row = sequence, content["time"], event, name, *used, who_of(content), note
+                row = sequence, content["time"], event, name, *used, content["who"], note
                 for column, value in zip(_OF_USAGE, row, strict=True):
                     table[column].append(value)
         return table

@@ -11,20 +11,18 @@ from typing import Any, TypeVar
 from skdptune._formatting import shown
 from skdptune._validation import installed
 from skdptune.ledger._storage import (
+    VERSION,
     Execute,
     LedgerError,
     Storage,
     Transaction,
+    check_version,
     damaged,
     missing,
-    newer,
 )
 
 T = TypeVar("T")
 
-# Since version 2, entries state who recorded them. Since version 3, releases may use a part of the
-# data, and copies of the first release are added up.
-VERSION = 3
 _DRIVER = "postgresql+psycopg"
 _SCHEMES = ("postgres", "postgresql", _DRIVER)
 # URL options that contain a secret, which would be stored with the URL.
@@ -154,11 +152,7 @@ class PostgresqlServer(Storage):
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Return a transaction as a context: committed, or rolled back after an exception."""
-        with self._began(write, self._lock if write else self._version) as (execute, version):
-            if write and version < VERSION:
-                # Older versions differ only in what their entries state. The new number keeps
-                # older versions of this package from reading entries that they do not know.
-                execute("UPDATE skdptune.ledger SET version = :version", {"version": VERSION})
+        with self._began(write, self._lock if write else self._check) as (execute, _):
             yield Transaction(execute, _SCHEMA)
 
     def create(self, first: Callable[[Transaction], None]) -> None:
@@ -222,8 +216,8 @@ class PostgresqlServer(Storage):
                 yield connection, execute, found
                 return
 
-    def _lock(self, execute: Execute) -> int:
-        """Take the lock for writing, and return the version of the ledger."""
+    def _lock(self, execute: Execute) -> None:
+        """Take the lock for writing."""
         times = {"patience": _PATIENCE_S, "idle": _IDLE_S}
         values = {name: str(int(1000 * time)) for name, time in times.items()}
         row = self._row(execute, _LOCK, values)
@@ -232,14 +226,13 @@ class PostgresqlServer(Storage):
                 f"ledger {self.location!r}: fsync of the server must be on; got off. "
                 "Without it, entries could be lost if the machine stopped."
             )
-        return int(row[0])
 
-    def _version(self, execute: Execute) -> int:
-        """Return the version of the ledger."""
-        return int(self._row(execute, _VERSION, {})[0])
+    def _check(self, execute: Execute) -> None:
+        """Raise unless the ledger exists and has this version."""
+        self._row(execute, _VERSION, {})
 
     def _row(self, execute: Execute, statement: str, values: dict[str, Any]) -> Any:
-        """Return the single row about the ledger, which must exist and have a known version."""
+        """Return the single row about the ledger, which must exist and have this version."""
         try:
             row = execute(statement, values).fetchone()
         except _sqlalchemy().exc.ProgrammingError as error:
@@ -248,10 +241,7 @@ class PostgresqlServer(Storage):
             raise
         if row is None:
             raise damaged(self.location, "its version is missing")
-        if row[0] > VERSION:
-            raise newer(self.location, row[0], VERSION)
-        if row[0] < 1:
-            raise damaged(self.location, f"version {row[0]} does not exist")
+        check_version(self.location, row[0])
         return row
 
 

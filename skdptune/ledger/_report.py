@@ -54,7 +54,7 @@ class LedgerRecord:
     details : dict
         Public facts, as given.
     who : str
-        Who reserved it, such as "ana@server"; empty in entries of older versions.
+        Who reserved it, such as "ana@server".
     note : str
         The user's own text; may be empty.
     reason : str
@@ -108,9 +108,8 @@ class LedgerRecord:
         return content
 
 
-def who_of(content: dict[str, Any]) -> str:
-    """Return who recorded an event; for older versions, the machine if it was stored."""
-    return str(content.get("who") or content.get("host") or "")
+# Of the event of a reservation.
+_KEPT = ("name", "profile", "time", "version", "details", "neighbouring", "who", "note")
 
 
 def add_records(
@@ -123,8 +122,7 @@ def add_records(
     for sequence, reservation, content in events:
         values = found.setdefault(reservation, {})
         if content["event"] == "reserved":
-            kept = ("name", "profile", "time", "version", "details", "neighbouring")
-            values.update({key: content[key] for key in kept})
+            values.update({key: content[key] for key in _KEPT})
             values.update(
                 sequence=sequence,
                 reservation=reservation,
@@ -132,9 +130,7 @@ def add_records(
                 delta=delta,
                 share=content["charges"]["share"],
                 assumptions=tuple(content["assumptions"]),
-                who=who_of(content),
-                note=content.get("note", ""),
-                parts=tuple(content.get("parts", ())),
+                parts=tuple(content["parts"]),
             )
         values["status"], values["changed"] = content["event"], content["time"]
         values["reason"] = content.get("reason", "")

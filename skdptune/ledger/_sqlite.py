@@ -16,17 +16,15 @@ from pathlib import Path
 from skdptune._formatting import shown_path
 from skdptune.ledger._storage import (
     MEMORY,
+    VERSION,
     LedgerError,
     Storage,
     Transaction,
+    check_version,
     damaged,
     missing,
-    newer,
 )
 
-# Since version 2, entries state who recorded them, and files have no write-ahead log. Since
-# version 3, releases may use a part of the data, and copies of the first release are added up.
-VERSION = 3
 # "skdp": distinguishes a ledger from other databases, and from an empty file.
 _APPLICATION = 0x736B6470
 # How long a process waits for other writers.
@@ -34,8 +32,6 @@ _PATIENCE_S = 60.0
 # How long it sleeps before it tries to get the lock again. The time is random, so that all waiting
 # processes have the same chance.
 _STEPS_S = (0.0005, 0.003)
-# The same for a file to be converted, which no other process may have open.
-_LONG_STEPS_S = (0.0, 0.1)
 # Not Python's global generator, which belongs to the user. It is different after a fork.
 _RANDOM = secrets.SystemRandom()
 # Open for reading and writing, but do not create a missing file.
@@ -64,8 +60,7 @@ CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWI
 class SqliteFile(Storage):
     """An SQLite file with a rollback journal, which only its user may read.
 
-    A file of the first version, with a write-ahead log, is converted by its first transaction. A
-    file with several names (hard links) is refused: an interrupted transaction under one name
+    A file with several names (hard links) is refused: an interrupted transaction under one name
     could not be rolled back under another. Symbolic links are followed.
 
     Each transaction has its own connection. So threads share nothing, and processes that are
@@ -81,19 +76,13 @@ class SqliteFile(Storage):
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Return a transaction as a context: committed, or rolled back after an exception."""
         file = _only_name(self.location)
-        limit = time.monotonic() + _PATIENCE_S
-        with _advice(self.location):
-            while True:
-                # Use a new connection each time: an open one would prevent others from converting
-                # the file.
-                with closing(_connected(file)) as connection:
-                    with _began(connection, write):
-                        _check_version(connection, self.location, write)
-                        if _journal_of(connection) == _JOURNAL:
-                            yield Transaction(connection.execute)
-                            return
-                    _convert(connection, limit)
-                time.sleep(_RANDOM.uniform(*_LONG_STEPS_S))
+        with (
+            _advice(self.location),
+            closing(_connected(file)) as connection,
+            _began(connection, write),
+        ):
+            _check_file(connection, self.location)
+            yield Transaction(connection.execute)
 
     def create(self, first: Callable[[Transaction], None]) -> None:
         """Run `first` in a transaction; create the file if it does not exist."""
@@ -249,39 +238,19 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _check_version(connection: sqlite3.Connection, path: str, write: bool) -> None:
-    """Raise unless a file is a ledger of a known version; a writer makes it one of this version.
-
-    Older versions differ only in what their entries state. The new number keeps older versions
-    of this package from reading entries that they do not know.
-    """
+def _check_file(connection: sqlite3.Connection, path: str) -> None:
+    """Raise unless a file is a ledger of this version, with a rollback journal."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise damaged(path, "it is not a ledger, or its first page is lost")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > VERSION:
-        raise newer(path, version, VERSION)
-    if version < 1:
-        raise damaged(path, f"version {version} does not exist")
-    if write and version < VERSION:
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _journal_of(connection: sqlite3.Connection) -> str:
-    (found,) = connection.execute("PRAGMA journal_mode").fetchone()
-    return str(found)
-
-
-def _convert(connection: sqlite3.Connection, limit: float) -> None:
-    """Give the file of a first version its rollback journal.
-
-    If other processes use the ledger, nothing is done; after the time limit, an error is raised.
-    """
-    try:
-        connection.execute(f"PRAGMA journal_mode = {_JOURNAL}").fetchall()
-    except sqlite3.OperationalError as error:
-        if not _is_busy(error) or time.monotonic() > limit:
-            raise
+    check_version(path, version)
+    (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if journal != _JOURNAL:
+        raise LedgerError(
+            f"ledger {path!r} must have a rollback journal; got {journal!r}. Nothing was "
+            f"recorded. `PRAGMA journal_mode = {_JOURNAL}` in SQLite converts the file."
+        )
 
 
 def _run(connection: sqlite3.Connection, statement: str) -> None:

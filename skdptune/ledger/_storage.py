@@ -9,6 +9,8 @@ from typing import Any
 
 # The place of a ledger in the memory of this process, which other processes cannot reach.
 MEMORY = ":memory:"
+# Of the tables, and of the entries in them.
+VERSION = 3
 
 
 class LedgerError(RuntimeError):
@@ -175,9 +177,10 @@ def missing(location: str) -> LedgerError:
     )
 
 
-def newer(location: str, version: int, known: int) -> LedgerError:
-    """Return the error for a ledger written by a newer version of this package."""
-    return LedgerError(
-        f"path_or_url must be the place of a ledger of version {known} or less; got version "
-        f"{version} at {location!r}. A newer version of skdptune wrote it, and can read it."
-    )
+def check_version(location: str, version: int) -> None:
+    """Raise unless a ledger has the version that this package writes and reads."""
+    if version != VERSION:
+        raise LedgerError(
+            f"path_or_url must be the place of a ledger of version {VERSION}; got version "
+            f"{version} at {location!r}. Another version of skdptune wrote it, and can read it."
+        )

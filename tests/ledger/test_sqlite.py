@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import shutil
 import sqlite3
 import stat
 import tempfile
@@ -25,7 +24,6 @@ from tests.ledger.children import (
     in_threads,
     spend_as_nobody,
     spend_at,
-    spend_in_processes,
     spend_with_files_up_to,
     started,
 )
@@ -223,68 +221,18 @@ def check_damage(ledger, path, count, seed):
     print(f"{count} damaged places: {n_refused} refused, others read as before")
 
 
-class TestFirstVersion:
-    """Files of version 1 had a write-ahead log."""
-
-    @pytest.fixture
-    def first(self, path):
-        with PrivacyLedger.create(path, "patients", epsilon=3.0, delta=1e-5).reserve(
-            PURE, name="an old fit"
-        ):
-            pass
-        make_first_version(path)
-        return path
-
-    def test_it_is_converted(self, first, tmp_path):
-        assert journal_of(first) == "wal"
-        ledger = PrivacyLedger(first, "patients")
-        with ledger.reserve(PURE, name="a new fit"):
-            pass
-        assert [record.name for record in ledger.history()] == ["an old fit", "a new fit"]
-        assert journal_of(first) == "delete"
-        assert [file.name for file in tmp_path.iterdir()] == [os.path.basename(first)]
-
-    def test_what_its_log_alone_holds_is_kept(self, first, tmp_path):
-        elsewhere = tmp_path / "elsewhere"
-        elsewhere.mkdir()
-        with contextlib.closing(sqlite3.connect(first, isolation_level=None)) as open_one:
-            # While it is open the log is not written back: copied as a killed process leaves it.
-            open_one.execute("PRAGMA wal_autocheckpoint = 0")
-            open_one.execute("CREATE TABLE of_the_log (a)")
-            for end in ("", "-wal"):
-                shutil.copy(first + end, elsewhere / f"copy{end}")
-        ledger = PrivacyLedger(elsewhere / "copy", "patients")
-        assert len(ledger.history()) == 1
-        with ledger._storage.transaction(write=False) as transaction:
-            assert list(transaction._execute("SELECT * FROM of_the_log", {})) == []
-        assert [file.name for file in elsewhere.iterdir()] == ["copy"]
-
-    def test_conversion_waits_for_those_who_use_it(self, first, monkeypatch):
-        with contextlib.closing(sqlite3.connect(first, isolation_level=None)) as other:
-            other.execute("BEGIN")
-            other.execute("SELECT * FROM events").fetchone()
-            monkeypatch.setattr(_sqlite, "_PATIENCE_S", 0.05)
-            with pytest.raises(LedgerError, match="locked. Nothing was recorded. Another process"):
-                PrivacyLedger(first, "patients")
-            other.execute("COMMIT")
-        assert len(PrivacyLedger(first, "patients").history()) == 1
-
-    def test_processes_that_open_it_at_once_all_spend(self, first):
-        ledger = PrivacyLedger(first, "patients")
-        make_first_version(first)
-        assert spend_in_processes(ledger, 4, 5, PURE) == [5] * 4
-        assert len(ledger.history()) == 21
-
-
-def make_first_version(path):
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA user_version = 1")
-        connection.execute("PRAGMA journal_mode = WAL")
-
-
-def journal_of(path):
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        return connection.execute("PRAGMA journal_mode").fetchone()[0]
+def test_file_with_a_write_ahead_log_is_refused_until_it_is_converted(path):
+    """Theorem H3: each name of a file would have its own log."""
+    ledger = PrivacyLedger.create(path, "patients", epsilon=3.0, delta=1e-5)
+    for journal in ("WAL", "DELETE"):
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA journal_mode = {journal}")
+        if journal == "WAL":
+            with pytest.raises(LedgerError, match="must have a rollback journal; got 'wal'"):
+                ledger.reserve(PURE, name="a fit")
+    with ledger.reserve(PURE, name="a fit"):
+        pass
+    assert len(PrivacyLedger(path, "patients").history()) == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX")

@@ -362,14 +362,3 @@ def test_a_damaged_profile_is_refused_or_claims_no_less(name):
             continue
         assert np.all(found.delta(points) >= expected), key
     assert refused > 40
-
-
-def test_profiles_written_before_the_checksum_are_read() -> None:
-    # Ledgers hold such profiles.
-    for profile in (PrivacyProfile.gaussian(1.0), PrivacyProfile.approximate(1.0, 1e-6)):
-        content = profile.to_dict()
-        old = {name: value for name, value in content.items() if name != "checksum"}
-        again = PrivacyProfile.from_dict(old | {"format": 2})
-        assert again == PrivacyProfile.from_dict(content)
-        with pytest.raises(ValueError, match="one that is broken"):
-            PrivacyProfile.from_dict(old)

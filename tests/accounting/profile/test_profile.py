@@ -16,6 +16,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, Poisson, PrivacyProfile
+from skdptune.accounting._format import _checksum
 from tests.accounting.cases import few, steps, without_form
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
@@ -452,9 +453,8 @@ def test_the_worst_of_two_is_the_pointwise_maximum(first, second):
 
 def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
     known = pure(0.5)
-    # Format 2 has no checksum that another table would break.
-    rdp = approximate(0.5, 1e-5).to_dict()["rdp"]
-    unknown = PrivacyProfile.from_dict(known.to_dict() | {"format": 2, "rdp": rdp})
+    content = known.to_dict() | {"rdp": approximate(0.5, 1e-5).to_dict()["rdp"]}
+    unknown = PrivacyProfile.from_dict(content | {"checksum": _checksum(content)})
     assert known == unknown
     assert (known | unknown).rdp(2.0) == (unknown | known).rdp(2.0) == math.inf
 
