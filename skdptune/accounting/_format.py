@@ -21,8 +21,6 @@ from skdptune.accounting._loss_distribution import LARGEST_LOSS, LossDistributio
 from skdptune.accounting._renyi import ORDERS, RenyiCurve, RenyiTable
 
 FORMAT = 3
-# Up to this many losses per direction are written exactly.
-_FEW_LOSSES = 64
 # Largest number of orders of a Rényi curve, and the relative error that chords may add.
 _MOST_ORDERS = 128
 _RENYI_TOLERANCE = 2e-3
@@ -45,40 +43,26 @@ def packed(
 ) -> dict[str, Any]:
     """Return a profile's parts as plain values; the add direction only if it differs.
 
-    A few losses are written exactly. More losses are written as the knots of an upper bound, which
-    keeps epsilon at `deltas`. A profile that was read from knots is fully described by its knots,
-    so writing it again loses nothing more.
+    The curves are written by their knots, or by fewer knots of an upper bound, which keeps epsilon
+    at `deltas`. A profile that was read from knots is fully described by them, so writing it again
+    loses nothing more.
 
     Notes
     -----
     Theorem P11.
     """
-    sides = remove, add
-    is_short = all(np.count_nonzero(side.masses) <= _FEW_LOSSES for side in sides)
-    if is_short:
-        # Unless its knots describe the profile fully.
-        again = sides_through(remove.step, *map(knots_of, sides))
-        is_short = not all(map(LossDistribution.equals, sides, again))
-    if is_short:
-        kind, masses = "losses", []
-        for side in sides:
-            # All losses with a mass, and the first and last ones even without a mass.
-            places = np.union1d(np.flatnonzero(side.masses), [0, side.masses.size - 1])
-            masses.append((places + side.lowest, side.masses[places]))
-        variation = knots_of(remove).total_variation(remove.step)
-    else:
-        kind, knots = "knots", few_knots(sides, deltas)
-        masses = [(each.places, each.masses) for each in knots]
-        variation = knots[0].total_variation(remove.step)
+    knots = few_knots((remove, add), deltas)
     written = [
-        {"infinity": side.infinity, "masses": _encoded(np.diff(at, n=2, prepend=[0, 0]), values)}
-        for side, (at, values) in zip(sides, masses, strict=True)
+        {
+            "infinity": each.infinity,
+            "masses": _encoded(np.diff(each.places, n=2, prepend=[0, 0]), each.masses),
+        }
+        for each in knots
     ]
     content = {
         "format": FORMAT,
-        "kind": kind,
         "step": remove.step,
-        "total_variation": variation,
+        "total_variation": knots[0].total_variation(remove.step),
         "remove": written[0],
         "add": None if written[0] == written[1] else written[1],
         "rdp": _encoded(*_tabulated(renyi)),
@@ -104,9 +88,8 @@ def unpacked(
         step = check_real(
             content["step"], name="step", lower=0.0, lower_open=True, upper=LARGEST_LOSS
         )
-        read = {"losses": _from_losses, "knots": _from_knots}[content["kind"]]
         add = content["remove"] if content["add"] is None else content["add"]
-        sides = read(step, content["remove"], add)
+        sides = _from_knots(step, content["remove"], add)
         written = check_real(content["total_variation"], name="total_variation")
         for side in sides:
             found = knots_of(side).total_variation(step)
@@ -133,27 +116,10 @@ def _checksum(content: Mapping[str, Any]) -> int:
         None if side is None else [float(side["infinity"]), side["masses"]]
         for side in (content["remove"], content["add"])
     ]
-    return zlib.crc32(json.dumps([content["kind"], numbers, sides, content["rdp"]]).encode())
+    return zlib.crc32(json.dumps([numbers, sides, content["rdp"]]).encode())
 
 
 # Directions --------------------------------------------------------------------------------
-
-
-def _from_losses(step: float, *directions: Mapping[str, Any]) -> Sides:
-    """Return both directions, whose losses were all written."""
-    sides = []
-    for places, masses, infinity in map(_side_decoded, directions):
-        if not places.size:
-            raise ValueError("masses must be at least one; got none.")
-        # A total mass below one would claim a smaller cost than any release has.
-        total = float(masses.sum()) + infinity
-        if not total >= 1.0 - 1e-9:
-            raise ValueError(f"masses must sum to at least 1 with infinity's; got {total}.")
-        dense = np.zeros(int(places[-1] - places[0]) + 1)
-        dense[places - places[0]] = masses
-        sides.append(LossDistribution(step, int(places[0]), dense, infinity))
-    remove, add = sides
-    return remove, add
 
 
 def _from_knots(step: float, *directions: Mapping[str, Any]) -> Sides:

@@ -578,9 +578,9 @@ class PrivacyProfile:
         dict
             Less than 5 kB as JSON. The restored profile is never below this one. It has at most
             0.1 % more epsilon at any delta from 1e-10 to 1e-2. It has the same largest loss and
-            mass at infinity, so a pure guarantee stays exactly the same. Profiles with up to 64
-            losses are stored exactly, and so are restored profiles: storing them again loses
-            nothing. Rényi divergences grow by at most 0.2 %. Pickles are exact (see Notes of
+            mass at infinity, so a pure guarantee stays exactly the same. Curves with few losses
+            are stored exactly, and so are restored profiles: storing them again loses nothing.
+            Rényi divergences grow by at most 0.2 %. Pickles are exact (see Notes of
             `PrivacyProfile`).
 
         Notes

