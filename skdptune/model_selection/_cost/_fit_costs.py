@@ -126,7 +126,7 @@ class PlanCache:
 
 
 # Profiles of a plan use some ten megabytes.
-plan_cache = PlanCache(8)
+plan_cache = PlanCache(4)
 
 
 class _Names(pickle.Pickler):
