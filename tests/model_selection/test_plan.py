@@ -22,24 +22,6 @@ from skdptune.model_selection import (
 from tests.model_selection.learners import Scripted
 
 
-def test_rows_are_aligned_and_missing_figures_are_dashes() -> None:
-    row = PlanRow("mine", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
-    other = PlanRow("another way", 1.0, None, 3.25, 123.4, 1.0, 1.0, 1.0, "model")
-    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
-    plan = SearchPlan(report, row, (other,), 0.05, "geometric law of mean 10", 0.125)
-    head, titles, *rows, legend = str(plan).splitlines()
-    assert "runs: geometric law of mean 10; tuning on 0.05 of the records" in head
-    assert head.endswith("noise of a score: 0.12")
-    assert rows[0].split() == ["mine", "1.000", "0.500", "-", "-", "10", "45", "1.25", "score"]
-    assert rows[1].split()[2:] == ["1.000", "-", "3.250", "123", "1", "1", "1", "model"]
-    assert len({len(line) for line in (titles, *rows)}) == 1
-    assert legend == (
-        "99 %: 99 of 100 searches make at most this many fits; work: in fits on all records."
-    )
-    assert plan.epsilon == report.epsilon_spent
-    assert plan.delta == 1e-5
-
-
 def test_plan_is_shown_as_its_table() -> None:
     row = PlanRow("mine", 1.0, 0.5, None, None, 10.0, 45.0, 1.25, "score")
     report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
