@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -69,18 +68,6 @@ def exact_hypervolume(points_per_dimension: int) -> float:
     grid = [dict(zip(space, point, strict=True)) for point in itertools.product(*axes)]
     points = [(cost_of(params), 1.0 - gain(params)) for params in grid]
     return hypervolume(np.array(points), examples.REFERENCE)
-
-
-def test_search_on_the_log_scale_finds_more_there() -> None:
-    def over_log(epsilon_scale: str) -> float:
-        found = search(epsilon_scale=epsilon_scale, n_iter=24)
-        epsilons, errors = found.evaluations_["epsilon"], found.evaluations_["error"]
-        worst, error = examples.REFERENCE
-        area = hypervolume(np.column_stack([np.log(epsilons), errors]), (np.log(worst), error))
-        assert epsilon_scale == "linear" or found.hypervolume_ == pytest.approx(area)
-        return area
-
-    assert over_log("log") > over_log("linear")
 
 
 def test_vector_example_is_what_its_algorithm_does() -> None:
@@ -511,26 +498,6 @@ def test_a_study_without_a_seed_is_resumed_with_fresh_ones(tmp_path: Path) -> No
     assert not any(entropy.encode() in content for entropy in given)
     # Proposals go on where they were.
     assert len({str(params) for params in found.evaluations_["params"]}) == 9
-
-
-def test_batch_size_is_the_number_of_evaluations_that_run_together() -> None:
-    together, most, lock = 0, 0, threading.Lock()
-
-    # It cannot be pickled, and so it is run by threads.
-    def slow(params: dict[str, Any], seed: np.random.SeedSequence) -> float:
-        nonlocal together, most
-        with lock:
-            together += 1
-            most = max(most, together)
-        time.sleep(0.02)
-        with lock:
-            together -= 1
-        return utility(params, seed)
-
-    batch = stored(None, slow, batch_size=3, n_jobs=3)
-    assert most == 3
-    assert [one[0] for one in outcomes(batch)] == list(range(9))
-    assert outcomes(batch)[:5] == outcomes(stored(None))[:5]
 
 
 def test_search_of_failures_alone_ends_with_the_first_of_them() -> None:

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from scipy.stats import uniform
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.checks import CheckReport, Finding
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
-    PlanRow,
-    SearchPlan,
 )
 from tests.model_selection.learners import Scripted
-
-
-def test_plan_is_shown_as_its_table() -> None:
-    row = PlanRow("mine", 1.0, 0.5, None, None, 10.0, 45.0, 1.25, "score")
-    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
-    found = CheckReport([Finding("SKP005", "issue", "Search.random_state", "it is 0", "None")])
-    plan = SearchPlan(report, row, (row,), None, "", 0.0, advice="Advice.", findings=found)
-    assert repr(plan) == str(plan)
-    html = plan._repr_html_()
-    assert html.count("<tr") == 3
-    for words in (str(plan).splitlines()[0], "Advice.", "SKP005", "0.500", "ε of a fit"):
-        assert words in html
-    # The search itself stands out, in the colours of the page.
-    assert re.findall(r"<td [^>]*font-weight:(\d+)", html) == ["600"] * 7 + ["400"] * 7
-    for forbidden in ("<script", "<style", "class=", "http"):
-        assert forbidden not in html.partition("SKP005")[0]
-    odd = SearchPlan(report, replace(row, name="<mine>"), (), None, "x & y", 0.0)._repr_html_()
-    assert "&lt;mine&gt;" in odd and "x &amp; y" in odd
-
 
 # Other searches of the same candidates, for the same total ---------------------------------------
 

@@ -294,10 +294,3 @@ def test_a_table_without_records_is_refused_unless_their_number_is_secret(word) 
         model(word).fit(X[:0], targets[:0])
     secret = model(word, n_public=N, family="linear").fit(X[:0], targets[:0])
     assert secret.predict(X).shape == (N,)
-
-
-def test_columns_that_no_family_takes_are_listed_at_once() -> None:
-    with pytest.raises(ValueError, match="2 problems") as refusal:
-        make_private_pipeline("classifier", {"note": "text", "age": (9, 0)}, epsilon=1.0)
-    assert "- note: free text" in str(refusal.value)
-    assert "- age: range must be" in str(refusal.value)
