@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import Pipeline
 
 from skdptune.accounting import PrivacyProfile, search_on_split
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.metrics import accuracy
 from skdptune.model_selection import HoldOut
 from skdptune.model_selection._cost import ScoreNoise
 from skdptune.model_selection._cost._candidates import Candidates
+from skdptune.model_selection._cost._fit_costs import labels_set_the_cost
 from skdptune.model_selection._cost._layout import Layout, make_layout
 from skdptune.model_selection._running._data import (
     disjoint_partitions,
@@ -26,12 +29,9 @@ from skdptune.model_selection._strategies._random_runs import (
     DISTRIBUTIONS,
     candidate_distributions,
 )
+from tests.model_selection.learners import Scripted
 
 # Candidates --------------------------------------------------------------------------------------
-
-
-def drawn(spaces: object) -> Candidates:
-    return Candidates(spaces, name="param_distributions", drawn=True)
 
 
 def grid(spaces: object) -> Candidates:
@@ -61,6 +61,21 @@ def test_suggested_draws_are_independent_and_a_third_is_the_default() -> None:
 # Whether a cost may depend on the labels ---------------------------------------------------------
 
 
+def test_labels_that_nobody_declared() -> None:
+    objective, sgd = (DPLogisticRegression(solver=solver) for solver in ("objective", "sgd"))
+    declared = DPLogisticRegression(solver="objective", classes=[0, 1])
+    # Another solver's cost may depend on the labels; a step may stand in place of none.
+    for estimator, values, wanted in (
+        (objective, {"tol": [1e-3]}, True),
+        (declared, {"tol": [1e-3]}, False),
+        (sgd, {"learning_rate": [1.0]}, False),
+        (sgd, {"solver": ["sgd", "objective"]}, True),
+        (Scripted(), {"quality": [0.1]}, False),
+        (Pipeline([("last", None)]), {"last": [objective]}, True),
+    ):
+        assert labels_set_the_cost(estimator, grid(values)) is wanted
+
+
 # Parts of the records, in public numbers ---------------------------------------------------------
 
 
@@ -68,6 +83,19 @@ def layout(n_samples: int = 1000, **more: Any) -> Layout:
     usual = {"cv": 0.2, "public": False, "tuning_fraction": None, "variant": 1}
     settings = {**usual, "refit": "winner", "is_random": False, **more}
     return make_layout(n_samples, 3, **settings)
+
+
+def test_sizes_of_the_usual_layouts() -> None:
+    sizes = ("n_train", "n_score", "n_final", "final", "train_is_random", "final_is_random")
+    for made, wanted in (
+        (layout(), (800, 200, 800, False, True, True)),
+        (layout(tuning_fraction=0.1), (100, 200, 900, True, True, True)),
+        (layout(tuning_fraction=0.1, variant=2), (100, 200, 1000, True, True, False)),
+        (layout(cv=4, refit=True), (750, 1000, 1000, True, True, False)),
+    ):
+        assert tuple(getattr(made, name) for name in sizes) == wanted
+    public = layout(public=True)
+    assert (public.n_train, public.train_is_random, public.validation) == (1000, False, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,31 @@ from typing import Any
 import pytest
 from scipy.stats import uniform
 
+from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
+    PlanRow,
+    SearchPlan,
 )
 from tests.model_selection.learners import Scripted
+
+
+def test_a_plan_is_shown_as_its_table_without_code_of_its_own() -> None:
+    row = PlanRow("<mine>", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    other = PlanRow("other", 1.0, None, 3.25, 123.4, 1.0, 1.0, 1.0, "model")
+    plan = SearchPlan(report, row, (other,), 0.05, "x & y", 0.125, advice="Advice.")
+    assert repr(plan) == str(plan)
+    _, titles, *rows = str(plan).splitlines()[:4]
+    assert len({len(line) for line in (titles, *rows)}) == 1
+    assert rows[0].split() == ["<mine>", "1.000", "0.500", "-", "-", "10", "45", "1.25", "score"]
+    html = plan._repr_html_()
+    assert html.count("<tr") == 3 and "Advice." in html and "ε of a fit" in html
+    assert "&lt;mine&gt;" in html and "x &amp; y" in html and "<mine>" not in html
+
 
 # Other searches of the same candidates, for the same total ---------------------------------------
 

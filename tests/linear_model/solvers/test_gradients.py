@@ -15,6 +15,7 @@ from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noisy_gradient import (
     ClippedGradients,
     Coordinates,
+    default_learning_rate,
     fit_noisy_gradient,
     margin_residuals,
     softmax_residuals,
@@ -531,6 +532,12 @@ def test_fixed_size_plan_for_more_records_is_refused():
     rows, signs = labelled(58)
     with pytest.raises(ValueError, match="design must be of at least the plan's 60 rows; got 58"):
         fit(make_plan(60, 10, 1, 1.0, "fixed"), rows, signs)
+
+
+def test_default_step_of_adam_falls_with_the_root_of_their_number():
+    rates = [default_learning_rate("adam", steps) for steps in (1, 4, 900)]
+    assert rates == pytest.approx([0.3, 0.15, 0.01])
+    assert default_learning_rate("sgd", 1) == default_learning_rate("sgd", 900) == 2.0
 
 
 def test_low_bits_do_not_show_which_weights_are_zero():
