@@ -306,7 +306,7 @@ def test_methods_are_those_of_the_classifier() -> None:
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
         found = getattr(linear, method)(X[:5])
         assert np.array_equal(found, getattr(linear.estimator_, method)(X[:5]))
-    vectors = PrivateScoreCurves(DPLinearSVC(), epsilon=1.0).fit(X, Y)
+    vectors = PrivateScoreCurves(DPLinearSVC(), epsilon=1.0, random_state=0).fit(X, Y)
     assert not hasattr(vectors, "predict_proba")
     with pytest.raises(AttributeError, match="no predict_proba"):
         _ = vectors.reliability_

@@ -75,6 +75,21 @@ def test_numbers_beyond_the_bounds_are_clipped(model):
 
 
 @BOTH
+def test_nothing_published_holds_the_real_number_of_records(model):
+    fits = [clone(model).set_params(n_public=400).fit(X[:n], Y[:n]) for n in (400, 399)]
+    public = ("learning_rate_", "privacy_", "n_features_in_", "term_names_")
+    for name in public:
+        one, other = (getattr(fitted, name) for fitted in fits)
+        assert (one.to_dict() if name == "privacy_" else one) == (
+            other.to_dict() if name == "privacy_" else other
+        )
+    noisy = {"bins_", "bin_weights_", "term_scores_", "intercept_", "term_deviations_"}
+    noisy |= {"pairs_", "pair_bins_", "pair_scores_", "pair_deviations_"}
+    own = {name for name in vars(fits[0]) if name.endswith("_")}
+    assert own - noisy - {"classes_"} == set(public)
+
+
+@BOTH
 def test_no_record_is_enough_for_a_random_part(model):
     model = clone(model).set_params(n_public=400)
     model.fit(X[:0], Y[:0])

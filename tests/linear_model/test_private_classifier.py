@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from dataclasses import replace
@@ -446,4 +447,17 @@ def test_what_no_fit_can_start_from_is_refused_before_it_is_paid_for(classes, st
     for each in (model, *around):
         with ledger, pytest.raises((TypeError, ValueError), match="must be|not supported|only"):
             each.fit(X, Y, **start)
+    assert not list(ledger.history())
+
+
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+@pytest.mark.parametrize("name", ["coef_init", "intercept_init"])
+def test_ids_in_the_place_of_weights_are_neither_shown_nor_paid_for(solver, name):
+    ids = [f"SECRET-{number}" for number in range(len(Y))]
+    ledger = PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-4)
+    model = DPLogisticRegression(solver=solver)
+    for around in (ledger, contextlib.nullcontext()):
+        with around, pytest.raises((TypeError, ValueError), match=f"{name} must be") as caught:
+            model.fit(X, Y, **{name: ids})
+        assert "SECRET" not in str(caught.value)
     assert not list(ledger.history())

@@ -488,3 +488,12 @@ def test_threads_spend_no_more_than_is_paid_for() -> None:
     # What is kept holds no lock.
     assert pickle.loads(pickle.dumps(search)).best_params_ == search.best_params_
     assert copy.deepcopy(search).best_params_ == search.best_params_
+
+
+def test_parameters_of_the_space_alone() -> None:
+    session = started()
+    with pytest.raises(ValueError, match=r"params\['quality'\] must be in param_space"):
+        session.ask({"quality": 2.0})
+    with pytest.raises(ValueError, match="params must be of param_space"):
+        session.ask({"epsilon": 2.0})
+    assert session.n_left == 3

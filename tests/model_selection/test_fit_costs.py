@@ -89,6 +89,20 @@ def test_a_step_that_learns_for_some_value_is_refused_before_the_data() -> None:
         search.privacy_profile(600, 3)
 
 
+def test_a_step_that_learns_for_some_drawn_value_is_refused() -> None:
+    class Strategies:
+        def rvs(self, random_state: object) -> str:
+            return "mean"
+
+    imputer = SimpleImputer(strategy="constant", keep_empty_features=True)
+    search = of(
+        Pipeline([("fill", imputer), ("clf", DESCENT)]),
+        {"fill__strategy": Strategies(), **EPOCHS},
+    )
+    with pytest.raises(NoProfileError, match="SimpleImputer"):
+        search.fit(X, Y)
+
+
 def test_steps_within_lists_are_costed() -> None:
     loud = DPLogisticRegression(
         solver="sgd", epochs=1, epsilon=None, noise_multiplier=0.06, classes=[0, 1]

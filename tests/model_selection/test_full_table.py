@@ -267,6 +267,15 @@ def test_total_is_that_of_its_parts() -> None:
     assert cost.final.epsilon(DELTA) < cost.total.epsilon(DELTA) <= min(1.0, both)
 
 
+def test_folds_pay_for_all_fits_of_a_candidate() -> None:
+    """Theorem T8."""
+    cost = costed(cv=4).cost
+    assert cost.scored is None
+    assert cost.final is not None
+    whole = cost.fit * 9 + cost.score_noise.profile * 3 + cost.final
+    assert cost.total.epsilon(DELTA) == pytest.approx(whole.epsilon(DELTA), rel=1e-6)
+
+
 def test_a_noisy_score_that_all_folds_share_keeps_its_noise() -> None:
     """Theorem N6: only the noises of several splits average out."""
     for strategy, n_noises in (("table", 4), ("compose", 1)):
