@@ -100,9 +100,8 @@ def test_confusion_at_a_threshold_is_that_of_the_records() -> None:
     assert other.recall.shape == other.thresholds.shape == other.precision_std.shape
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_wrong_parameters_are_refused() -> None:
+    for settings, message in (
         ({}, "at_least must be given"),
         ({"at_least": 0.0}, "at_least must be"),
         ({"at_least": 0.5, "costs": (1, 2)}, "costs must be None"),
@@ -110,11 +109,9 @@ def test_confusion_at_a_threshold_is_that_of_the_records() -> None:
         ({"metric": "cost", "costs": (1, -2)}, "each of costs must be"),
         ({"metric": "cost", "costs": 3}, "costs must be a pair"),
         ({"metric": "f1", "at_least": 0.5}, "metric must be"),
-    ],
-)
-def test_wrong_parameters_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fitted(**settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted(**settings)
 
 
 @pytest.mark.parametrize("ids", [None, np.arange(20_000) // 2], ids=["rows", "persons"])

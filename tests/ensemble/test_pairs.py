@@ -408,26 +408,20 @@ def test_without_noise_a_pair_is_nearly_right():
     assert max(deviations.max() for deviations in model.pair_deviations_) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("all", "interactions must be one of 'auto'"),
-        (-1, "interactions must be"),
-        (1.5, "interactions must be"),
-        ([(0, 0)], "pairs of two different columns"),
-        ([(0, 9)], "There are 4 columns"),
-        ([("age", "wage")], "pairs of two different columns"),
-        ([(0, 1, 2)], "pairs of two different columns"),
-        (["age"], "pairs of two different columns"),
-        ([3], "pairs of two different columns"),
-    ],
-)
-def test_wrong_interactions_are_refused(given, message):
+def test_wrong_interactions_are_refused():
     table, labels = people(20)
-    for call in ("fit", "privacy_profile"):
-        model = Classifier(schema=SCHEMA, interactions=given)
-        with pytest.raises((TypeError, ValueError), match=message):
-            model.fit(table, labels) if call == "fit" else model.privacy_profile(20)
+    two = "pairs of two different columns"
+    for values, message in (
+        (["all"], "interactions must be one of 'auto'"),
+        ([-1, 1.5], "interactions must be"),
+        ([[(0, 9)]], "There are 4 columns"),
+        ([[(0, 0)], [("age", "wage")], [(0, 1, 2)], ["age"], [3]], two),
+    ):
+        for given in values:
+            model = Classifier(schema=SCHEMA, interactions=given)
+            for ask in (model.privacy_profile, lambda _, model=model: model.fit(table, labels)):
+                with pytest.raises((TypeError, ValueError), match=message):
+                    ask(20)
 
 
 def test_listed_pairs_need_two_rounds():
@@ -461,20 +455,17 @@ def test_missing_values_are_under_no_constraint():
     assert (np.diff(model.decision_function(pays)) >= -1e-12).all()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([1, 0], "one entry for each of the 4 columns"),
-        ({"wage": 1}, "one entry for each of the 4 columns"),
-        ([2, 0, 0, 0], "must be -1, 0 or 1"),
-        (1, "one entry for each of the 4 columns"),
-        ({"sector": 1}, "must not constrain a column of categories; got 'sector'"),
-    ],
-)
-def test_wrong_constraints_are_refused(given, message):
+def test_wrong_constraints_are_refused():
     table, labels = people(20)
-    with pytest.raises(ValueError, match=message):
-        Classifier(schema=SCHEMA, monotonic_cst=given).fit(table, labels)
+    one = "one entry for each of the 4 columns"
+    words = "must not constrain a column of categories; got 'sector'"
+    for given, message in (
+        *(([1, 0], one), ({"wage": 1}, one), (1, one)),
+        ([2, 0, 0, 0], "must be -1, 0 or 1"),
+        ({"sector": 1}, words),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Classifier(schema=SCHEMA, monotonic_cst=given).fit(table, labels)
 
 
 def test_constraints_agree_with_classes_and_pairs():

@@ -15,7 +15,6 @@ from sklearn.base import clone
 from skdptune import (
     DPLinearSVC,
     DPLogisticRegression,
-    DPStandardScaler,
     PrivacyLedger,
     PrivateRows,
     RowNormClipper,
@@ -308,15 +307,6 @@ def test_files_of_tables_with_labels_as_text(tmp_path):
     whole = clone(pipeline).fit(X, y)
     assert_allclose(model[-1].coef_, whole[-1].coef_, atol=1e-4)
     assert_array_equal(model.predict(X), whole.predict(X))
-
-
-def test_scaled_rows_are_classified_within_the_parts():
-    scaler = DPStandardScaler(1.0, 1e-6, bounds=(-3, 3), random_state=0)
-    model, y = MODELS["logistic"]
-    rows = in_chunks(y, [50, 400])
-    found = clone(model).fit(clone(scaler).fit(rows).transform(rows))
-    whole = clone(model).fit(clone(scaler).fit(ROWS).transform(ROWS), y)
-    assert_allclose(found.coef_, whole.coef_, atol=1e-4 * np.abs(whole.coef_).max())
 
 
 @pytest.mark.parametrize(

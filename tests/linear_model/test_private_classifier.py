@@ -6,7 +6,6 @@ import contextlib
 import math
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -92,11 +91,6 @@ def test_missing_classes_are_no_error(solver):
         assert model.coef_.shape == (3, 3)
 
 
-def test_without_a_public_size_no_records_are_refused():
-    with pytest.raises(ValueError, match="minimum of 1 is required"):
-        subset_model(DPLogisticRegression, "sgd", n_public=None).fit(X[:0], Y[:0])
-
-
 # A start --------------------------------------------------------------------------------------
 
 
@@ -140,25 +134,6 @@ def test_start_is_refused_where_it_would_change_nothing(solver, name):
     model = DPLogisticRegression(solver=solver)
     with pytest.raises(ValueError, match=f"{name} must be None with solver='{solver}'"):
         model.fit("no data at all", "no labels", **{name: [0.0]})
-
-
-@pytest.mark.parametrize(
-    ("n_classes", "coef", "intercept", "message"),
-    [
-        (2, [1.0], None, r"coef_init must be of shape \(1, 3\); got shape \(1,\)"),
-        (3, [1.0, 2.0, 3.0], None, r"coef_init must be of shape \(3, 3\)"),
-        (2, [[1.0], [2.0], [3.0]], None, "coef_init must be of shape"),
-        (2, None, [1.0, 2.0], r"intercept_init must be of shape \(1,\)"),
-        (3, None, 1.0, r"intercept_init must be of shape \(3,\)"),
-        (2, [1.0, np.nan, 0.0], None, "coef_init must be finite"),
-        (2, [1.0, 10**400, 0.0], None, "coef_init must be finite"),
-        (2, None, np.inf, "intercept_init must be finite"),
-    ],
-)
-def test_bad_starts_are_refused(n_classes, coef, intercept, message):
-    model = subset_model(DPLogisticRegression, "sgd", classes=range(n_classes))
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, np.minimum(Y, n_classes - 1), coef, intercept)
 
 
 def test_an_output_may_start_at_plain_numbers_and_without_an_intercept_at_zero_alone():
@@ -299,49 +274,41 @@ def test_sums_are_divided_by_the_public_batch_size():
     np.testing.assert_allclose(once[0], factor * 2.0 * clipped.sum(axis=0) / 100, rtol=1e-9)
 
 
-SIZE_NEEDED = [
+SIZE_NEEDED = (
     ({"solver": "psgd"}, "n_public must be None with solver='psgd'.*Use another solver"),
     ({"solver": "sgd", "sampling": "fixed"}, "n_public must be None with sampling='fixed'"),
     ({"solver": "adam", "sampling": "fixed"}, "Use sampling='poisson' or 'allocation'"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), SIZE_NEEDED)
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
-def test_size_is_not_hidden_from_a_proof_that_needs_it(kind, parameters, message):
-    model = kind(**parameters, n_public=100)
-    with pytest.raises(ValueError, match=message):
-        model.privacy_profile(100, 3)
-    with pytest.raises(ValueError, match=message):
-        model.fit("no data at all", "no labels")
-    model.set_params(n_public=None).privacy_profile(100, 3)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"solver": "objective"}, "epochs must be a number with solver='objective'; got 'max'"),
-        ({"solver": "psgd"}, "epochs must be a number with solver='psgd'.*'sgd' or 'adam'"),
-        ({"noise_multiplier": None}, "noise_multiplier must be a number.*follows from"),
-        ({"noise_multiplier": -1.0}, "noise_multiplier must be a number"),
-        ({"epsilon": None}, "epsilon must be a number.*follows from noise_multiplier, epsilon"),
-        ({"epsilon": float("inf")}, "epsilon must be a number"),
-        ({"delta": 0.0}, "delta must be a number"),
-        ({"epochs": "most"}, "epochs must be a number.*Or 'max', together with noise_multiplier"),
-    ],
 )
-def test_most_steps_need_a_noise_and_a_budget(parameters, message):
-    settings = {"solver": "sgd", "epochs": "max", "noise_multiplier": 2.0, **parameters}
-    for kind in (DPLogisticRegression, DPLinearSVC):
-        with pytest.raises((ValueError, TypeError), match=message):
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_size_is_not_hidden_from_a_proof_that_needs_it(kind):
+    for parameters, message in SIZE_NEEDED:
+        model = kind(**parameters, n_public=100)
+        with pytest.raises(ValueError, match=message):
+            model.privacy_profile(100, 3)
+        with pytest.raises(ValueError, match=message):
+            model.fit("no data at all", "no labels")
+        model.set_params(n_public=None).privacy_profile(100, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_most_steps_need_a_noise_and_a_budget(kind):
+    for name, value, words in (
+        ("solver", "objective", "epochs must be a number with solver='objective'; got 'max'"),
+        ("solver", "psgd", "epochs must be a number with solver='psgd'.*'sgd' or 'adam'"),
+        ("noise_multiplier", None, "noise_multiplier must be a number.*follows from"),
+        ("noise_multiplier", -1.0, "noise_multiplier must be a number"),
+        ("epsilon", None, "epsilon must be a number.*follows from noise_multiplier, epsilon"),
+        ("epsilon", math.inf, "epsilon must be a number"),
+        ("delta", 0.0, "delta must be a number"),
+        ("epochs", "most", "epochs must be a number.*Or 'max', together with noise_multiplier"),
+    ):
+        settings = {"solver": "sgd", "epochs": "max", "noise_multiplier": 2.0, name: value}
+        with pytest.raises((ValueError, TypeError), match=words):
             kind(**settings).privacy_profile(100, 3)
-        with pytest.raises((ValueError, TypeError), match=message):
+        with pytest.raises((ValueError, TypeError), match=words):
             kind(**settings).fit("no data at all", "no labels")
-
-
-def test_a_public_size_takes_the_place_of_the_number_of_records() -> None:
-    with_size = DPLogisticRegression(1.0, n_public=5000).suggested_space(700, 4)
-    assert with_size == DPLogisticRegression(1.0).suggested_space(5000, 4)
 
 
 FEW = RNG.normal(size=(120, 3))
@@ -454,39 +421,6 @@ def test_regularization_per_record_is_that_of_the_final_fit(solver, monkeypatch)
     np.testing.assert_allclose(tuned.coef_, final.coef_, rtol=1e-6)
     unscaled = clone(tuned).set_params(C=0.05).fit(X, y)
     assert np.abs(unscaled.coef_ - final.coef_).max() > 0.05
-
-
-SUGGESTING = ("auto", "sgd", "adam", "objective", "output", "psgd")
-
-
-GIVEN = {"C": 0.5, "learning_rate": 0.15, "max_grad_norm": 0.2}
-
-
-@pytest.mark.parametrize("solver", SUGGESTING)
-@pytest.mark.parametrize(
-    ("kind", "given", "n_features"),
-    [
-        (DPLogisticRegression, {}, 5),
-        (DPLinearSVC, {}, None),
-        (DPLogisticRegression, GIVEN, None),
-        (DPLinearSVC, GIVEN, 5),
-    ],
-    ids=["rules", "rules, no width", "given, no width", "given"],
-)
-def test_the_present_values_come_first_and_all_are_valid(
-    kind: type, solver: str, given: dict[str, Any], n_features: int | None
-) -> None:
-    model = kind(1.0, solver=solver, data_norm=2.0, classes=[0, 1], **given)
-    space = model.suggested_space(2000, n_features)
-    assert space
-    n_candidates = 1 + sum(len(values) - 1 for values in space.values())
-    # With a given rate, "psgd" suggests only the present values, which are known to be possible.
-    assert n_candidates == 1 if solver == "psgd" and given else 2 <= n_candidates <= 8
-    for name, values in space.items():
-        assert values[0] is getattr(model, name)
-        assert len(set(values)) == len(values)
-        for value in values:
-            clone(model).set_params(**{name: value}).privacy_profile(2000, 5)
 
 
 @pytest.mark.parametrize("classes", [None, range(3)])

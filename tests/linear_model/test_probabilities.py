@@ -94,15 +94,3 @@ def test_several_classes(epsilon):
     lost = [log_loss(y_test, one.predict_proba(X_test)) for one in (model, without)]
     assert lost[0] < lost[1] + 0.04
     assert error_of(model, X_test, y_test) < 0.04
-
-
-@pytest.mark.parametrize("solver", ["preconditioned", "sgd", "adam"])
-def test_steps_of_no_length_end_where_they_start(solver):
-    # So that a fit may go on from another one's weights.
-    X, y, _, _ = made(4)
-    start = np.array([[1.0, -2.0, 0.5, 0.0]])
-    model = DPLogisticRegression(
-        1.0, DELTA, solver=solver, learning_rate=1e-12, C=1e12, random_state=0
-    ).fit(X, y, coef_init=start, intercept_init=[0.25])
-    np.testing.assert_allclose(model.coef_, start, atol=1e-6)
-    np.testing.assert_allclose(model.intercept_, [0.25], atol=1e-6)

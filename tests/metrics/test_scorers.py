@@ -140,22 +140,15 @@ def test_balanced_accuracy_is_sensitive_where_a_class_is_rare() -> None:
     np.testing.assert_allclose(values, [1 / 0.15, 1 / 0.75, 0.0])
 
 
-@pytest.mark.parametrize(
-    ("given", "kind", "complaint"),
-    [
-        (None, TypeError, "class_frequencies must be a mapping .* got NoneType"),
-        ({"a": 0.5, "b": 0.6}, ValueError, "class_frequencies must sum to 1; got 1.1"),
-        ({}, ValueError, "must sum to 1; got 0"),
-        (
-            {"a": 0.0, "b": 1.0},
-            ValueError,
-            r"class_frequencies\['a'\] must be a number in \(0, 1\]",
-        ),
-    ],
-)
-def test_bad_frequencies_are_refused(given, kind, complaint) -> None:
-    with pytest.raises(kind, match=complaint):
-        balanced_accuracy(given)
+def test_bad_frequencies_are_refused() -> None:
+    for given, complaint in (
+        (None, "class_frequencies must be a mapping .* got NoneType"),
+        ({"a": 0.5, "b": 0.6}, "class_frequencies must sum to 1; got 1.1"),
+        ({}, "must sum to 1; got 0"),
+        ({"a": 0.0, "b": 1.0}, r"class_frequencies\['a'\] must be a number in \(0, 1\]"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=complaint):
+            balanced_accuracy(given)
 
 
 @pytest.mark.parametrize("make", [neg_log_loss, neg_squared_error, neg_absolute_error])
@@ -203,22 +196,11 @@ def test_classes_that_are_not_named_weigh_as_the_largest() -> None:
     assert values.tolist() == [1.0, 0.5, 0.0]
 
 
-@pytest.mark.parametrize(
-    "make", [accuracy, neg_brier_score, lambda w: neg_log_loss(3.0, w)], ids="abl"
-)
-@pytest.mark.parametrize(
-    ("given", "kind"),
-    [
-        ("balanced", TypeError),
-        ({}, TypeError),
-        ({0: 0.0}, ValueError),
-        ({0: math.inf}, ValueError),
-    ],
-    ids=["word", "empty", "zero", "infinite"],
-)
-def test_weights_that_are_none_are_refused(make, given, kind) -> None:
-    with pytest.raises(kind, match="class_weight"):
-        make(given)
+def test_weights_that_are_none_are_refused() -> None:
+    for make in (accuracy, neg_brier_score, lambda weights: neg_log_loss(3.0, weights)):
+        for given in ("balanced", {}, {0: 0.0}, {0: math.inf}):
+            with pytest.raises((TypeError, ValueError), match="class_weight"):
+                make(given)
 
 
 # Scorers by name, and refusals that say why and what instead ---------------------------------

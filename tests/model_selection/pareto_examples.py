@@ -1,14 +1,7 @@
-"""The two worked examples of the paper on Pareto fronts, and problems with known fronts.
+"""An example of the paper on Pareto fronts: the sparse vector technique, of parameters b and C.
 
-Both functions are exact expectations, so that the front of a dense grid is near the true one.
-
-1. Logistic regression with output perturbation: (gamma, sigma), the L2 penalty and the noise's
-   standard deviation. Wu et al. (2017), algorithm 2: for a gamma-strongly convex loss of Lipschitz
-   constant L the sensitivity of permutation-based gradient descent with batches of one record and
-   steps 1/(gamma t) is 2 L / (gamma n). epsilon is the Gaussian mechanism's at delta=1e-6, exact.
-   The utility is the accuracy on the data, whose expectation over Gaussian noise is a mean of
-   normal probabilities: a record's margin is normal with deviation sigma * ||x||.
-2. The sparse vector technique: (b, C), 100 queries of which 10 are 1, in random order.
+Of 100 queries in random order, 10 are 1. The utility is an exact expectation, so that the front of
+a dense grid is near the true one.
 """
 
 from __future__ import annotations
@@ -17,69 +10,11 @@ import functools
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
-from sklearn.linear_model import LogisticRegression
+from scipy import special
 
 REFERENCE = (10.0, 1.0)
-N_RECORDS, DELTA = 40_000, 1e-6
 N_QUERIES, N_ONES = 100, 10
-REGRESSION_SPACE = {"gamma": (1e-4, 1.0, "log"), "sigma": (0.1, 10.0, "log")}
 VECTOR_SPACE = {"b": (1e-2, 1e2, "log"), "C": (1, 30)}
-
-
-def regression_privacy(params: dict[str, Any]) -> float:
-    sensitivity = 2.0 / (params["gamma"] * N_RECORDS)
-    return gaussian_epsilon(params["sigma"] / sensitivity)
-
-
-def gaussian_epsilon(noise: float, delta: float = DELTA) -> float:
-    """Return the epsilon of the Gaussian mechanism (Balle and Wang, 2018, theorem 8)."""
-
-    def excess(epsilon: float) -> float:
-        left = special.ndtr(0.5 / noise - epsilon * noise)
-        right = special.log_ndtr(-0.5 / noise - epsilon * noise)
-        return float(left - np.exp(epsilon + right) - delta)
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    top = 1.0
-    while excess(top) > 0.0:
-        top *= 2.0
-        if top > 1e6:
-            return float("inf")
-    return float(optimize.brentq(excess, 0.0, top, xtol=1e-12, rtol=1e-10))
-
-
-def regression_utility(params: dict[str, Any]) -> float:
-    margins, norms = _margins(round(float(np.log(params["gamma"])), 3))
-    return float(special.ndtr(margins / (params["sigma"] * norms)).mean())
-
-
-@functools.cache
-def _margins(log_gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return signed margins and norms of the records for a penalty, cached on a fine grid."""
-    records, labels = _records()
-    margins = (2 * labels - 1) * (records @ fitted_weights(log_gamma))
-    return margins, np.linalg.norm(records, axis=1)
-
-
-def fitted_weights(log_gamma: float) -> np.ndarray:
-    """Return the minimiser of the mean logistic loss plus gamma / 2 times the squared norm."""
-    records, labels = _records()
-    penalty = 1.0 / (np.exp(log_gamma) * len(records))
-    model = LogisticRegression(C=penalty, fit_intercept=False, tol=1e-5, max_iter=500)
-    return np.asarray(model.fit(records, labels).coef_[0])
-
-
-@functools.lru_cache(maxsize=1)
-def _records() -> tuple[np.ndarray, np.ndarray]:
-    """Return sparse binary records in the unit ball, as those of Adult are."""
-    rng = np.random.default_rng(20)
-    binary = (rng.random((400, 20)) < rng.uniform(0.1, 0.6, size=20)).astype(float)
-    binary[:, 0] = 1.0
-    records = binary / np.linalg.norm(binary, axis=1, keepdims=True)
-    logits = 14.0 * records @ rng.normal(size=20) - 2.0
-    return records, (rng.random(400) < special.expit(logits)).astype(int)
 
 
 def vector_privacy(params: dict[str, Any]) -> float:

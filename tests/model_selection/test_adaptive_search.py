@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
@@ -125,20 +124,6 @@ def test_own_values_are_costed_with_the_space() -> None:
     assert search.privacy_.epsilon_spent <= 2.0
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[0.2, 0.5, 0.9], stats.beta(2, 2), optuna.distributions.FloatDistribution(0.1, 0.9)],
-    ids=["list", "beta", "optuna"],
-)
-def test_all_forms_of_a_space(values: Any) -> None:
-    search = made({"quality": values, "mark": ["a", ("b",), None]}).fit(X, Y)
-    assert len(search.cv_results_["params"]) == 6
-    chosen = search.cv_results_["params"][search.best_index_]
-    assert chosen == search.best_params_
-    assert search.best_estimator_.quality == chosen["quality"]
-    assert {type(one["mark"]) for one in search.cv_results_["params"]} <= {str, tuple, type(None)}
-
-
 # The default is a Gaussian process where torch is there.
 @pytest.mark.parametrize("sampler", ["auto", optuna.samplers.RandomSampler(seed=3)], ids=str)
 def test_samplers_find_what_is_better(sampler: Any) -> None:
@@ -149,9 +134,8 @@ def test_samplers_find_what_is_better(sampler: Any) -> None:
     np.testing.assert_array_equal(scores, [trial.value for trial in search.study_.trials])
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
+def test_bad_parameters_before_data() -> None:
+    for more, message in (
         ({"n_trials": 0}, "n_trials must be"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"sampler": "best"}, "sampler must be one of"),
@@ -160,12 +144,9 @@ def test_samplers_find_what_is_better(sampler: Any) -> None:
         ({"space": {"quality": "x"}}, "param_space"),
         ({"space": {"other": (0.1, 1.0)}}, "param_space must name parameters"),
         ({"space": {"epsilon": [1.0]}}, "param_space must leave 'epsilon' to the search"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_before_data(more: Any, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        made(**more).fit(X, Y)
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            made(**more).fit(X, Y)
 
 
 def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,21 +179,6 @@ def test_trials_are_released_clipped_and_at_one_time(noisy: Any) -> None:
     )
     assert {trial.state.name for trial in trials} == {"COMPLETE"}
     assert all(trial.intermediate_values == {} for trial in trials)
-
-
-def test_callable_refit_sees_what_is_released() -> None:
-    seen: list[Any] = []
-
-    def last(results: dict[str, Any]) -> int:
-        seen.append(results)
-        return len(results["params"]) - 1
-
-    search = made(refit=last).fit(X, Y)
-    assert search.best_index_ == 5
-    assert set(seen[0]) <= {
-        *("params", "param_quality", "mean_test_score", "std_test_score"),
-        *("rank_test_score", "split0_test_score"),
-    }
 
 
 def test_callbacks_see_what_is_released_and_may_stop() -> None:
@@ -251,13 +217,6 @@ def test_a_seed_repeats_and_progress_is_shown(
     assert noisy.best_score_ == other.best_score_
     shown = capsys.readouterr().err
     assert "[1/8] quality=0." in shown and "[8/8] quality=0." in shown
-
-
-@pytest.mark.parametrize("kind", [AdaptiveTrials, DPAdaptiveSearchCV])
-def test_a_pruner_is_refused_in_words(kind: Any) -> None:
-    first = () if kind is AdaptiveTrials else (Scripted(),)
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'pruner'.* It has '"):
-        kind(*first, pruner="halving")
 
 
 # Storage -------------------------------------------------------------------------------------
@@ -302,14 +261,6 @@ def test_killed_search_is_resumed_without_repeating_a_fit(tmp_path: Path) -> Non
     assert len(search.cv_results_["params"]) == 4
     assert sum(name.startswith("begun:") for name in search.study_.user_attrs) == 5
     with pytest.raises(ValueError, match="Its final fit is paid for"):
-        resumed(path)
-
-
-@pytest.mark.slow
-def test_killed_in_the_final_fit_there_is_no_other(tmp_path: Path) -> None:
-    # Theorem G6.
-    path = killed(tmp_path, 6)
-    with pytest.raises(ValueError, match="Its final fit is paid for, even if it did not"):
         resumed(path)
 
 

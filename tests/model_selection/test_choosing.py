@@ -153,10 +153,6 @@ class TestRule:
         assert choose([0.7, 0.8, 0.9, 0.8, 0.7], 0.01).index == 2
         assert choose([0.9, 0.8, 0.7, 0.6, 0.5], 0.01).index == 0
 
-    def test_the_same_table_with_much_noise_returns_the_default(self) -> None:
-        assert choose([0.7, 0.8, 0.9, 0.8, 0.7], 0.3).index == 0
-        assert choose([0.7, 0.8, 0.9, 0.8, 0.7], 0.01, run_deviation=0.3).index == 0
-
     def test_noise_alone_rarely_leaves_the_default(self) -> None:
         """What is lost by leaving, in units of the noise, on average over tables."""
         rng = np.random.default_rng(0)
@@ -284,13 +280,6 @@ class TestErrors:
 
 
 class TestEdges:
-    @pytest.mark.parametrize("default", [None, 0])
-    def test_one_candidate_keeps_its_score(self, default: int | None) -> None:
-        found = choose_from_table(np.empty((1, 0)), np.array([0.6]), 0.2, default)
-        assert found.index == 0
-        assert found.mean == pytest.approx([0.6])
-        assert found.std == pytest.approx([0.2], rel=0.5 if default is None else 1e-6)
-
     @pytest.mark.parametrize(("noise", "default"), [(0.0, None), (0.0, 3), (0.1, 3)])
     def test_equal_scores_return_the_default_or_the_first(
         self, noise: float, default: int | None
@@ -306,14 +295,6 @@ class TestEdges:
         assert found.index == 3
         assert found.mean == pytest.approx(scores, abs=1e-4)
         assert (found.std < 1e-4).all()
-
-    def test_equal_points_share_their_scores(self) -> None:
-        points = np.zeros((4, 1))
-        found = choose_from_table(points, np.array([0.1, 0.2, 0.3, 0.4]), 0.1, None)
-        assert found.mean == pytest.approx([0.25] * 4)
-        found = choose_from_table(points, np.array([0.1, 0.2, 0.3, 0.4]), 0.0, 1)
-        assert found.index == 1
-        assert np.ptp(found.mean) < 1e-9
 
     @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
     def test_a_score_that_says_nothing_is_as_if_it_were_not_there(self, odd: float) -> None:

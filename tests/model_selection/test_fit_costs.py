@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import loguniform, randint, uniform
 from sklearn.base import clone
@@ -27,7 +26,6 @@ DELTA = 1e-5
 REPLACE = "replace one of a public number of records"
 # How the noise of fits is found, as plans say it.
 ONE_NOISE, CURVE = "All candidates have the same noise", "stays below one curve"
-BUDGET = "Each candidate has its own noise for the ε of a fit"
 
 
 def cost_of(epsilon: float) -> object:
@@ -172,19 +170,6 @@ def test_relations_are_not_mixed_where_noise_is_given() -> None:
     search.set_params(param_distributions={"clf": [replacing(), noisy]}, epsilon=None)
     with pytest.raises(TypeError, match="must hold private steps of one kind"):
         search.privacy_profile(600, 3)
-
-
-@pytest.mark.parametrize("kind", ["list", "nullable"])
-def test_gaps_are_taken_in_any_form_of_table(kind: str) -> None:
-    # Theorem R5.
-    rows = X.copy()
-    rows[7, 1] = np.nan
-    made = {
-        "list": rows.tolist(),
-        "nullable": pd.DataFrame(rows).astype("Float64"),
-    }
-    search = of(Scripted(), {"mark": [1]}).fit(made[kind], Y)
-    assert search.best_estimator_.predict(X).shape == Y.shape
 
 
 def test_an_estimator_that_costs_more_than_its_epsilon_is_not_held_by_it() -> None:
@@ -355,29 +340,6 @@ def test_few_candidates_take_the_cheaper_way(
     assert all(way.total.epsilon(DELTA) <= epsilon for way in ways)
     assert mean(plan.cost) == pytest.approx(max(map(mean, ways)), abs=1e-9)
     assert abs(mean(ways[0]) - mean(ways[1])) > 1e-3
-
-
-def test_a_search_over_what_sets_the_cost_is_fitted_at_its_plan() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 3))
-    search = DPRandomSearchCV(
-        TWO_EPOCHS, {"epochs": randint(1, 6)}, epsilon=1.0, delta=DELTA, random_state=0
-    ).fit(X, X[:, 0] > 0.0)
-    plan = search._make_plan(3000, 3)
-    fitted = search.best_estimator_
-    assert plan.cost.setting.curve.covers(fitted.privacy_.profile)
-    assert search.privacy_.epsilon_spent == pytest.approx(plan.total.epsilon(DELTA))
-
-
-def test_a_step_whose_guarantee_holds_at_one_delta_alone_keeps_to_a_budget() -> None:
-    class OneDelta(Scripted):
-        cost_parameters = frozenset({"epsilon", "delta", "mark"})
-
-        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
-            return PrivacyProfile.approximate(self.epsilon, self.delta)
-
-    search = DPRandomSearchCV(OneDelta(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
-    assert BUDGET in search.plan(4000, 3, compare=False).calibration
 
 
 def test_a_candidate_that_no_noise_brings_below_the_curve_is_refused_by_name() -> None:

@@ -30,11 +30,6 @@ def search(values: object = None, **more: object) -> DPGridSearchCV:
     return flat(DPGridSearchCV, Scripted(delta=DELTA), values, **{**usual, **more})
 
 
-def test_pick_costs_the_same_for_any_number_of_candidates() -> None:
-    many = search({"quality": np.linspace(0, 1, 500)})
-    assert many.privacy_profile(400, 3) == search().privacy_profile(400, 3)
-
-
 def test_pick_follows_the_law_of_permute_and_flip() -> None:
     # Theorem F5.
     # Utilities 0 and 1 of two candidates at epsilon e: the worse wins with chance
@@ -49,41 +44,31 @@ def test_pick_follows_the_law_of_permute_and_flip() -> None:
     assert picks.count(0.0) == pytest.approx(200 * np.exp(-1.0) / 2, abs=4 * np.sqrt(30))
 
 
-@pytest.mark.parametrize(
-    ("settings", "kind", "words"),
-    [
-        ({"strategy": "best"}, ValueError, "strategy must be"),
-        ({"n_partitions": 1}, ValueError, "n_partitions must be"),
-        ({"n_partitions": "many"}, TypeError, "n_partitions must be"),
-        ({"selection_epsilon": 0.0}, ValueError, "selection_epsilon must be"),
-        (
-            {"cv": 3, "strategy": "noisy_max"},
-            ValueError,
-            "cv must be a fraction for scores on disjoint partitions",
-        ),
-        ({"strategy": RandomRuns()}, TypeError, "or one of your own that searches a grid"),
-        ({"strategy": 3}, TypeError, "or one of your own that searches a grid"),
-    ],
-)
-def test_bad_parameters(settings: dict[str, object], kind: type, words: str) -> None:
-    with pytest.raises(kind, match=words):
-        search(**settings).privacy_profile(400, 3)
+def test_bad_parameters() -> None:
+    for settings, words in (
+        ({"strategy": "best"}, "strategy must be"),
+        ({"n_partitions": 1}, "n_partitions must be"),
+        ({"n_partitions": "many"}, "n_partitions must be"),
+        ({"selection_epsilon": 0.0}, "selection_epsilon must be"),
+        ({"cv": 3, "strategy": "noisy_max"}, "cv must be a fraction for scores on disjoint"),
+        ({"strategy": RandomRuns()}, "or one of your own that searches a grid"),
+        ({"strategy": 3}, "or one of your own that searches a grid"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            search(**settings).privacy_profile(400, 3)
 
 
-@pytest.mark.parametrize(
-    ("values", "kind", "words"),
-    [
-        (3, TypeError, "param_grid must be a dict from parameter names"),
-        ([3], TypeError, "param_grid must hold dicts; got int"),
-        ({3: [1]}, TypeError, "the keys of param_grid must be names; got 3"),
-        ({"quality": "abc"}, TypeError, r"param_grid\['quality'\] must be a list; got str"),
-        ({"quality": np.ones((2, 2))}, TypeError, "must be a list; got ndarray"),
-        ({"quality": uniform()}, TypeError, "DPRandomSearchCV draws from distributions"),
-    ],
-)
-def test_bad_grids_are_named(values: object, kind: type, words: str) -> None:
-    with pytest.raises(kind, match=words):
-        DPGridSearchCV(Scripted(delta=DELTA), values).privacy_profile(400, 3)
+def test_bad_grids_are_named() -> None:
+    for values, words in (
+        (3, "param_grid must be a dict from parameter names"),
+        ([3], "param_grid must hold dicts; got int"),
+        ({3: [1]}, "the keys of param_grid must be names; got 3"),
+        ({"quality": "abc"}, r"param_grid\['quality'\] must be a list; got str"),
+        ({"quality": np.ones((2, 2))}, "must be a list; got ndarray"),
+        ({"quality": uniform()}, "DPRandomSearchCV draws from distributions"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            DPGridSearchCV(Scripted(delta=DELTA), values).privacy_profile(400, 3)
 
 
 def test_splitters_that_treat_records_alike_are_numbers() -> None:
@@ -144,12 +129,6 @@ def test_choice_alone_costs_the_total(kind: type, delta: float) -> None:
     total = {"epsilon": 6.0, "delta": delta, "refit": False}
     search = flat(kind, Scripted(), TWO, n_partitions=50, **total)
     assert 0.999 * 6.0 < search.privacy_profile(1000, 3).epsilon(delta) <= 6.0
-
-
-def test_surrogate_has_no_noise() -> None:
-    search = DPGridSearchCV(Scripted(delta=DELTA), TWO, strategy="noisy_max")
-    made = search._strategy().surrogate(search._make_plan(1000, 3), {"quality": 0.9})
-    assert (made.quality, made.epsilon) == (0.9, np.inf)
 
 
 def test_surrogate_may_be_anything_with_the_same_parameters() -> None:

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -315,45 +313,6 @@ def test_a_released_front_by_a_rule() -> None:
     assert release.total.epsilon(DELTA) == by_hand.epsilon(DELTA)
 
 
-def test_a_share_that_is_wrong_scales_all_scores_alike() -> None:
-    # If more records are held out than expected, the score is further from the middle: not
-    # clipped.
-    X, y = table(2000)
-    strategy = RandomRuns(
-        n_iter_distribution="geometric",
-        tuning_fraction=None,
-        score_epsilon=500.0,
-        diagnostics=True,
-    )
-    found = {}
-    for share in (0.1, 0.5, 0.8):
-        rule = HoldOut(2, ">=", 0.5, share=share)
-        search = DPRandomSearchCV(
-            FitsNothing(),
-            {"quality": [0.8, 0.9]},
-            n_iter=5,
-            delta=DELTA,
-            cv=rule,
-            strategy=strategy,
-        )
-        with config_context(ledger=False):
-            search.set_params(random_state=0).fit(X, y)
-        found[share] = search.diagnostics_["scores"] - 0.5
-    np.testing.assert_allclose(found[0.1], 5.0 * found[0.5], atol=0.02)
-    np.testing.assert_allclose(found[0.8], found[0.5] / 1.6, atol=0.02)
-    assert found[0.1].min() > 1.0
-
-
-class FitsNothing(Scripted):
-    """A scripted learner that can be fitted to no record."""
-
-    def _start(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        if len(X):
-            return super()._start(X, y)
-        self.n_features_in_, self.classes_ = X.shape[1], np.array([0, 1])
-        return X, y
-
-
 # Sizes that nobody may know ----------------------------------------------------------------------
 
 
@@ -446,28 +405,25 @@ def test_copies_are_equal_and_pickles_as_well() -> None:
     assert skdptune.check(search.set_params(random_state=None)).issues == ()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "words"),
-    [
-        (("date", ">=", "x"), ValueError, "value must be a number, a date .* got 'x' with '>='"),
-        (("date", ">=", None), ValueError, "value must be a number, a date"),
-        (("date", ">=", float("nan")), ValueError, "value must be a number, a date"),
-        (("date", ">=", [1, 2]), ValueError, "got list of length 2 with '>='"),
-        (("date", "==", object()), ValueError, "got object with '=='"),
-        (("date", "in", "B"), ValueError, "with 'in' a list; got 'B'"),
-        (("date", "in", []), ValueError, "got list of length 0"),
-        (("date", "=>", 2), ValueError, "comparison must be one of"),
-        (("date",), ValueError, "comparison must be one of"),
-        ((newest, ">="), ValueError, "comparison must be None with a function"),
-        ((1.5, ">=", 2), TypeError, "column must be the name or the position of a column"),
-        (("age", ">=", 2, 1.0), ValueError, r"share must be a number in \(0, 1\)"),
-        (("age", ">=", 2, True), TypeError, r"share must be a number in \(0, 1\)"),
-    ],
-)
-def test_bad_rules_are_refused(arguments: Any, kind: type, words: str) -> None:
-    share = arguments[3] if len(arguments) > 3 else 0.2
-    with pytest.raises(kind, match=words):
-        HoldOut(*arguments[:3], share=share)
+def test_bad_rules_are_refused() -> None:
+    for arguments, words in (
+        (("date", ">=", "x"), "value must be a number, a date .* got 'x' with '>='"),
+        (("date", ">=", None), "value must be a number, a date"),
+        (("date", ">=", float("nan")), "value must be a number, a date"),
+        (("date", ">=", [1, 2]), "got list of length 2 with '>='"),
+        (("date", "==", object()), "got object with '=='"),
+        (("date", "in", "B"), "with 'in' a list; got 'B'"),
+        (("date", "in", []), "got list of length 0"),
+        (("date", "=>", 2), "comparison must be one of"),
+        (("date",), "comparison must be one of"),
+        ((newest, ">="), "comparison must be None with a function"),
+        ((1.5, ">=", 2), "column must be the name or the position of a column"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            HoldOut(*arguments, share=0.2)
+    for share in (1.0, True):
+        with pytest.raises((TypeError, ValueError), match=r"share must be a number in \(0, 1\)"):
+            HoldOut("age", ">=", 2, share=share)
 
 
 MIXED = "True or False for each row, independently of other rows; on 18 made-up rows it did not"
@@ -515,19 +471,3 @@ def test_rules_that_do_not_suit_the_table_are_refused_before_it_is_read(
     ):
         search.fit(X, np.arange(100) % 2)
     assert ledger.spent() == 0.0
-
-
-@pytest.mark.parametrize(
-    "X",
-    [np.zeros((3, 2)), [{"date": 1}], sparse.csr_matrix(np.eye(3)), visits()[["date", "date"]]],
-    ids=["array", "dicts", "sparse", "twice"],
-)
-def test_a_name_must_be_one_of_the_table(X: Any) -> None:
-    with pytest.raises(ValueError, match=r"X\.reset_index\(\) turns it into one"):
-        SINCE.held_out(X)
-
-
-def test_who_asks_for_folds_by_time_is_told_of_rules() -> None:
-    search = DPRandomSearchCV(DPLogisticRegression(), {"C": [0.1]}, cv=TimeSeriesSplit())
-    with pytest.raises(ValueError, match="HoldOut holds out those that a public rule names"):
-        search.plan(1000, 3)

@@ -363,13 +363,6 @@ class TestStops:
         np.testing.assert_array_equal(*scores)
         assert other.best_params_ == alone.best_params_
 
-    def test_no_grid_means_the_unchanged_estimator(self) -> None:
-        for values in (None, {}):
-            search = search_for(0.9, values, DPLogisticRegression(classes=[0, 1]))
-            plan = search.plan(20_000, 3, compare=False)
-            assert plan.row.worst_fits == 4
-            assert not plan.advice
-
     def test_persons_and_tables(self) -> None:
         frame = pd.DataFrame(X, columns=["sign", "chance", "rest"])
         model = DPLogisticRegression(classes=[0, 1], data_norm=2.0)
@@ -448,50 +441,29 @@ class TestAudit:
 
 
 @pytest.mark.parametrize(
-    ("changes", "own", "message"),
+    ("name", "values", "message"),
     [
-        ({"epsilon": None}, {}, "epsilon must be given for LeastEpsilon"),
-        ({}, {"target_score": None}, "target_score must be given"),
-        ({}, {"target_score": 1.5}, r"target_score must be .*\[0, 1\]; got 1.5"),
-        ({}, {"target_score": math.nan}, "target_score must be"),
-        ({}, {"target_score": "high"}, "target_score must be .*; got str"),
-        ({}, {"epsilons": [1.0, 0.5]}, "epsilons must increase"),
-        ({}, {"epsilons": [0.5, 2.0]}, "epsilons must increase"),
-        ({}, {"epsilons": []}, "epsilons must increase"),
-        ({}, {"epsilons": [0.0]}, "epsilons.* must be"),
-        ({}, {"epsilons": 0.5}, "epsilons must be a sequence of numbers; got 0.5"),
-        ({}, {"epsilons": "0.5"}, "epsilons must be a sequence of numbers"),
-        ({}, {"confidence": 1.0}, r"confidence must be .*\[0.5, 1\)"),
-        ({"cv": 3}, {}, "cv must be a fraction or a HoldOut"),
-        ({"refit": True}, {}, "refit must be 'winner' or False"),
-        ({"refit": lambda table: 0}, {}, "refit must be 'winner' or False"),
-        ({"scoring": ["accuracy", "neg_brier_score"]}, {}, "scoring must be one metric"),
+        ("epsilon", [None], "must be given for LeastEpsilon"),
+        ("cv", [3], "must be a fraction or a HoldOut"),
+        ("refit", [True, lambda table: 0], "must be 'winner' or False"),
+        ("scoring", [["accuracy", "neg_brier_score"]], "must be one metric"),
+        ("target_score", [None], "must be given"),
+        ("target_score", [1.5, math.nan, "high"], r"must be .*\[0, 1\]"),
+        ("epsilons", [[1.0, 0.5], [0.5, 2.0], []], "must increase"),
+        ("epsilons", [[0.0], 0.5, "0.5"], ".* must be"),
+        ("confidence", [1.0], r"must be .*\[0.5, 1\)"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_read(
-    changes: Any, own: Any, message: str
+    name: str, values: list[Any], message: str
 ) -> None:
-    search = search_for(0.8).set_params(**changes)
-    search.strategy.set_params(**own)
     unread: Any = np.zeros((2000, 3)).view(Unread), np.arange(2000) % 2
-    with pytest.raises((TypeError, ValueError), match=message):
-        search.fit(*unread)
-    with pytest.raises((TypeError, ValueError), match=message):
-        search.plan(2000, 3)
-    assert not hasattr(search, "privacy_")
-
-
-def test_an_estimator_without_privacy_is_refused() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    with pytest.raises(TypeError, match="LogisticRegression"):
-        search_for(0.8, {"C": [1.0]}, LogisticRegression()).fit(X, Y)
-
-
-def test_the_plan_says_what_each_level_costs() -> None:
-    plan = search_for(0.8, epsilons=(0.5, 1.0)).plan(2000, 3, compare=False)
-    assert plan.report.epsilon == 2.0
-    assert [part.name for part in plan.report.parts[0].parts] == ["level 1", "level 2", "level 3"]
-    for words in ("ε = 0.500 (ε of a fit", "ε = 1.000 (ε", "ε = 2.000 (ε", "0.95 confidence"):
-        assert words in plan.keeps
-    assert plan.keeps in str(plan)
+    for value in values:
+        search = search_for(0.8)
+        (search if name in search.get_params(deep=False) else search.strategy).set_params(
+            **{name: value}
+        )
+        for act in (lambda search=search: search.fit(*unread), lambda s=search: s.plan(2000, 3)):
+            with pytest.raises((TypeError, ValueError), match=f"{name} ?{message}"):
+                act()
+        assert not hasattr(search, "privacy_")

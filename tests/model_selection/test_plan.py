@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from scipy.stats import uniform
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.checks import CheckReport, Finding
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
@@ -22,40 +19,18 @@ from skdptune.model_selection import (
 from tests.model_selection.learners import Scripted
 
 
-def test_rows_are_aligned_and_missing_figures_are_dashes() -> None:
-    row = PlanRow("mine", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
-    other = PlanRow("another way", 1.0, None, 3.25, 123.4, 1.0, 1.0, 1.0, "model")
+def test_a_plan_is_shown_as_its_table_without_code_of_its_own() -> None:
+    row = PlanRow("<mine>", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
     report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
-    plan = SearchPlan(report, row, (other,), 0.05, "geometric law of mean 10", 0.125)
-    head, titles, *rows, legend = str(plan).splitlines()
-    assert "runs: geometric law of mean 10; tuning on 0.05 of the records" in head
-    assert head.endswith("noise of a score: 0.12")
-    assert rows[0].split() == ["mine", "1.000", "0.500", "-", "-", "10", "45", "1.25", "score"]
-    assert rows[1].split()[2:] == ["1.000", "-", "3.250", "123", "1", "1", "1", "model"]
-    assert len({len(line) for line in (titles, *rows)}) == 1
-    assert legend == (
-        "99 %: 99 of 100 searches make at most this many fits; work: in fits on all records."
-    )
-    assert plan.epsilon == report.epsilon_spent
-    assert plan.delta == 1e-5
-
-
-def test_plan_is_shown_as_its_table() -> None:
-    row = PlanRow("mine", 1.0, 0.5, None, None, 10.0, 45.0, 1.25, "score")
-    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
-    found = CheckReport([Finding("SKP005", "issue", "Search.random_state", "it is 0", "None")])
-    plan = SearchPlan(report, row, (row,), None, "", 0.0, advice="Advice.", findings=found)
+    other = PlanRow("other", 1.0, None, 3.25, 123.4, 1.0, 1.0, 1.0, "model")
+    plan = SearchPlan(report, row, (other,), 0.05, "x & y", 0.125, advice="Advice.")
     assert repr(plan) == str(plan)
+    _, titles, *rows = str(plan).splitlines()[:4]
+    assert len({len(line) for line in (titles, *rows)}) == 1
+    assert rows[0].split() == ["<mine>", "1.000", "0.500", "-", "-", "10", "45", "1.25", "score"]
     html = plan._repr_html_()
-    assert html.count("<tr") == 3
-    for words in (str(plan).splitlines()[0], "Advice.", "SKP005", "0.500", "ε of a fit"):
-        assert words in html
-    # The search itself stands out, in the colours of the page.
-    assert re.findall(r"<td [^>]*font-weight:(\d+)", html) == ["600"] * 7 + ["400"] * 7
-    for forbidden in ("<script", "<style", "class=", "http"):
-        assert forbidden not in html.partition("SKP005")[0]
-    odd = SearchPlan(report, replace(row, name="<mine>"), (), None, "x & y", 0.0)._repr_html_()
-    assert "&lt;mine&gt;" in odd and "x &amp; y" in odd
+    assert html.count("<tr") == 3 and "Advice." in html and "ε of a fit" in html
+    assert "&lt;mine&gt;" in html and "x &amp; y" in html and "<mine>" not in html
 
 
 # Other searches of the same candidates, for the same total ---------------------------------------

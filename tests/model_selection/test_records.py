@@ -27,7 +27,7 @@ from sklearn.utils import get_tags
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression, DPRidge
-from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running._data import Data, Door
 from skdptune.model_selection._running._engine import check_fits, data_independent_model
 from skdptune.model_selection._running._made_up import check_targets, made_up_like
@@ -39,7 +39,6 @@ from skdptune.preprocessing import (
     BoundedScaler,
     DPStandardScaler,
     RowNormClipper,
-    make_private_pipeline,
 )
 from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted, table
@@ -302,19 +301,6 @@ def test_steps_that_can_never_work_are_refused_before_data_are_read() -> None:
     check_steps(make_pipeline(FunctionTransformer(), Recorder()), [object()])
 
 
-@pytest.mark.parametrize("dtype", ["object", "string[pyarrow]", "datetime64[ns]"])
-def test_functions_of_numbers_are_refused_for_columns_of_all_other_types(dtype: str) -> None:
-    """Arrow's errors are not subclasses of ValueError."""
-    if dtype == "string[pyarrow]":
-        pytest.importorskip("pyarrow")
-    words = pd.Series(["2020-01-01", "2020-01-02"] * 10).astype(dtype)
-    X = pd.DataFrame({"words": words, "x": np.linspace(-1.0, 1.0, 20)})
-    pipeline = make_pipeline(FunctionTransformer(np.sqrt), DPLogisticRegression(solver="sgd"))
-    search = DPRandomSearchCV(pipeline, {}, n_iter=2, epsilon=1.0, delta=1e-5)
-    with pytest.raises((ValueError, TypeError)):
-        search.fit(X, np.arange(20) % 2)
-
-
 # Whole searches ---------------------------------------------------------------------------------
 
 
@@ -500,38 +486,6 @@ def test_what_records_hold_changes_nothing() -> None:
     assert np.array_equal(made_up_like(X, 4), made_up_like(-X, 4))
 
 
-class Frame:
-    """A table of another library than pandas: columns by names, rows by slices and places."""
-
-    def __init__(self, columns: dict[str, Any]) -> None:
-        self._columns = {name: np.asarray(values) for name, values in columns.items()}
-        self.columns = list(columns)
-        self.shape = (len(self), len(columns))
-
-    def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, str):
-            return self._columns[key]
-        return Frame({name: values[key] for name, values in self._columns.items()})
-
-
-def test_frames_of_other_libraries_are_searched() -> None:
-    rng = np.random.default_rng(0)
-    words = rng.choice(np.array(["a", "b", None], dtype=object), 300)
-    frame = Frame({"x": rng.normal(size=300), "w": words})
-    schema = {"x": (-3, 3), "w": {"categories": ["a", "b", "c"], "missing": True}}
-    model = DPLogisticRegression(solver="sgd", epochs=1, classes=[0, 1], random_state=0)
-    pipeline = make_private_pipeline(model, schema)
-    check_steps(pipeline, frame)
-    search = DPGridSearchCV(
-        pipeline, {"dplogisticregression__C": [0.1, 1.0]}, epsilon=5.0, random_state=0
-    )
-    search.fit(frame, (frame["x"] > 0).astype(int))
-    assert set(search.predict(frame)) <= {0, 1}
-
-
 def test_types_of_polars_are_kept() -> None:
     """Theorem R6: what a step refuses by a type, it refuses before records are read."""
     polars = pytest.importorskip("polars")
@@ -610,15 +564,3 @@ def test_a_search_raises_where_no_fit_could_ever_work(search: Any, in_pipeline: 
     assert not hasattr(wrong, "privacy_")
     fine = flat(search, estimator, {name: [1, 1000]}, epsilon=1.0, **options).fit(X, y)
     assert hasattr(fine.best_estimator_, "predict")
-
-
-def test_a_released_front_raises_where_no_fit_could_ever_work() -> None:
-    pytest.importorskip("optuna")
-    pytest.importorskip("moocore")
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    y = np.arange(300) % 2
-    options = {"release": 30.0, "n_initial": 2, "n_iter": 1, "refit": False, "random_state": 0}
-    space = {"epsilon": (0.1, 1.0)}
-    with pytest.raises(ValueError, match="fewer than 1000 records"):
-        flat(DParetoSearchCV, AtLeast(1000), space, **options).fit(X, y)
-    assert hasattr(flat(DParetoSearchCV, AtLeast(1), space, **options).fit(X, y), "pareto_front_")

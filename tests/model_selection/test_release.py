@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import pickle
 import re
 import sys
@@ -328,12 +327,3 @@ def test_callbacks_hear_a_fixed_number_of_tasks(name: str, many_runs: None) -> N
         f"teardown {title}",
     ]
     assert of_estimator.told == []
-
-
-def test_logging_and_printing_work_again(capfd: pytest.CaptureFixture[str]) -> None:
-    WAYS["grid"].make(Loud(epsilon=3.0, delta=DELTA), {"quality": [0.1]}).fit(X, Y)
-    assert logging.root.manager.disable == logging.NOTSET
-    print("heard")
-    assert capfd.readouterr().out == "heard\n"
-    with pytest.warns(UserWarning, match="heard"):
-        warnings.warn("heard", UserWarning, stacklevel=1)

@@ -93,32 +93,6 @@ def test_each_metric_has_the_columns_of_scikit_learn(cv: Any) -> None:
     assert other.score(X, Y) == LOST(other.best_estimator_, X, Y)
 
 
-def test_without_a_metric_to_choose_by_no_candidate_is_the_best() -> None:
-    found = grid_search(refit=False).fit(X, Y)
-    assert not [name for name in vars(found) if name.startswith("best_")]
-    assert "mean_test_lost" in found.cv_results_
-    # As scikit-learn has it, of a single metric it is known which is the best.
-    assert grid_search(refit=False, scoring=None).fit(X, Y).best_index_ in range(3)
-
-
-def test_a_callable_chooses_by_the_published_table() -> None:
-    seen: list[dict[str, Any]] = []
-
-    def least_lost(results: dict[str, Any]) -> int:
-        seen.append(results)
-        return int(np.argmax(results["mean_test_lost"]))
-
-    found = grid_search(refit=least_lost).fit(X, Y)
-    assert found.best_params_ == {"quality": 0.9}
-    assert not hasattr(found, "best_score_")
-    assert seen[0].keys() == found.cv_results_.keys()
-    for name, values in seen[0].items():
-        if name != "params":
-            np.testing.assert_array_equal(np.asarray(values), np.asarray(found.cv_results_[name]))
-    with pytest.raises(AttributeError, match="refit does not name one; use scorer_"):
-        found.score(X, Y)
-
-
 # What it costs -----------------------------------------------------------------------------------
 
 
@@ -161,15 +135,6 @@ def test_the_report_has_a_part_for_each_metric() -> None:
     assert one == other and 0.6 < one / scores.profile.epsilon(DELTA) < 0.8
     assert scores.profile.epsilon(DELTA) <= run.profile.epsilon(DELTA)
     assert report.epsilon_spent <= 2.0
-
-
-def test_public_scores_cost_nothing_by_any_metric() -> None:
-    found = grid_search(epsilon=400.0).fit(X, Y, X_val=X[:200], y_val=Y[:200])
-    scores = [np.mean(X[:200, 1] < quality) for quality in GRID["quality"]]
-    np.testing.assert_allclose(found.cv_results_["mean_test_right"], scores)
-    np.testing.assert_allclose(found.cv_results_["mean_test_lost"], 4.0 * np.array(scores) - 4.0)
-    plan = grid_search(epsilon=400.0).plan(600, 3, public_validation=True, compare=False)
-    assert plan.metrics == {}
 
 
 def released_scores(search: Any) -> list[float]:
@@ -319,41 +284,29 @@ def test_a_session_tells_all_scores_and_its_storage_keeps_them(tmp_path: Path) -
 ONE_ALONE = "Several are paid for by DPAdaptiveSearchCV, and by DPGridSearchCV with FullTable or"
 
 
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        ({"scoring": []}, ValueError, "must hold at least one metric; got list of length 0"),
-        ({"scoring": {}}, ValueError, "must hold at least one metric"),
-        (
-            {"scoring": ["accuracy", "accuracy"]},
-            ValueError,
-            "name each metric once; got 'accuracy'",
-        ),
-        ({"scoring": [accuracy(), "accuracy"]}, ValueError, "Use a dict to name them yourself"),
-        ({"scoring": ["accuracy", "precise"]}, ValueError, "got a name that is not a metric"),
-        ({"scoring": {"right": "accuracy", "area": "roc_auc"}}, ValueError, "got 'roc_auc'"),
-        ({"scoring": {"right": "accuracy", "own": max}}, TypeError, "BoundedScorer; got builtin"),
-        ({"scoring": {"right": "accuracy", "none": None}}, TypeError, "BoundedScorer; got None"),
-        ({"scoring": {1: "accuracy"}}, TypeError, "must name each metric by a str; got 1"),
-        ({"scoring": {"accuracy", "neg_brier_score"}}, TypeError, "got set"),
-        (
-            {"refit": True},
-            ValueError,
-            "refit must be 'right', 'lost', a callable or False .* True",
-        ),
-        ({"refit": "winner"}, ValueError, "the parameter refit must be set to a scorer key"),
-        ({"refit": "score"}, ValueError, "got 'score'"),
-        ({"scoring": {"proba": neg_brier_score()}, "refit": "proba"}, TypeError, "predict_proba"),
-        ({"strategy": "noisy_max"}, ValueError, ONE_ALONE),
-    ],
-)
-def test_bad_metrics_are_refused_before_data(more: Any, error: Any, message: str) -> None:
-    usual = {"scoring": BOTH, "refit": "right", "epsilon": 1.0}
-    search = DPGridSearchCV(Scripted(), GRID, **usual | more)
-    with pytest.raises(error, match=message):
-        search.plan(600, 3)
-    with pytest.raises(error, match=message):
-        search.privacy_profile(600, 3)
+def test_bad_metrics_are_refused_before_data() -> None:
+    for more, message in (
+        ({"scoring": []}, "must hold at least one metric; got list of length 0"),
+        ({"scoring": {}}, "must hold at least one metric"),
+        ({"scoring": ["accuracy", "accuracy"]}, "name each metric once; got 'accuracy'"),
+        ({"scoring": [accuracy(), "accuracy"]}, "Use a dict to name them yourself"),
+        ({"scoring": ["accuracy", "precise"]}, "got a name that is not a metric"),
+        ({"scoring": {"right": "accuracy", "area": "roc_auc"}}, "got 'roc_auc'"),
+        ({"scoring": {"right": "accuracy", "own": max}}, "BoundedScorer; got builtin"),
+        ({"scoring": {"right": "accuracy", "none": None}}, "BoundedScorer; got None"),
+        ({"scoring": {1: "accuracy"}}, "must name each metric by a str; got 1"),
+        ({"scoring": {"accuracy", "neg_brier_score"}}, "got set"),
+        ({"refit": True}, "refit must be 'right', 'lost', a callable or False .* True"),
+        ({"refit": "winner"}, "the parameter refit must be set to a scorer key"),
+        ({"refit": "score"}, "got 'score'"),
+        ({"scoring": {"proba": neg_brier_score()}, "refit": "proba"}, "predict_proba"),
+        ({"strategy": "noisy_max"}, ONE_ALONE),
+    ):
+        usual = {"scoring": BOTH, "refit": "right", "epsilon": 1.0}
+        search = DPGridSearchCV(Scripted(), GRID, **usual | more)
+        for act in (search.plan, search.privacy_profile):
+            with pytest.raises((TypeError, ValueError), match=message):
+                act(600, 3)
 
 
 @pytest.mark.parametrize("kind", [DPRandomSearchCV, DoublingThresholdSearchCV, DParetoSearchCV])

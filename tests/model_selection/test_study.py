@@ -34,7 +34,6 @@ from skdptune.model_selection._adaptive import (
     described,
 )
 from skdptune.model_selection._study import (
-    NO_TIME,
     Begun,
     Heartbeat,
     Journal,
@@ -45,7 +44,6 @@ from skdptune.model_selection._study import (
     quiet_optuna,
     salted,
     study_seeds,
-    timeless_storage,
 )
 from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted
@@ -360,9 +358,7 @@ def test_no_two_processes_make_more_than_one_may() -> None:
         first, second = opened(study), opened(study)
         study.kept["process"] = mock.ANY
         found = []
-        second_begins = lambda s=second, f=found: f.append(  # noqa: E731
-            outcome(lambda: s.begin(trial("b"), 1))
-        )
+        second_begins = lambda s=second, f=found: f.append(outcome(lambda: s.begin(trial("b"), 1)))  # noqa: E731
         if interleaved:
             study.before_look = second_begins
         found.append(outcome(lambda j=first: j.begin(trial("a"), 1)))
@@ -410,23 +406,3 @@ def test_how_the_budget_is_divided_is_part_of_the_plan() -> None:
         plan = search._strategy().public_plan(search, search._make_plan(500, 3))
         plans.append((plan["final fit"], plan["cost of a fit"], plan["noise of a score"]))
     assert len(set(plans)) == 3
-
-
-def dates(trial: Any) -> set[Any]:
-    return {trial.datetime_start, trial.datetime_complete} - {None}
-
-
-def test_no_trial_has_a_time() -> None:
-    # Theorem G6.
-    seen = []
-    study = optuna.create_study(storage=timeless_storage())
-    study.enqueue_trial({"x": 0.5})
-    for value in (0.1, 0.2):
-        trial = study.ask({"x": optuna.distributions.FloatDistribution(0.0, 1.0)})
-        seen.extend(dates(one) for one in study.trials)
-        study.tell(trial, value)
-    study.add_trial(optuna.trial.create_trial(value=0.3))
-    assert seen == [{NO_TIME}] * 3
-    assert [dates(trial) for trial in study.trials] == [{NO_TIME}] * 3
-    assert [trial.value for trial in study.trials] == [0.1, 0.2, 0.3]
-    assert all(trial.duration.total_seconds() == 0.0 for trial in study.trials)

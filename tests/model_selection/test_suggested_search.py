@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from skdptune.base import NoProfileError
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
@@ -51,11 +49,6 @@ def test_an_estimator_that_suggests_nothing_is_refused_before_data(kind: type) -
     unknown = kind(model, epsilon=1.0, scoring=neg_squared_error(bound=1.0))
     with pytest.raises(ValueError, match=f"{words} for DPRidge.* some need n_features"):
         unknown.plan(1000)
-
-
-def test_a_model_that_is_not_private_is_named_as_such() -> None:
-    with pytest.raises(NoProfileError, match="LogisticRegression"):
-        DPRandomSearchCV(LogisticRegression(), epsilon=1.0, delta=DELTA).plan(1000, 3)
 
 
 @pytest.mark.parametrize(
@@ -164,21 +157,6 @@ def test_without_a_model_to_return_the_search_is_made() -> None:
     fitted = search(refit=False).fit(*table(FEW))
     assert not hasattr(fitted, "best_estimator_")
     assert fitted.best_params_["quality"] in (0.2, 0.9)
-
-
-def test_chance_of_the_default_is_that_of_the_number_of_runs() -> None:
-    draws = {"n_iter_distribution": "poisson", "n_iter": 6}
-    assert "always tried" in search(**draws).plan(MANY, 3, compare=False).suggestion
-    plan = search(**draws, try_own_values=False).plan(MANY, 3, compare=False)
-    assert f"tried with probability {1.0 - np.exp(-2.0):.2g}" in plan.suggestion
-    grid = search(DPGridSearchCV, refit=False).plan(MANY, 3, compare=False)
-    assert "is always tried" in grid.suggestion
-
-
-def test_a_session_needs_to_know_its_candidates() -> None:
-    one = search(DoublingThresholdSearchCV)
-    with pytest.raises(ValueError, match="must be given for a session; got neither"):
-        one.start(*table(FEW))
 
 
 def test_a_secret_number_of_records_is_kept() -> None:

@@ -269,12 +269,6 @@ def add(task: int, more: int) -> int:
     return task + more
 
 
-def test_what_travels_is_small_however_long_the_session_was() -> None:
-    for number in range(1, 30):
-        Slow(delta=1e-5, epsilon=1.0 + number / 10.0).privacy_profile(100)
-    assert len(cloudpickle.dumps(Slow())) < 50_000
-
-
 def on_dask(search: Any) -> Any:
     with joblib.parallel_config(backend="dask"):
         return search.fit(X, Y)

@@ -12,7 +12,6 @@ from torch import nn
 
 from skdptune.neural_network import (
     DPNeuralNetBinaryClassifier,
-    DPNeuralNetClassifier,
     LogisticHead,
 )
 from tests.neural_network.nets import DELTA, data, net_of, weights_of
@@ -76,15 +75,6 @@ def test_other_numbers_of_classes_are_refused():
         binary(classes=[1, 2, 3]).privacy_profile(100)
     with pytest.raises(ValueError, match="threshold must be"):
         binary(threshold=1.5).privacy_profile(100)
-
-
-def test_cost_is_that_of_any_net():
-    ours = binary(epsilon=0.8, batch_size=0.1, max_epochs=3)
-    other = net_of(DPNeuralNetClassifier, epsilon=0.8, batch_size=0.1, max_epochs=3)
-    assert ours.privacy_profile(500) == other.privacy_profile(500)
-    assert ours.cost_parameters == other.cost_parameters
-    X, y = data()
-    assert ours.fit(X, y).privacy_.profile == ours.privacy_profile(300)
 
 
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])

@@ -18,7 +18,6 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import nn
 
-from skdptune.base import privacy_of, profile_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPRandomSearchCV, RandomRuns
@@ -41,22 +40,9 @@ from tests.base.nasty_records import (
     nasty_rows,
     with_record,
 )
-from tests.neural_network.nets import DELTA, KINDS, MODES, data, net_of, weights_of
+from tests.neural_network.nets import KINDS, MODES, data, net_of, weights_of
 
 # Privacy cost ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
-def test_cost_equals_the_report_of_the_fit(kind, sampling):
-    X, y = data()
-    net = net_of(kind, epsilon=0.7, sampling=sampling)
-    profile = profile_of(net, *X.shape)
-    net.fit(X, y)
-    assert privacy_of(net).profile == net.privacy_.profile == profile
-    assert 0.99 * 0.7 <= profile.epsilon(DELTA) <= 0.7
-    assert net.privacy_.epsilon == 0.7
-    assert net.privacy_.delta == DELTA
 
 
 @pytest.mark.parametrize(("batch_size", "epochs"), [(64, 1), (0.05, 7.5), (5000, 7.5)])
@@ -79,17 +65,6 @@ def test_cost_agrees_with_the_accountant_of_opacus(rate, noise, steps):
         theirs = accountant.get_epsilon(1e-5)
     net = net_of(noise_multiplier=noise, batch_size=rate, max_epochs=steps * rate)
     assert net.privacy_profile(10_000).epsilon(1e-5) == pytest.approx(theirs, rel=0.02)
-
-
-@pytest.mark.parametrize("n_public", [200, 450])
-def test_public_constant_replaces_the_number_of_records(n_public, batches):
-    X, y = data()
-    net = net_of(n_public=n_public, epsilon=1.0, classes=[0, 1], grad_sample_mode="ghost")
-    net.fit(X, y)
-    assert net.plan_.n_samples == n_public
-    assert net.plan_.rate == 50 / n_public
-    assert len(batches) == net.plan_.steps == 2 * n_public // 50
-    assert net.privacy_.profile == net.privacy_profile(17)
 
 
 # Randomness ------------------------------------------------------------------------------

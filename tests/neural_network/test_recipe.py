@@ -5,7 +5,6 @@ import math
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from scipy import stats
@@ -19,7 +18,6 @@ from skdptune.neural_network import (
     DPNeuralNetRegressor,
     LogisticHead,
 )
-from skdptune.preprocessing import Schema, make_private_pipeline
 from skdptune.testing import replay_neighbours
 from tests.neural_network.nets import weights_of
 
@@ -211,11 +209,6 @@ def test_settings_that_are_given_are_kept():
     assert short.set_params(module__hidden=(5, 4)).fit(X, y).module_.layers[1].out_features == 5
 
 
-def test_cost_depends_on_an_optimizer_that_decides_on_the_batches():
-    assert "optimizer" in DPNeuralNetRegressor().cost_parameters
-    assert "optimizer" not in DPNeuralNetRegressor(batch_size=10).cost_parameters
-
-
 def test_tuning_on_fewer_records_keeps_the_plan():
     net = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7)
     for size in (2000, 100_000):
@@ -245,33 +238,6 @@ def test_curve_is_learned_and_fits_can_be_stored():
     net.fit(X, y)
     assert net.score(X, y) > 0.8
     assert (pickle.loads(pickle.dumps(net)).predict(X) == net.predict(X)).all()
-
-
-def test_schema_gives_the_range():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, 1500),
-            "sector": rng.choice(["farm", "office", None], 1500),
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 1500), "D"),
-            "member": rng.random(1500) < 0.5,
-        }
-    )
-    table.loc[:20, "age"] = -5
-    y = 900.0 + 10.0 * np.abs(table.age - 50) + 50.0 * table.member
-    schema = Schema(
-        {
-            "age": (18, 80),
-            "sector": ["farm", "office"],
-            "since": ("2020-01-01", "2023-01-01"),
-            "member": [False, True],
-        },
-        target=(900, 1300),
-    )
-    net = DPNeuralNetRegressor(epsilon=2.0, delta=DELTA, random_state=0)
-    pipeline = make_private_pipeline(net, schema).fit(table, y)
-    assert pipeline[-1].target_bound == (900, 1300)
-    assert pipeline.score(table, y) > 0.6
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])

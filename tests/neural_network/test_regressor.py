@@ -116,14 +116,6 @@ def test_each_target_has_its_range():
     assert ledger.history() == []
 
 
-def test_several_targets_share_a_range():
-    X, y = data()
-    Y = np.column_stack([1000.0 + y, 1001.0 - 2.0 * y])
-    net = far_net(max_epochs="auto", epsilon=50.0).fit(X, Y)
-    assert net.predict(X).shape == Y.shape
-    assert net.score(X, Y) > 0.8
-
-
 def test_default_net_learns_targets_far_from_zero():
     X, y = data()
     settings = {"epsilon": 3.0, "delta": DELTA, "random_state": 0}

@@ -244,13 +244,6 @@ def test_images_keep_their_shape():
     assert net.predict(images).shape == (48,)
 
 
-def test_a_restarted_run_repeats_its_draws_and_leaves_the_run_as_it_is():
-    run = net_of(random_state=None)._training_run(*data(60))
-    draws = [run.restarted().rng.random() for _ in range(2)]
-    assert draws == [run.rng.random()] * 2
-    assert run.restarted().X is run.X
-
-
 def test_module_that_does_not_train_is_refused():
     with pytest.raises(TypeError, match="module must be a torch.nn.Module, or .* got Ridge"):
         net_of(module=lambda: Ridge()).fit(*data())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ from skdptune.linear_model import (
     SufficientStatistics,
 )
 from skdptune.testing import replay_neighbours
-from tests.accounting.calls import calls_of
 from tests.accounting.cases import few
 from tests.base.nasty_records import (
     EXTREME,
@@ -320,32 +318,6 @@ def test_statistics_of_the_same_range_are_taken():
 
 
 @every_kind
-def test_cost_depends_on_no_other_parameter(kind):
-    changes = {
-        "alpha": 3.0,
-        "data_norm": 1.7,
-        "target_bound": 0.5,
-        "fit_intercept": False,
-        "random_state": 3,
-        "n_public": 77,
-        "max_leverage": 1e-3,
-        "failure_probability": 1e-9,
-        "mode": "propose-test-release",
-        "calibration": "closed-form",
-    }
-    base = kind(1.0, DELTA, target_bound=1.0)
-    cost = base.privacy_profile(500, 3)
-    for name, value in changes.items():
-        if name in base.get_params() and name not in base.cost_parameters:
-            changed = clone(base).set_params(**{name: value})
-            assert changed.privacy_profile(500, 3) == cost, name
-            if kind is not OPSLinearRegression:
-                # Its ridge, and with it the shape of its curve, balances bounds that grow with n.
-                assert changed.privacy_profile(100_000, 3) == cost, name
-    assert {"epsilon", "delta"} <= base.cost_parameters <= set(base.get_params())
-
-
-@every_kind
 def test_fits_of_many_equal_fits_one_by_one(kind):
     models = [
         kind(1.0, DELTA, alpha=alpha, target_bound=1.5, random_state=seed, fit_intercept=flag)
@@ -358,37 +330,6 @@ def test_fits_of_many_equal_fits_one_by_one(kind):
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.intercept_ == other.intercept_
         assert one.privacy_.profile == other.privacy_.profile
-
-
-def test_many_ridges_share_one_pass_and_one_spectrum(monkeypatch):
-    counted = {
-        "passes": (SufficientStatistics, "update"),
-        "spectra": (np.linalg, "eigh"),
-    }
-    counts = dict.fromkeys(counted, 0)
-
-    def count(name, function):
-        def counting(*arguments, **given):
-            counts[name] += 1
-            return function(*arguments, **given)
-
-        return counting
-
-    for name, (home, attribute) in counted.items():
-        monkeypatch.setattr(home, attribute, count(name, getattr(home, attribute)))
-    wide = np.random.default_rng(0).normal(size=(5000, 50))
-    models = [
-        PTRLinearRegression(
-            1.0, 1.2e-5, alpha=alpha, data_norm=7.0, target_bound=1.0, random_state=0
-        )
-        for alpha in np.geomspace(1.0, 1e5, 30)
-    ]
-    PTRLinearRegression.fit_many(models, wide, wide[:, 0])
-    assert counts == {"passes": 1, "spectra": 1}
-    # At this point, the bound for each leverage is known.
-    calls = calls_of(lambda: PTRLinearRegression.fit_many(models, wide, wide[:, 0]))
-    assert counts == {"passes": 2, "spectra": 2}
-    assert calls < 30 * 2000
 
 
 @pytest.mark.parametrize("bound", [(1.0, 0.0), (1.0,), (0.0, math.inf), "far"], ids=str)
@@ -407,17 +348,6 @@ def test_extrapolation_keeps_the_ridge_per_record(kind):
 def test_default_ridges_need_no_extrapolation():
     for kind in (OPSLinearRegression, OutputPerturbationLinearRegression, DPRidge):
         assert kind(target_bound=1.0).tuning_parameters(200, 1000) == {}
-
-
-@pytest.mark.parametrize("alpha", [None, 2.0])
-@every_kind
-def test_the_present_value_comes_first_and_all_are_valid(kind: Any, alpha: float | None) -> None:
-    model = kind(1.0, alpha=alpha, data_norm=2.0, target_bound=1.0)
-    values = model.suggested_space(1000, 3)["alpha"]
-    assert values[0] is alpha
-    assert len(values) == 5
-    for value in values:
-        clone(model).set_params(alpha=value).privacy_profile(1000, 3)
 
 
 def test_values_are_around_what_the_rule_takes() -> None:

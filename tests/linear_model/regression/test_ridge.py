@@ -47,14 +47,20 @@ X = rng.uniform(-1.0, 1.0, size=(3000, 3))
 Y = np.clip(X @ [0.5, -0.4, 0.1], -1.0, 1.0)
 
 
-def test_ridge_of_adassp_follows_noise_and_eigenvalue(monkeypatch):
-    ridges = []
+@pytest.fixture
+def ridges(monkeypatch):
+    """Return the ridges with which fits solve."""
+    found = []
 
     def record(gram, moment, ridge):
-        ridges.append(ridge)
+        found.append(ridge)
         return solve_noisy(gram, moment, ridge)
 
-    monkeypatch.setattr("skdptune.linear_model._regression._ridge.solve_noisy", record)
+    monkeypatch.setattr(_ridge, "solve_noisy", record)
+    return found
+
+
+def test_ridge_of_adassp_follows_noise_and_eigenvalue(ridges):
     for epsilon, size in ((0.1, 300), (1.0, 300), (1.0, 20), (100.0, 3000)):
         AdaSSPLinearRegression(epsilon, 1e-5, target_bound=1.0, random_state=0).fit(
             X[:size], Y[:size]
@@ -65,14 +71,7 @@ def test_ridge_of_adassp_follows_noise_and_eigenvalue(monkeypatch):
     assert ridges[-1] == 3.0
 
 
-def test_default_ridge_follows_the_noise(monkeypatch):
-    ridges = []
-
-    def record(gram, moment, ridge):
-        ridges.append(ridge)
-        return solve_noisy(gram, moment, ridge)
-
-    monkeypatch.setattr("skdptune.linear_model._regression._ridge.solve_noisy", record)
+def test_default_ridge_follows_the_noise(ridges):
     model = DPRidge(1.0, 1e-5, target_bound=1.0, fit_intercept=False, random_state=0)
     sums = SufficientStatistics(math.sqrt(3.0), 1.0, fit_intercept=False).update(X, Y)
     model.fit_statistics(sums)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dp_accounting import dp_event
 
 from skdptune.accounting import (
     GaussianFilter,
@@ -89,28 +88,6 @@ def test_with_folds_scores_take_a_tenth_of_a_filter_by_divergences() -> None:
     assert total.spent == pytest.approx(0.1 * total.budget, rel=1e-6)
     assert total.order * plan.shift**2 / 2 == pytest.approx(total.spent, rel=1e-6)
     assert f"Rényi filter of order {total.order:g}" in plan.parts[0].note
-
-
-def test_plan_uses_the_filter_of_which_fits_take_less() -> None:
-    settings: dict[str, Any] = {"n_initial": 1, "is_equal": False, "follows_scores": True}
-
-    def filter_for(*fits: PrivacyProfile) -> Any:
-        return plan_release(layout_of("split"), 4.0, DELTA, 30, 1, fits, **settings).filter()
-
-    step = dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(4.0))
-    descent = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, 100), 1e-3)
-    sparse_step = dp_event.PoissonSampledDpEvent(0.001, dp_event.GaussianDpEvent(0.8))
-    sparse = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(sparse_step, 200), 1e-3)
-    pure = PrivacyProfile.pure(0.1)
-    assert isinstance(filter_for(gaussian(0.1), gaussian(0.4)), GaussianFilter)
-    assert isinstance(filter_for(descent, gaussian(0.1)), GaussianFilter)
-    assert isinstance(filter_for(sparse), RenyiFilter)
-    assert isinstance(filter_for(pure, PrivacyProfile.pure(0.2)), RenyiFilter)
-    # What is set aside is more where it is used.
-    for fits, share in (((gaussian(0.1),), 0.001), ((descent,), 0.1), ((pure,), 0.0)):
-        assert filter_for(*fits).failure == pytest.approx(share * DELTA, rel=1e-3)
-    total = filter_for(descent)
-    assert total.profile.epsilon(DELTA) <= 4.0
 
 
 def test_final_fit_is_in_the_total() -> None:
@@ -216,26 +193,6 @@ def test_first_evaluations_share_what_is_left(name: str, follows: bool) -> None:
     share = math.sqrt(squares_left(budget) / 12 / plan.n_fits)
     assert not budget.charge(gaussian(1.03 * share))
     assert all(budget.charge(gaussian(0.97 * share)) for _ in range(12))
-
-
-def test_a_later_evaluation_takes_half_of_what_is_left() -> None:
-    budget = ReleaseBudget(planned("public", mus=(0.1, 2.0), n_initial=2))
-    assert all(budget.charge(gaussian(0.1)) for _ in range(2))
-    half = math.sqrt(squares_left(budget) / 2 / budget.plan.n_fits)
-    assert not budget.charge(gaussian(1.03 * half))
-    assert budget.charge(gaussian(0.97 * half))
-    assert not budget.charge(gaussian(0.97 * half))
-
-
-@pytest.mark.parametrize("follows", [True, False])
-def test_refusals_do_not_bar_what_is_cheaper_together(follows: bool) -> None:
-    """A pure guarantee costs less than a Gaussian by epsilon, and sixteen of it cost more."""
-    pure, larger, small = PrivacyProfile.pure(0.028), PrivacyProfile.pure(0.05), gaussian(0.02)
-    settings: dict[str, Any] = {"n_initial": 16, "is_equal": False, "follows_scores": follows}
-    plan = plan_release(layout_of("public"), 0.45, DELTA, 100, 1, [small, pure], **settings)
-    budget = ReleaseBudget(plan)
-    assert not budget.charge(larger)
-    assert sum(budget.charge(small) for _ in range(30)) == 30
 
 
 def test_estimators_of_one_delta_use_what_is_set_aside() -> None:
