@@ -160,23 +160,16 @@ def test_missing_package_is_named_with_its_extra() -> None:
     ("file", "source", "complaint"),
     [
         ("metrics/_a.py", "from skdptune.model_selection import X", "imports model_selection"),
-        ("metrics/_a.py", "from ..linear_model import X", "imports linear_model"),
         ("metrics/deep/_a.py", "from ...audit import X", "imports audit"),
         ("metrics/_a.py", "def f():\n    import skdptune.audit", "imports audit"),
-        ("base.py", "from .metrics import X", "imports metrics"),
         ("metrics/_a.py", "from skdptune import __version__", "imports __version__"),
-        ("metrics/_a.py", "from skdptune._helpers import X", "imports _helpers"),
         ("helpers/_a.py", "", "is in no layer"),
         ("accounting/_a.py", "from sklearn.base import clone", "imports sklearn"),
-        ("accounting/_a.py", "def f():\n    import torch.nn", "imports torch"),
         ("accounting/_a.py", "import pandas", "imports pandas at module level"),
-        ("metrics/_a.py", "import torch", "imports torch at module level"),
         ("metrics/_a.py", "try:\n    import dask\nexcept E:\n    pass", "imports dask at"),
-        ("metrics/_a.py", "if X:\n    from optuna import Y", "imports optuna at"),
         ("metrics/_a.py", "if TYPE_CHECKING:\n    X\nelse:\n    import opacus", "opacus at"),
         ("neural_network/__init__.py", "import torch", "imports torch at"),
         ("neural_network/_a.py", "import matplotlib", "imports matplotlib at"),
-        ("__init__.py", "import pandas", "imports pandas at"),
     ],
 )
 def test_offence_is_caught(tmp_path: Path, file: str, source: str, complaint: str) -> None:
@@ -190,12 +183,10 @@ def test_offence_is_caught(tmp_path: Path, file: str, source: str, complaint: st
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("metrics/_a.py", "from skdptune.accounting import X\nfrom skdptune.base import Y"),
         (
             "metrics/_a.py",
             "from skdptune.metrics._b import X\nfrom ._c import Y\nfrom . import _d",
         ),
-        ("metrics/_a.py", "import numpy\nimport sklearn.base\nimport skdptune_extras"),
         ("metrics/_a.py", "def f():\n    import torch\n    from pandas import DataFrame"),
         ("metrics/_a.py", "if TYPE_CHECKING:\n    import torch"),
         ("neural_network/_a.py", "import torch\nfrom skorch import X\nimport opacus.layers"),

@@ -9,16 +9,23 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_backend
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.linear_model import AdaSSPLinearRegression, DPLogisticRegression
-from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV
 from tests.flat import flat
-from tests.fuzz.recipes import FOLDERS
-from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
+from tests.testing.public_estimators import (
+    ESTIMATORS,
+    HAS_NETS,
+    HAS_OPTUNA,
+    HAS_PARETO,
+    PUBLIC,
+    SEARCHES,
+    nets,
+)
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(400, 3))
@@ -26,110 +33,29 @@ LABELS = (ROWS[:, 0] > 0).astype(int)
 TARGETS = ROWS[:, 0].clip(-1, 1)
 DELTAS = (0.0, 1e-9, 1e-5, 1e-2)
 
-REGRESSION = {"data_norm": 2.0, "target_bound": 1.0}
 INNER = DPLogisticRegression(solver="output", classes=[0, 1], data_norm=2.0)
-RIDGE = AdaSSPLinearRegression(**REGRESSION)
 GRID = {"C": [0.01, 1.0]}
-# Parameters of each, and its data.
-ESTIMATORS = {
-    "DPLogisticRegression": ({}, LABELS),
-    "DPLinearSVC": ({"solver": "output"}, LABELS),
-    **dict.fromkeys(
-        (
-            *("AdaOPSLinearRegression", "AdaSSPLinearRegression", "DPRidge"),
-            *("OPSLinearRegression", "OutputPerturbationLinearRegression", "PTRLinearRegression"),
-        ),
-        (REGRESSION, TARGETS),
-    ),
-    "DPExplainableBoostingClassifier": ({"bounds": (-3, 3), "max_rounds": 2}, LABELS),
-    "DPExplainableBoostingRegressor": (
-        {"bounds": (-3, 3), "target_bound": 1.0, "max_rounds": 2},
-        TARGETS,
-    ),
-    "PrivateConformalClassifier": ({"estimator": INNER, "coverage": 0.5, "epsilon": 4.0}, LABELS),
-    "PrivateConformalRegressor": (
-        {"estimator": RIDGE, "coverage": 0.5, "epsilon": 4.0},
-        TARGETS,
-    ),
-    "PrivateScoreCurves": ({"estimator": INNER, "epsilon": 1.0, "insist": True}, LABELS),
-    "PrivateThreshold": (
-        {"estimator": INNER, "epsilon": 1.0, "at_least": 0.5, "insist": True},
-        LABELS,
-    ),
-    "DPMinMaxScaler": ({"bounds": (-3, 3)}, None),
-    "DPPCA": ({"bounds": (-3, 3)}, None),
-    "DPStandardScaler": ({"bounds": (-3, 3)}, None),
-}
-NETS = {
-    "DPNeuralNetBinaryClassifier": ({"max_epochs": 1}, LABELS.astype(np.float32)),
-    "DPNeuralNetClassifier": ({"max_epochs": 1}, LABELS),
-    "DPNeuralNetRegressor": ({"max_epochs": 1}, TARGETS.astype(np.float32)),
-}
-SEARCHES = {
-    "DPGridSearchCV": {"param_grid": GRID, "epsilon": 4.0, "delta": 1e-5},
-    "DPRandomSearchCV": {
-        "param_distributions": GRID,
-        "n_iter": 2,
-        "epsilon": 4.0,
-        "delta": 1e-5,
-    },
-    "DoublingThresholdSearchCV": {
-        "param_grid": GRID,
-        "epsilon": 4.0,
-        "delta": 1e-5,
-        "granularity": 0.5,
-        "n_partitions": 5,
-    },
-}
-OPTIONAL_SEARCHES = {
-    "DPAdaptiveSearchCV": {
-        "param_space": {"C": (0.01, 1.0, "log")},
-        "n_trials": 2,
-        "sampler": "random",
-        "epsilon": 4.0,
-        "delta": 1e-5,
-    },
-    "DParetoSearchCV": {
-        "param_space": {"C": (0.01, 1.0, "log"), "epsilon": (0.1, 0.5)},
-        "n_initial": 2,
-        "n_iter": 0,
-        "sampler": "random",
-        "release": 4.0,
-        "refit": 1.0,
-        "delta": 1e-5,
-    },
-}
-# Classes with a fit that cost nothing, or pass the records to others.
-NOT_RECORDED = {"BoundedScaler", "RowNormClipper", "TableEncoder", "PopulationTrainer"}
-
-
-def public_class(name):
-    for folder in FOLDERS:
-        module = importlib.import_module(f"skdptune.{folder}")
-        if name in module.__all__:
-            return getattr(module, name)
-    raise LookupError(name)
+# Their fits cost nothing.
+NOT_RECORDED = {"BoundedScaler", "RowNormClipper", "TableEncoder"}
+# One of each class.
+EXAMPLES = {type(one).__name__: one for one in [*ESTIMATORS, *SEARCHES, *nets()]}
+if HAS_PARETO:
+    EXAMPLES["DParetoSearchCV"] = flat(
+        DParetoSearchCV,
+        INNER,
+        {"C": (0.01, 1.0, "log"), "epsilon": (0.1, 0.5)},
+        **{"n_initial": 2, "n_iter": 0, "sampler": "random"},
+        **{"release": 4.0, "refit": 1.0, "delta": 1e-5},
+    )
+every_class = pytest.mark.parametrize("name", [n for n in EXAMPLES if n not in NOT_RECORDED])
 
 
 def made(name, **more):
     """Return a public estimator or search, and its targets."""
-    if name in SEARCHES | OPTIONAL_SEARCHES:
-        settings = (SEARCHES | OPTIONAL_SEARCHES)[name]
-        return flat(public_class(name), clone(INNER), random_state=0, **settings, **more), LABELS
-    settings, targets = (ESTIMATORS | NETS)[name]
-    return public_class(name)(**settings, random_state=0, **more), targets
-
-
-def cases():
-    """Return all names, and skip those whose extras are missing."""
-    has_nets = pytest.mark.skipif(not HAS_NETS, reason="needs the extra nn")
-    wants = {"DPAdaptiveSearchCV": HAS_OPTUNA, "DParetoSearchCV": HAS_PARETO}
-    found = [pytest.param(name) for name in (*ESTIMATORS, *SEARCHES)]
-    found += [pytest.param(name, marks=has_nets) for name in NETS]
-    return found + [
-        pytest.param(name, marks=pytest.mark.skipif(not has, reason="needs the extra pareto"))
-        for name, has in wants.items()
-    ]
+    estimator = clone(EXAMPLES[name]).set_params(random_state=0, **more)
+    y = TARGETS if is_regressor(estimator) else LABELS
+    is_float = name in ("DPNeuralNetBinaryClassifier", "DPNeuralNetRegressor")
+    return estimator, y.astype(np.float32) if is_float else y
 
 
 @pytest.fixture
@@ -159,28 +85,17 @@ def check_recorded(ledger, fitted):
     assert set(record.assumptions) <= set(assumptions_in(report))
 
 
-def test_every_public_estimator_is_in_the_lists():
-    modules = [importlib.import_module(f"skdptune.{folder}") for folder in FOLDERS]
-    found = {
-        name
-        for module in modules
-        for name in module.__all__
-        if inspect.isclass(kind := getattr(module, name))
-        and hasattr(kind, "fit")
-        and (hasattr(kind, "get_params") or name in NOT_RECORDED)
-    }
-    known = {*ESTIMATORS, *NETS, *SEARCHES, *OPTIONAL_SEARCHES, *NOT_RECORDED}
-    if HAS_NETS and HAS_OPTUNA and HAS_PARETO:
-        assert found == known
-    assert found <= known
-    for name in found - NOT_RECORDED:
-        assert "ledger" in inspect.signature(public_class(name)).parameters
-    for name in found & NOT_RECORDED:
-        assert not issubclass(public_class(name), PrivateEstimatorMixin)
+def test_every_public_estimator_takes_a_ledger_unless_it_costs_nothing():
+    without = {"DParetoSearchCV", *([] if HAS_OPTUNA else ["DPAdaptiveSearchCV"])} - {*EXAMPLES}
+    assert EXAMPLES.keys() == PUBLIC.keys() - without
+    for name in EXAMPLES:
+        kind = getattr(importlib.import_module(f"skdptune.{PUBLIC[name]}"), name)
+        assert ("ledger" in inspect.signature(kind).parameters) == (name not in NOT_RECORDED)
+        assert not (name in NOT_RECORDED and issubclass(kind, PrivateEstimatorMixin))
 
 
 @pytest.mark.parametrize("way", ["parameter", "block"])
-@pytest.mark.parametrize("name", cases())
+@every_class
 def test_fit_records_its_report_once(ledger, name, way):
     """Theorem H4."""
     with warnings.catch_warnings():
@@ -196,7 +111,7 @@ def test_fit_records_its_report_once(ledger, name, way):
     assert clone(estimator).ledger is estimator.ledger
 
 
-@pytest.mark.parametrize("name", cases())
+@every_class
 def test_refused_fit_reads_nothing(name):
     """Theorem H4."""
     small = PrivacyLedger(":memory:", "patients", epsilon=1e-3, delta=1e-9)
@@ -214,7 +129,7 @@ class TestSearches:
     """Theorem H4: a search records its total, and its workers nothing."""
 
     def search(self, **more):
-        return made("DPGridSearchCV", **more)[0]
+        return DPGridSearchCV(clone(INNER), GRID, epsilon=4.0, delta=1e-5, random_state=0, **more)
 
     def test_workers_in_other_processes_record_nothing(self, tmp_path):
         path = str(tmp_path / "budget.ledger")
@@ -266,13 +181,11 @@ class TestSessions:
     """Theorem H4: a session reserves when it starts, and reads when it is used."""
 
     def test_threshold_session(self, ledger):
-        search = made("DoublingThresholdSearchCV", ledger=ledger)[0]
-        session = search.start(ROWS, LABELS)
+        session = made("DoublingThresholdSearchCV", ledger=ledger)[0].start(ROWS, LABELS)
         assert [record.status for record in ledger.history()] == ["reserved"]
-        session.propose([{"C": 0.1}])
+        session.propose([{"clip": 0.1}])
         assert [record.status for record in ledger.history()] == ["read"]
         check_recorded(ledger, session.finish())
-        assert isinstance(search, DoublingThresholdSearchCV)
 
     @pytest.mark.skipif(not HAS_OPTUNA, reason="needs the extra pareto")
     def test_adaptive_session(self, ledger):

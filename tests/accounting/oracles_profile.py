@@ -10,7 +10,7 @@ import math
 
 import mpmath
 import numpy as np
-from scipy import fft, integrate, optimize, special, stats
+from scipy import fft, optimize, special, stats
 
 DIRECTIONS = ("remove", "add")
 
@@ -75,35 +75,6 @@ def approximate_composition(epsilon_each, delta_each, count, epsilon):
         kept = (1 - mpmath.mpf(delta_each)) ** count
         finite = binary_composition(truth, 1 - truth, count, epsilon)
         return float(1 - kept + kept * finite)
-
-
-def sampled_response(epsilon, fraction):
-    """First outcome's masses of randomised response on a Poisson sample, with and without."""
-    with mpmath.workdps(80):
-        truth = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
-        share = mpmath.mpf(fraction)
-        return (1 - share) * (1 - truth) + share * truth, 1 - truth
-
-
-def response_and_gaussian(epsilon_pure, mu, epsilon):
-    """Randomised response composed with Gaussian noise: one integral per answer."""
-    truth = 1.0 / (1.0 + math.exp(-epsilon_pure))
-    total = 0.0
-    for p, q in ((truth, 1.0 - truth), (1.0 - truth, truth)):
-        # The integrand is positive where mu z - mu^2 / 2 + log(p / q) > epsilon.
-        start = (epsilon - math.log(p / q) + mu * mu / 2.0) / mu
-
-        def excess(z, p=p, q=q):
-            density = math.exp(-0.5 * (z - mu) ** 2) / math.sqrt(2.0 * math.pi)
-            gap = epsilon - (mu * z - mu * mu / 2.0) - math.log(p / q)
-            return -p * density * math.expm1(gap)
-
-        start = max(start, -12.0)
-        end = max(start, mu) + 12.0
-        middle = min(max(start, mu), end)
-        for low, high in ((start, middle), (middle, end)):
-            total += integrate.quad(excess, low, high, epsabs=0.0, epsrel=1e-11, limit=200)[0]
-    return total
 
 
 def losses_of_pair(p, q):

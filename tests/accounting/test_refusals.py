@@ -57,7 +57,6 @@ def each(
 
 PROFILES: list[Refusal] = [
     *each(PrivacyProfile.pure, [math.nan, math.inf], V, "epsilon must be a number in "),
-    (lambda: PrivacyProfile.pure("1"), T, "epsilon must be a number in "),
     (lambda: PrivacyProfile.gaussian(31.0), V, "mu must be a number in "),
     (lambda: PrivacyProfile.approximate(1.0, 1.5), V, r"delta must be a number in \[0, 1\]; got "),
     *each(PURE.subsampled, [0.0, 1.1, math.nan], V, r"fraction must be a number in \(0, 1\]; got"),
@@ -86,7 +85,6 @@ PROFILES: list[Refusal] = [
     (lambda: from_curve("one", [0.1]), T, "epsilons must be an array of numbers"),
     (lambda: from_curve([1.0], [0.1], deltas_add=[0.1, 0.0]), V, "deltas must have as many"),
     (lambda: from_curve([1.0], [0.1], deltas_add=[2.0]), V, r"deltas_add must be .* \[0, 1\]"),
-    (lambda: from_curve([1.0], [0.1], discretization=0.0), V, "discretization must be"),
     *each(GAUSSIAN.to_dict, [[-0.1], [1.5], [math.nan]], V, r"deltas must be .* \[0, 1\]"),
     (lambda: with_failure(PURE, 1.5), V, "probability must be"),
     (lambda: with_failure(1.0, 0.1), T, "profile must be"),
@@ -114,7 +112,6 @@ CALIBRATION: list[Refusal] = [
     (lambda: calibrated(parameter="sigma"), V, "parameter must be one of 'noise', 'budget'; got"),
     (lambda: calibrated(lower=0.0), V, "lower must be"),
     (lambda: calibrated(lower=2.0, upper=1.0), V, "upper must be"),
-    (lambda: calibrated(upper=math.nan), V, "upper must be"),
     (lambda: calibrated(guess=1e7), V, "guess must be"),
     (lambda: calibrated(tolerance=0.9), V, "tolerance must be"),
     *(
@@ -172,7 +169,6 @@ MECHANISMS: list[Refusal] = [
     (lambda: above_threshold(0.0, 1.0), V, r"epsilon_threshold must be .* \(0, 600\]; got 0\.0"),
     (lambda: sparse_vector(1.0, -1.0, 2), V, r"epsilon_queries must be .* \(0, 600\]; got -1\.0"),
     (lambda: sparse_vector(400, 300, 2), V, r"epsilon_threshold \+ epsilon_queries must be"),
-    (lambda: sparse_vector("1", 1.0, 2), T, "epsilon_threshold must be a number"),
     (lambda: sparse_vector(1.0, 1.0, 0), V, "max_hits must be an integer"),
     (lambda: sparse_vector_split(1.0, 1.0), T, "max_hits must be an integer"),
     (lambda: sparse_vector_split(0.0, 1), V, r"epsilon must be a number in \(0, 600\]; got 0"),
@@ -212,7 +208,6 @@ FILTERS: list[Refusal] = [
         )
         for given, error, message in (
             ((0.0, 1e-5), V, r"epsilon must be a number in \(0, inf\)"),
-            ((math.inf, 1e-5), V, "epsilon must be"),
             ((1.0, 0.0), V, r"delta must be a number in \(0, 1\); got 0\.0"),
             (("1", 1e-5), T, "epsilon must be"),
             ((1.0, 1e-5, 1e-5), V, r"failure must be a number in \[0, 1e-05\)"),
@@ -250,11 +245,9 @@ NUMBERS_OF_RUNS: list[Refusal] = [
         )
     ),
     (lambda: Geometric(0.0), V, r"gamma must be a number in \[1e-140, 1\); got 0.0"),
-    (lambda: Geometric(1.0), V, "gamma must be"),
     (lambda: Geometric.from_mean(1.0), V, r"mean must be a number in \(1, inf\); got 1.0"),
     (lambda: TruncatedNegativeBinomial(1e7, 0.5), V, "eta must be"),
     (lambda: TruncatedNegativeBinomial.from_mean(1e6, -0.99), V, "mean must be .* larger eta"),
-    (lambda: Poisson(0.0), V, "rate must be"),
     *each(lambda p: Binomial(3, p), [0.0, 1.1], V, "probability must be"),
     (lambda: Binomial(0, 0.5), V, "trials must be an integer of at least 1"),
     (lambda: Binomial(2**60, 0.5), V, "trials must be at most"),

@@ -13,13 +13,7 @@ from scipy import integrate, stats
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.audit import _bounds as bounds
-from skdptune.audit._bounds import (
-    AuditPower,
-    ClaimCurve,
-    gaussian_shift,
-    power_of,
-    read_claim,
-)
+from skdptune.audit._bounds import AuditPower, ClaimCurve, gaussian_shift, power_of, read_claim
 from tests.auditing import counted_epsilon, gaussian_epsilon
 
 

@@ -52,26 +52,7 @@ def test_advised_delta_is_a_tenth_of_what_is_large_in_one_digit(n) -> None:
     assert float(digits) == int(float(digits))
 
 
-def test_report_states_the_budget_and_what_was_spent() -> None:
-    report = Estimator(0.5, 1e-5)._make_report(PrivacyProfile.pure(0.3), ("one", "two"))
-    assert (report.name, report.epsilon, report.delta) == ("Estimator", 0.5, 1e-5)
-    assert report.epsilon_spent == PrivacyProfile.pure(0.3).epsilon(1e-5)
-    assert report.assumptions == ("one", "two")
-
-
-@pytest.mark.parametrize("seed", [0, np.int64(3)])
-def test_report_says_that_noise_was_seeded(seed) -> None:
-    report = Estimator(random_state=seed)._make_report(PrivacyProfile.pure(0.3), ("one",))
-    one, seeded = report.assumptions
-    assert one == "one" and "seed" in seeded
-
-
 @pytest.mark.parametrize("epsilon", [None, math.inf, 0.2])
 def test_without_a_budget_that_holds_the_report_states_the_cost(epsilon) -> None:
     report = Estimator(epsilon)._make_report(PrivacyProfile.pure(0.3))
     assert report.epsilon == report.epsilon_spent == 0.3
-
-
-def test_unbounded_cost_is_reported() -> None:
-    report = Estimator(math.inf)._make_report(PrivacyProfile.approximate(0.0, 1.0))
-    assert math.isinf(report.epsilon)

@@ -64,12 +64,7 @@ from skdptune.linear_model import (
     DPRidge,
 )
 from skdptune.model_selection import DPGridSearchCV
-from skdptune.preprocessing import (
-    BoundedScaler,
-    DPMinMaxScaler,
-    DPStandardScaler,
-    RowNormClipper,
-)
+from skdptune.preprocessing import BoundedScaler, DPMinMaxScaler, DPStandardScaler, RowNormClipper
 from tests.base.estimators import Private
 from tests.model_selection.learners import Centroids, Scripted
 from tests.testing.public_estimators import ESTIMATORS, SEARCHES

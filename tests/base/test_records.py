@@ -87,40 +87,6 @@ def test_a_label_that_nobody_declared_makes_its_record_constant(label: Any) -> N
     assert_array_equal(X, [[1, 1], [0, 0], [1, 1]])
 
 
-@pytest.mark.parametrize("y", [[0, 1, "word"], np.array([0, 1, "word"]), [0.0, 1.0, np.nan]])
-def test_a_word_among_numbers_leaves_their_labels(y: Any) -> None:
-    X, found = validate_records(
-        BaseEstimator(), np.ones((3, 1)), y, labels=[0, 1], is_classifier=True
-    )
-    assert_array_equal(found, [0, 1, 0])
-    assert found.dtype.kind == "i"
-    assert_array_equal(X[:, 0], [1, 1, 0])
-
-
-def test_without_declared_labels_gaps_are_improper() -> None:
-    X, y = validate_records(
-        BaseEstimator(), np.ones((3, 1)), np.array([2.0, np.nan, 1.0]), is_classifier=True
-    )
-    assert_array_equal(y, [2, 1, 1])
-    assert_array_equal(X[:, 0], [1, 0, 1])
-
-
-@pytest.mark.parametrize("target", IMPROPER, ids=lambda value: type(value).__name__)
-def test_a_target_that_is_no_number_makes_its_record_constant(target: Any) -> None:
-    y = np.empty(3, dtype=object)
-    y[:] = [1.0, 2.0, 3.0]
-    y[1] = target
-    X, found = validate_records(BaseEstimator(), np.ones((3, 2)), y)
-    assert_array_equal(found, [1, 0, 3])
-    assert_array_equal(X, [[1, 1], [0, 0], [1, 1]])
-
-
-def test_improper_rows_lose_their_targets() -> None:
-    X, y = validate_records(BaseEstimator(), [[1.0], [np.nan]], [5.0, 6.0])
-    assert_array_equal(X[:, 0], [1, 0])
-    assert_array_equal(y, [5, 0])
-
-
 @pytest.mark.parametrize(
     "y",
     [
@@ -136,15 +102,6 @@ def test_a_gap_leaves_the_type_of_the_other_labels(y: Any) -> None:
     _, found = validate_records(BaseEstimator(), np.ones((3, 1)), y, is_classifier=True)
     assert_array_equal(found, [2, 1, 1])
     assert found.dtype.kind == "i"
-
-
-@pytest.mark.parametrize("labels", [[b"a", b"b"], [0.5, 1.5], [False, True], ["a", "b"]])
-def test_declared_labels_of_any_type(labels: list[Any]) -> None:
-    X, y = validate_records(
-        BaseEstimator(), np.ones((2, 1)), labels, labels=labels, is_classifier=True
-    )
-    assert_array_equal(y, labels)
-    assert_array_equal(X[:, 0], [1, 1])
 
 
 def test_labels_without_an_order_are_refused_unquoted() -> None:
@@ -338,20 +295,6 @@ def test_numbers_that_overflow_in_single_precision_are_improper() -> None:
     assert finite_rows(np.ones((2, 2), dtype=np.float32), np.float64)[0].dtype == np.float32
 
 
-def test_one_word_makes_words_of_all_numbers_but_changes_none() -> None:
-    rows, _ = finite_rows(np.array([[1.5, 2.0], [3.0, "word"]]), float)
-    assert_array_equal(rows, [[1.5, 2.0], [0.0, 0.0]])
-
-
-def test_typed_columns_with_gaps() -> None:
-    frame = pd.DataFrame(
-        {"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True], "c": [0.5, 1, 2]}
-    )
-    rows, improper = finite_rows(frame, float)
-    assert_array_equal(rows, [[1, 1, 0.5], [0, 0, 0], [3, 1, 2]])
-    assert_array_equal(improper, [False, True, False])
-
-
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 def test_sparse_rows(make: Any) -> None:
     table = np.array([[1.0, 0, 2], [0, np.inf, 3], [0, 0, 0], [np.nan, 0, 1], [0, 4, 0]])
@@ -377,10 +320,7 @@ def test_repeated_entries_of_sparse_rows_are_added_up() -> None:
 
 @pytest.mark.parametrize(
     ("words", "shown"),
-    [
-        (["Leeds", "York", "Leeds"], "type str"),
-        (["2020-01-01"] * 3, "type str"),
-    ],
+    [(["Leeds", "York", "Leeds"], "type str"), (["2020-01-01"] * 3, "type str")],
 )
 def test_columns_of_words_are_refused_by_their_type(words: list[str], shown: str) -> None:
     """Theorem R5: types are public, and no record could be proper."""

@@ -772,13 +772,6 @@ def test_an_iterator_serves_for_one_sum():
         clone(MODELS["scaler"]).fit(iter([(ROWS, None)]))
 
 
-def test_many_fits_share_a_pass():
-    models = [clone(MODELS[name]) for name in ("ridge", "adassp")]
-    DPRidge.fit_many(models, in_chunks([200]))
-    for model in models:
-        assert learned(model) == learned(fitted(model))
-
-
 def test_a_part_that_grows_between_passes_is_an_error():
     sizes = iter([100, 101, 102])
     rows = PrivateRows.from_chunks(lambda: [chunk(slice(next(sizes)))().__next__()])

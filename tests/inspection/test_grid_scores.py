@@ -168,11 +168,7 @@ def test_searches_without_a_table_are_refused() -> None:
     ("arguments", "error", "words"),
     [
         ({"candidates": []}, ValueError, "candidates must hold at least one"),
-        (
-            {"scores": [1.0, 2.0, np.inf]},
-            ValueError,
-            "scores must hold a finite number",
-        ),
+        ({"scores": [1.0, 2.0, np.inf]}, ValueError, "scores must hold a finite number"),
         ({"noise": [0.1, 0.1, -0.1]}, ValueError, "noise must"),
         ({"chosen": 3}, ValueError, "chosen must be an integer of at least 0 and at most 2"),
     ],

@@ -34,9 +34,7 @@ from tests.accounting.budgets.interactions import (
     greedy,
     leaky,
 )
-from tests.accounting.budgets.interactions import (
-    PURE as PURE_PARTS,
-)
+from tests.accounting.budgets.interactions import PURE as PURE_PARTS
 
 PURE = PrivacyProfile.pure(0.5)
 TABLES = "accounts", "events", "profiles"
@@ -469,14 +467,6 @@ class TestTotals:
             totals = totals.changed(Charges(value, 0.0, 0.0), sign=-1)
         assert totals == Totals()
 
-    def test_tiny_charge_beside_a_large_one_is_not_lost(self):
-        # A double would stay at 1 for ever.
-        totals = Totals().changed(Charges(1.0, 0.0, 0.0))
-        for _ in range(1000):
-            totals = totals.changed(Charges(5e-324, 0.0, 0.0))
-        assert totals.share == (1 << 1074) + 1000
-        assert totals.as_floats().share > 1.0
-
     def test_budget_is_refused_just_beyond_its_slack(self):
         ways = Ways.shares_alone(1.0, 0.0)
         for share, is_admitted in ((1.0 + SLACK, True), (1.0 + 2.0 * SLACK, False)):
@@ -512,22 +502,3 @@ class TestLeft:
         for factor, fits in ((1.0 - 1e-9, True), (1.01, False)):
             charges = ways.charges_of(PrivacyProfile.pure(factor * pure))
             assert ways.admits(totals.changed(charges)) == fits
-
-
-class TestComposed:
-    """Theorem P4."""
-
-    @pytest.mark.parametrize(
-        "part",
-        [PrivacyProfile.gaussian(0.1), PrivacyProfile.pure(0.1)],
-        ids=["gaussian", "pure"],
-    )
-    @pytest.mark.parametrize("count", [1, 5, 20])
-    def test_totals_prove_no_less_than_the_composition(self, part, count):
-        ways, totals = Ways.both(3.0, 1e-5), Totals()
-        for _ in range(count):
-            totals = totals.changed(ways.charges_of(part))
-        for delta in (1e-5, 1e-6):
-            found = ways.composed_epsilon(totals, delta)
-            assert found >= (count * part).epsilon(delta) * (1.0 - 1e-9)
-        assert ways.composed_epsilon(totals, 1e-5) <= 3.0

@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 
 from skdptune import DPLogisticRegression
-from skdptune.accounting import (
-    BudgetExceededError,
-    PrivacyProfile,
-    PrivacyReport,
-)
+from skdptune.accounting import BudgetExceededError, PrivacyProfile, PrivacyReport
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._books import State, Ways
 from tests.accounting.budgets.interactions import LEAKY, Interaction, chosen_by

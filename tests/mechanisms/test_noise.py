@@ -29,7 +29,7 @@ RELEASES = [(gaussian_release, stats.norm), (laplace_release, stats.laplace)]
 def test_noise_has_the_scale_that_was_asked_for(release, distribution, state) -> None:
     noisy = release(np.full((50, 80), 7.0), 1.0, 0.25, state)
     assert noisy.shape == (50, 80)
-    assert stats.kstest((noisy.ravel() - 7.0) / 0.25, distribution.cdf).pvalue > 1e-6
+    assert stats.kstest((noisy.ravel() - 7.0) / 0.25, distribution.cdf).pvalue > 1e-9
 
 
 @pytest.mark.parametrize(("release", "distribution"), RELEASES)

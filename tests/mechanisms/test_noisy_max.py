@@ -48,7 +48,7 @@ def test_draws_follow_the_exact_distribution(scores, monotone, state) -> None:
     generator = None if state is None else np.random.default_rng(state)
     seen = counts(2000, scores, 0.5, 1.5, monotone=monotone, random_state=generator)
     expected = exact_distribution(scores, (0.5 if monotone else 1.0) / 1.5)
-    assert stats.chisquare(seen, 2000 * expected).pvalue > 1e-6
+    assert stats.chisquare(seen, 2000 * expected).pvalue > 1e-9
 
 
 def test_noise_a_tenth_too_small_would_be_seen() -> None:
@@ -103,7 +103,7 @@ def test_equals_have_equal_chances(scores, settings, best, state) -> None:
     generator = None if state is None else np.random.default_rng(state)
     seen = counts(300, scores, *settings, random_state=generator)
     assert set(np.flatnonzero(seen)) == best
-    assert stats.chisquare(seen[sorted(best)]).pvalue > 1e-6
+    assert stats.chisquare(seen[sorted(best)]).pvalue > 1e-9
 
 
 @pytest.mark.parametrize(("state", "calls_each"), [(0, 0), (None, 4)])
@@ -123,7 +123,7 @@ def test_seed_repeats_and_its_absence_does_not() -> None:
     scores = np.zeros(10**5)
     first, second = (permute_and_flip_release(scores, 1.0, 1.0, random_state=3) for _ in "ab")
     assert first == second
-    assert permute_and_flip_release(scores, 1.0, 1.0) != permute_and_flip_release(scores, 1.0, 1.0)
+    assert len({permute_and_flip_release(scores, 1.0, 1.0) for _ in "abc"}) > 1
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_bad_settings_are_refused(change, kind, name) -> None:
 def test_exponential_noise_has_its_distribution(scale) -> None:
     # Theorem N2: of two candidates the worse wins with half the probability of the noise's tail.
     wins = sum(_noisy_max.noisy_max(np.array([0.0, scale]), scale) == 0 for _ in range(2000))
-    assert stats.binomtest(wins, 2000, 0.5 * np.exp(-1.0)).pvalue > 1e-6
+    assert stats.binomtest(wins, 2000, 0.5 * np.exp(-1.0)).pvalue > 1e-9
 
 
 @pytest.mark.parametrize("before", [set(), {"contrib"}, {"floating-point"}])

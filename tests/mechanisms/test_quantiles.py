@@ -82,7 +82,7 @@ def test_draws_follow_the_exact_distribution(state) -> None:
     wanted = special.softmax(1.5 / 1.4 * utilities((0, 1, 1, 3, 4), 0.3))
     draws = [private_quantile(values, 0.3, 0.0, 4.0, 1.5, state, steps=STEPS) for _ in range(2500)]
     counts = np.bincount(np.array(draws).astype(int), minlength=STEPS + 1)
-    assert stats.chisquare(counts, 2500 * wanted).pvalue > 1e-6
+    assert stats.chisquare(counts, 2500 * wanted).pvalue > 1e-9
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.75])

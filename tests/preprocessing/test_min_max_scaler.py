@@ -93,16 +93,6 @@ def test_quantiles_that_coincide_give_way_to_the_bounds(asked, distance) -> None
     assert scaler.data_max_.tolist() == [3.0, 1.0]
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e5, math.inf])
-def test_constant_column_never_divides_by_nothing(epsilon) -> None:
-    for value, n_samples, seed in itertools.product((0.0, 3.0, 1e9, -1e300), (1, 50), range(5)):
-        rows = np.full((n_samples, 2), value)
-        scaler = DPMinMaxScaler(epsilon, bounds=BOUNDS, random_state=seed).fit(rows)
-        assert np.all(scaler.data_range_ >= 6.0 * 2.0**-16)
-        assert np.all(scaler.data_min_ >= -3.0)
-        assert np.all(scaler.data_max_ <= 3.0)
-
-
 @pytest.mark.parametrize("clip", [True, False])
 def test_clip_decides_what_lies_beyond(clip) -> None:
     rows = np.random.default_rng(3).uniform(-3, 3, size=(500, 1))

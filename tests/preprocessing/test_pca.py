@@ -8,9 +8,7 @@ import math
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.pipeline import make_pipeline
 
-from skdptune import DPLogisticRegression, DPRandomSearchCV, RandomRuns
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import noise_for_budget
 from skdptune.preprocessing import DPPCA
@@ -152,22 +150,3 @@ def test_persons_count_once() -> None:
 def test_wrong_settings(settings, message) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         DPPCA(**{"bounds": BOUNDS, **settings}).fit(correlated(20))
-
-
-def test_in_a_search_of_the_number_of_components() -> None:
-    X = correlated(2000)
-    y = (X[:, 0] > 0.3).astype(int)
-    pipeline = make_pipeline(
-        DPPCA(epsilon=0.3, delta=1e-6, bounds=BOUNDS),
-        DPLogisticRegression(epsilon=0.7, delta=1e-6, classes=[0, 1]),
-    )
-    search = DPRandomSearchCV(
-        pipeline,
-        {"dppca__n_components": [1, 2, 4]},
-        epsilon=3.0,
-        delta=1e-5,
-        strategy=RandomRuns(try_own_values=False),
-    )
-    search.fit(X, y)
-    assert search.privacy_.epsilon_spent <= 3.0
-    assert search.best_estimator_[0].n_components_ in (1, 2, 4)

@@ -224,14 +224,12 @@ def test_right_columns(given, wanted) -> None:
 
 WRONG: list[tuple[Any, str]] = [
     (None, "must be a range such as"),
-    ("nubmer", "must be a range such as"),
     ((9, 0), "range must be two finite numbers, the first smaller; got (9, 0)"),
     (("18", "100"), "got ('18', '100'). For a range write (18, 100), for categories a list"),
     ((0, " 1.5"), "For a range write (0, 1.5), for categories a list"),
     (("2020-13-01", "2021-01-01"), "of which one is a date. For categories write a list"),
     ((0, np.inf), "range must be two finite numbers, the first smaller; got (0, inf). If a "),
     ({"range": [0, 1, 2]}, "range must be two"),
-    ({"range": ["a", "b"]}, "range must be two dates"),
     ({"range": ["2020-02-01", "2020-01-01"]}, "range must be two dates, the first smaller"),
     ({"type": "date", "range": [0, 1]}, "range must suit the type 'date'"),
     ({"range": [0, 5e-324]}, "range must be wider than rounding errors"),
@@ -243,7 +241,6 @@ WRONG: list[tuple[Any, str]] = [
     ({"range": [0, 5], "scal": "log"}, "unknown key 'scal' (did you mean 'scale'?); known are"),
     ({"range": [0, 5], "categories": ["a"]}, "must have either 'range' or 'categories'; got both"),
     ({"type": "category", "range": [0, 5]}, "a category must have 'categories'"),
-    ({"type": "number", "categories": ["a", "b"]}, "a number must have 'range'"),
     ({"type": "categroy"}, "type must be 'number', 'integer', 'date', 'category', 'boolean'; got"),
     ({"type": "boolean", "range": [0, 1]}, "'range' has no meaning for a boolean"),
     ("text", "free text and identifiers have no public range: set the column to 'drop'"),
@@ -295,19 +292,7 @@ def test_columns_must_be_a_dict_that_leaves_some(columns, words) -> None:
     "target",
     [
         *("drop", {"name": 3, "range": [0, 1]}, {"range": [0, 9], "missing": True}, (9, 0), ["a"]),
-        *(("2020-01-01", "2021-01-01"), ["a", 1]),
-    ],
-    ids=str,
-)
-def test_wrong_targets(target) -> None:
-    with pytest.raises(ValueError, match="schema must describe every column; 1 problem:"):
-        Schema({"x": (0, 1)}, target=target)
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        [(0, 1)],
+        *(("2020-01-01", "2021-01-01"), ["a", 1], [(0, 1)]),
         [(0, 1), ["no", "yes"]],
         [(0, 1), (3, 2)],
         [(0, 1), "drop"],
@@ -316,7 +301,7 @@ def test_wrong_targets(target) -> None:
     ],
     ids=str,
 )
-def test_several_targets_that_are_wrong(target) -> None:
+def test_wrong_targets(target) -> None:
     with pytest.raises(ValueError, match="schema must describe every column; 1 problem:"):
         Schema({"x": (0, 1)}, target=target)
 

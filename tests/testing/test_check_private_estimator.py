@@ -13,14 +13,7 @@ from sklearn.exceptions import EstimatorCheckFailedWarning
 from skdptune.accounting import PrivacyProfile
 from skdptune.testing import check_private_estimator
 from tests.testing import estimators as toys
-from tests.testing.public_estimators import (
-    BOUNDS,
-    ESTIMATORS,
-    HAS_OPTUNA,
-    PUBLIC,
-    SEARCHES,
-    nets,
-)
+from tests.testing.public_estimators import BOUNDS, ESTIMATORS, HAS_OPTUNA, PUBLIC, SEARCHES, nets
 
 NETS = nets()
 
@@ -121,20 +114,12 @@ def test_results_say_why_a_check_does_not_apply() -> None:
         (toys.ReportsNothing, "report", "without privacy_"),
         (toys.ReturnsAnother, "report", "must return the estimator itself"),
         (toys.ReportsWhatItSaw, "report_ignores_values", "must not depend on the values"),
-        (
-            toys.CostsMoreForLargeValues,
-            "report_ignores_values",
-            "must not depend on the values",
-        ),
+        (toys.CostsMoreForLargeValues, "report_ignores_values", "must not depend on the values"),
         (toys.CostsByTheRealSize, "n_public", "must not depend on n_samples"),
         (toys.ShowsTheRealSize, "n_public", "['n_samples_seen_'] do"),
         (toys.IgnoresItsSeed, "random_state", "random_state=7 must repeat itself"),
         (toys.IsAlwaysSeeded, "random_state", "must draw fresh noise"),
-        (
-            toys.SharesAGenerator,
-            "random_state",
-            "clones with a Generator as random_state",
-        ),
+        (toys.SharesAGenerator, "random_state", "clones with a Generator as random_state"),
         (toys.FitsCopies, "fit_many", "fitted in place"),
         (toys.CannotBeSent, "pickle", "pickle"),
         (toys.CountsForFree, "neighbours", "n_kept_ differs when a record is"),

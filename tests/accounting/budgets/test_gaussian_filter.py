@@ -11,14 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from skdptune.accounting import (
-    GaussianFilter,
-    Geometric,
-    PrivacyProfile,
-    RenyiFilter,
-    UnreachableBudgetError,
-    suitable_order,
-)
+from skdptune.accounting import GaussianFilter, Geometric, PrivacyProfile, UnreachableBudgetError
 from tests.accounting.budgets.interactions import (
     EPSILONS,
     LEAKY,
@@ -66,25 +59,6 @@ class TestTotal:
         assert total.spent_failure / total.failure == pytest.approx(
             total.spent / total.budget, rel=1e-6
         )
-
-    @pytest.mark.parametrize(
-        ("epsilon", "part"),
-        [(0.5, PrivacyProfile.gaussian(0.05)), (8.0, trained(0.2, 50.0, 100, 1e-3))],
-    )
-    def test_more_of_what_is_like_gaussian_is_admitted_than_by_divergences(self, epsilon, part):
-        order = suitable_order(epsilon, 1e-5, [part])
-        divergences = RenyiFilter(epsilon, 1e-5, order)
-
-        def number(total):
-            low, high = 1, 2
-            while total.fits(part, high):
-                low, high = high, 2 * high
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if total.fits(part, middle) else (low, middle)
-            return low
-
-        assert number(GaussianFilter(epsilon, 1e-5, failure=1e-6)) >= 1.04 * number(divergences)
 
     def test_parts_of_one_delta_stop_at_the_set_aside_failure(self):
         part = PrivacyProfile.approximate(0.01, 1e-7)
@@ -168,10 +142,7 @@ class TestAdaptiveChoices:
         found = Interaction(double, greedy, BINNED)
         assert any(found.delta(e) > total.profile.delta(e) for e in EPSILONS)
 
-    @pytest.mark.parametrize(
-        ("epsilon", "is_mirrored"),
-        [(0.0, True), (1.5, False)],
-    )
+    @pytest.mark.parametrize(("epsilon", "is_mirrored"), [(0.0, True), (1.5, False)])
     def test_a_second_round_that_follows_the_first(self, epsilon, is_mirrored):
         first, rest = 0.6, 0.8
         rules = {

@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import (
-    PrivacyProfile,
-    RenyiFilter,
-    UnreachableBudgetError,
-    suitable_order,
-)
+from skdptune.accounting import PrivacyProfile, RenyiFilter, UnreachableBudgetError, suitable_order
 from tests.accounting.budgets.interactions import (
     EPSILONS,
     LEAKY,

@@ -278,29 +278,6 @@ class TestExponentialMechanism:
         assert profile.delta(0.0) == pytest.approx(math.tanh(epsilon / 4))
         assert profile.epsilon(0) == pytest.approx(epsilon, rel=1e-14)
 
-    @pytest.mark.parametrize("epsilon", [0.3, 1.5])
-    def test_covers_adaptive_composition(self, epsilon):
-        """The second release's probabilities may depend on the outcome of the first."""
-        twice = 2 * exponential_mechanism(epsilon)
-        gaps = np.linspace(-2 * epsilon - 3, 2 * epsilon + 3, 25)
-        p, q = special.expit(gaps + epsilon / 2), special.expit(gaps - epsilon / 2)
-        pairs = np.stack([np.stack([p, 1 - p]), np.stack([q, 1 - q])])
-        losses = np.linspace(0, 2 * epsilon, 15)
-        worst_adaptive, worst_fixed = np.zeros(15), np.zeros(15)
-        for first in range(25):
-            # Given the outcome, the second release may be chosen for the worst, one by one.
-            shares = []
-            for outcome in (0, 1):
-                one, other = pairs[:, outcome, first]
-                product = one * pairs[0] - np.exp(losses)[:, None, None] * other * pairs[1]
-                shares.append(np.maximum(product, 0).sum(axis=1))
-            worst_adaptive = np.maximum(worst_adaptive, sum(s.max(axis=1) for s in shares))
-            worst_fixed = np.maximum(worst_fixed, sum(shares).max(axis=1))
-        assert np.all(worst_adaptive <= twice.delta(losses) + 1e-14)
-        assert np.any(worst_adaptive > worst_fixed * 1.001)
-        # Not trivially: at zero the bound is within a few per cent.
-        assert twice.delta(0.0) < 1.1 * worst_adaptive[0]
-
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
     def test_renyi_bound(self, epsilon):
         t = np.linspace(0, epsilon, 2001)

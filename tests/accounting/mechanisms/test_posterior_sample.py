@@ -36,12 +36,7 @@ def quadrature(epsilon, leverage, squared_residual, direction):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(
     ("epsilon", "leverage", "squared_residual"),
-    [
-        (0.0, 0.1, 1.0),
-        (0.3, 0.001, 50.0),
-        (1.3, 0.2, 3.0),
-        (0.5, 2.0, 0.5),
-    ],
+    [(0.0, 0.1, 1.0), (0.3, 0.001, 50.0), (1.3, 0.2, 3.0), (0.5, 2.0, 0.5)],
 )
 def test_curve_at_one_leverage_is_that_of_the_two_gaussians(
     epsilon, leverage, squared_residual, direction

@@ -141,14 +141,6 @@ def test_long_sums_and_bare_numbers_are_stored_as_numbers() -> None:
         assert len(pickle.dumps(again)) < size + FEW
 
 
-def test_closed_forms_are_stored_however_long_the_sum() -> None:
-    profile = sum(PrivacyProfile.gaussian(0.1) for _ in range(50)) * 3
-    stored = pickle.dumps(profile)
-    assert len(stored) < 4 * FEW
-    # Their sums stay exact.
-    assert_same(pickle.loads(stored) + run, profile + run)
-
-
 def test_later_changes_of_arguments_change_nothing() -> None:
     epsilons, deltas = np.array([0.5, 1.0]), np.array([1e-3, 1e-6])
     events = [dp_event.GaussianDpEvent(2.0), laplace]

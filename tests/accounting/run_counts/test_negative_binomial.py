@@ -11,19 +11,7 @@ from tests.accounting.cases import few
 
 LARGEST_GAMMA = math.nextafter(1.0, 0.0)
 ETAS = [-0.99, -0.5, -1e-9, 0.0, 1e-9, 0.5, 1.0, 2.0, 50.0]
-GAMMAS = [
-    1e-140,
-    1e-60,
-    1e-20,
-    1e-8,
-    1e-3,
-    0.1,
-    0.5,
-    0.7,
-    0.999,
-    1 - 1e-10,
-    LARGEST_GAMMA,
-]
+GAMMAS = [1e-140, 1e-60, 1e-20, 1e-8, 1e-3, 0.1, 0.5, 0.7, 0.999, 1 - 1e-10, LARGEST_GAMMA]
 FUNCTIONS = ["pgf", "pgf_derivative", "pgf_second_derivative"]
 POINTS = [0.0, 1e-12, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-9, 1 - 2.0**-53, 1.0]
 

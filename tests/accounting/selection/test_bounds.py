@@ -354,10 +354,6 @@ class TestAudit:
     def test_a_score_that_looks_at_the_output_stays_within_the_claim(self):
         assert 0.85 * self.claimed(0.5) < found_by_cunning() <= self.claimed(0.5)
 
-    def test_an_honest_score_stays_within_the_claim(self):
-        found = self.audited(0.5, lambda outputs: outputs, lambda outputs: outputs > 3.2)
-        assert found <= self.claimed(0.5)
-
     def test_the_audit_catches_a_claim_that_forgets_the_selection(self):
         assert found_by_cunning() > 1.3 * PrivacyProfile.gaussian(0.5).epsilon(self.delta)
 
@@ -371,22 +367,6 @@ class TestAudit:
 def found_by_cunning():
     audit = TestAudit()
     return audit.audited(0.5, audit.cunning(-0.9, 3.2), lambda outputs: outputs > 3.2)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "distribution", "wanted"),
-    [
-        (3.0, 1e-8, Geometric(0.1), 6.807),
-        (4.0, 1e-8, Geometric(0.1), 8.273),
-        (1.0, 1e-6, Geometric(0.1), 2.591),
-        (3.0, 1e-8, Logarithmic(0.02), 5.663),
-    ],
-)
-def test_a_curve_comes_down_within_its_grid(epsilon, delta, distribution, wanted):
-    """Theorem S5: bends move to grid points, and must not be left over as mass at infinity."""
-    run = PrivacyProfile.approximate(epsilon, delta)
-    found = run.selected(distribution).epsilon(1e-5)
-    assert wanted * (1 - 1e-3) <= found <= wanted * 1.005
 
 
 PROFILES = {
@@ -425,15 +405,6 @@ def test_the_grid_reads_as_the_bound_itself(name, counts):
         low, near, high = worst.values()
         assert high <= delta <= near or found <= 1e-9
         assert low >= delta or found <= 1e-9
-
-
-@pytest.mark.parametrize("distribution", [Binomial(1, 1.0), Poisson(3.0), Geometric(0.2)])
-def test_runs_that_may_only_fail_outright(distribution):
-    """No loss is finite but 0: a selection fails where one of its runs does."""
-    run = PrivacyProfile.approximate(0.0, 1e-6)
-    found = run.selected(distribution).delta(0.0)
-    assert found >= 1e-6 * min(distribution.mean, 1.0) * 0.999
-    assert found <= 1e-6 * distribution.mean * 3.0
 
 
 # Under Rényi differential privacy --------------------------------------------------------

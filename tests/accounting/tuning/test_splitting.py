@@ -401,25 +401,3 @@ def test_without_tuning_records_or_final_fit_less_is_paid():
 
 
 # Invariants ------------------------------------------------------------------------------
-
-
-profiles = st.one_of(
-    st.floats(0.01, 4.0).map(PrivacyProfile.pure),
-    st.floats(0.02, 2.0).map(PrivacyProfile.gaussian),
-    st.builds(PrivacyProfile.approximate, st.floats(0.0, 2.0), st.floats(1e-9, 0.5)),
-    st.just(None).map(lambda _: lopsided()),
-)
-
-
-@settings(max_examples=8)
-@given(parts=st.lists(profiles, min_size=2, max_size=4), seed=st.integers(0, 2**32 - 1))
-def test_a_mixture_lies_between_the_weighted_sum_and_the_largest(parts, seed):
-    weights = np.random.default_rng(seed).dirichlet(np.ones(len(parts)))
-    weights[-1] = 1.0 - weights[:-1].sum()
-    mixed = mixture(parts, weights.tolist())
-    for direction in DIRECTIONS:
-        curves = np.array([part.delta(ALL_EPSILONS, direction) for part in parts])
-        found = mixed.delta(ALL_EPSILONS, direction)
-        assert np.all(found >= weights @ curves - 1e-9)
-        # The grid's chords may rise above a bend.
-        assert np.all(found <= curves.max(axis=0) + 1e-3)

@@ -19,7 +19,6 @@ from skdptune.accounting import (
     Poisson,
     PrivacyProfile,
     SharedCurve,
-    calibrate,
     mixture,
     search_on_split,
     tune_then_fit,
@@ -282,63 +281,15 @@ def test_never_above_the_papers_bound_at_its_figure_1(run, searched, mean, fract
     assert ours <= theirs
 
 
-@functools.cache
-def effective_noise(cost, share, guess):
-    """Return the noise that meets (1, 1e-5) in total, over the share of data in the final fit."""
-    found = calibrate(cost, epsilon=1.0, delta=DELTA, guess=guess * share, tolerance=1e-3)
-    assert 0.999 <= found.profile.epsilon(DELTA) <= 1.0
-    return found.value / share
-
-
 def headline_run(noise):
     return trained(0.05, noise, 400)
-
-
-def honest_search(noise):
-    run = headline_run(noise)
-    return tune_then_fit(run.selected(N_RUNS), run, 0.05)
 
 
 N_RUNS = Geometric.from_mean(20)
 
 
-@pytest.mark.parametrize(
-    ("cost", "share", "expected"),
-    [
-        pytest.param(headline_run, 1.0, 3.88, id="one untuned fit"),
-        pytest.param(lambda s: 20 * headline_run(s), 1.0, 16.9, id="naive composition"),
-        pytest.param(
-            *(lambda s: headline_run(s).selected(N_RUNS, "rdp"), 1.0, 9.4),
-            id="rdp",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            *(lambda s: headline_run(s).selected(N_RUNS, "profile"), 1.0, 8.3),
-            id="profile",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(lambda s: headline_run(s).selected(N_RUNS), 1.0, 6.34, id="envelope"),
-        pytest.param(
-            lambda s: tune_then_fit(
-                headline_run(s).selected(N_RUNS), headline_run(s), 0.05, bound="rdp"
-            ),
-            0.95,
-            4.63,
-            id="the subsampling paper",
-        ),
-        pytest.param(honest_search, 0.95, 3.97, id="envelope on a twentieth of the data"),
-    ],
-)
-def test_headline(cost, share, expected):
-    assert effective_noise(cost, share, expected) == pytest.approx(expected, rel=2e-2)
-
-
 @settings(max_examples=4)
-@given(
-    tune_mu=st.floats(0.05, 3.0),
-    fit_mu=st.floats(0.05, 3.0),
-    fraction=st.floats(0.01, 0.99),
-)
+@given(tune_mu=st.floats(0.05, 3.0), fit_mu=st.floats(0.05, 3.0), fraction=st.floats(0.01, 0.99))
 def test_variant_1_lies_between_its_parts_and_below_variant_2(tune_mu, fit_mu, fraction):
     # Theorem T1.
     tune, fit = PrivacyProfile.gaussian(tune_mu), PrivacyProfile.gaussian(fit_mu)

@@ -46,6 +46,11 @@ RECORDS = {
 FAR = RECORDS["far"]
 
 
+@pytest.fixture(autouse=True)
+def _same_draws_of_the_system(monkeypatch):
+    monkeypatch.setattr(leaks.TakesNoiseFromTheSystem, "stream", np.random.default_rng(0))
+
+
 def replay(estimator, record=FAR, **settings) -> NeighbourReplay:
     """Replay on data that suit the estimator, with the least common label."""
     y = LABELS if is_classifier(estimator) else TARGETS if is_regressor(estimator) else None
