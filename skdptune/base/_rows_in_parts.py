@@ -8,6 +8,7 @@ does not depend on the parts in which the rows lie, either.
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
 import itertools
 import math
@@ -607,7 +608,8 @@ class PrivateRows(NamedArguments):
     """Rows and targets that lie in parts: in chunks, in files, or on workers of a cluster.
 
     Made by one of its class methods. It takes the place of `X` in ``fit``, and brings the targets.
-    Parts are read one after the other, or on the workers, and only sums leave a part.
+    Parts are read one after the other, or on the workers. Only sums leave a part, and the rows of
+    random batches.
     A fit with a seed gives the same model, to the last bit, for any division into parts.
 
     Dask arrays, dask DataFrames and memory-mapped arrays can be passed to ``fit`` as they are.
@@ -1011,6 +1013,33 @@ class PrivateRows(NamedArguments):
         with _about_parts():
             return KeptParts(self._carrier.keep(task_of), empty, self._orders)
 
+    def gathered(
+        self, records: NDArray[np.int64], read: Callable[[Any, Any], tuple[Any, ...]]
+    ) -> tuple[Any, ...]:
+        """Return what a function makes of some rows and targets, in this process.
+
+        Parameters
+        ----------
+        records : ndarray of int
+            Different numbers of rows in the order of the parts, increasing.
+        read : callable
+            From a chunk of rows and its targets to arrays with an entry for each row, or None. It
+            must treat each row separately.
+
+        Returns
+        -------
+        tuple of arrays
+            With an entry for each of the records, in their order.
+
+        Notes
+        -----
+        Theorem R10. Each row brings its number, so the parts do not matter.
+        """
+        numbered = self.take(records)._copy(_weights=records)
+        columns = zip(*numbered.total(partial(_numbered, read)), strict=True)
+        places = [np.searchsorted(records, numbers) for numbers in next(columns)]
+        return tuple(_in_places(records.size, places, found) for found in columns)
+
     def counted(self) -> int:
         """Return the number of rows; if it is unknown, a pass counts them."""
         if self.n_samples is None:
@@ -1099,6 +1128,21 @@ def _checked(carrier: Any, found: Tally, orders: dict[int, bytes]) -> Any:
 
 def _listed(function: Callable[..., Any], *arguments: Any) -> list[Any]:
     return [function(*arguments)]
+
+
+def _numbered(read: Any, rows: Any, targets: Any, numbers: NDArray[np.int64]) -> list[Any]:
+    return [(numbers, *read(rows, targets))]
+
+
+def _in_places(size: int, places: list[NDArray[np.intp]], chunks: tuple[Any, ...]) -> Any:
+    """Return an array of the entries of chunks, each of which is put into its place."""
+    if chunks[0] is None:
+        return None
+    dtype = functools.reduce(np.promote_types, (chunk.dtype for chunk in chunks))
+    made = np.zeros((size, *chunks[0].shape[1:]), dtype)
+    for place, chunk in zip(places, chunks, strict=True):
+        made[place] = chunk
+    return made
 
 
 def _nothing(rows: Any, targets: Any) -> int:
