@@ -734,6 +734,7 @@ class PrivateRows(NamedArguments):
             the workers: `DPRidge` reads it six times.
         y : dask.array.Array, dask.dataframe.Series, str or array-like, optional
             Targets, or the name of their column. The blocks of a dask object match those of `X`.
+            What both are computed from is computed once in a pass.
 
         Returns
         -------
@@ -752,7 +753,7 @@ class PrivateRows(NamedArguments):
         if hasattr(X, "chunks"):
             X = X.rechunk({1: -1})
         lengths = _lengths(X)
-        blocks = _blocks(X)
+        blocks = _blocks(X, is_alone=not is_dask(y))
         targets, no_target = _dask_targets(y, lengths, len(blocks))
         pairs = list(zip(blocks, targets, strict=True))
         form, sizes = (_empty(X), no_target), dict(enumerate(lengths or ()))
@@ -1180,9 +1181,12 @@ def _lengths(X: Any) -> tuple[int, ...] | None:
     return None if any(math.isnan(size) for size in sizes) else tuple(map(int, sizes))
 
 
-def _blocks(X: Any) -> list[Any]:
+def _blocks(X: Any, *, is_alone: bool = True) -> list[Any]:
     """Return the blocks of rows of a dask object, each of which is lazy."""
-    return list(np.asarray(X.to_delayed(), dtype=object).reshape(-1))
+    # Theorem R10: in two graphs that are optimized separately, a common source has two names. Dask
+    # would then compute it twice, perhaps in two orders.
+    found = X.to_delayed(optimize_graph=is_alone)
+    return list(np.asarray(found, dtype=object).reshape(-1))
 
 
 def _empty(X: Any) -> Any:
@@ -1210,7 +1214,7 @@ def _dask_targets(y: Any, lengths: tuple[int, ...] | None, n_blocks: int) -> tup
         y = y.rechunk({0: lengths})
     if hasattr(y, "chunks") and y.ndim == 2:
         y = y.rechunk({1: -1})
-    found = _blocks(y)
+    found = _blocks(y, is_alone=False)
     if len(found) != n_blocks:
         raise ValueError(f"y must have the {n_blocks} blocks of X; got {len(found)}.")
     return found, _targets(_empty(y))

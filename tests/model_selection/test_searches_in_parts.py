@@ -56,6 +56,11 @@ SEARCHES = {
         {"dpridge__alpha": [0.1, 10.0]},
         **TOTAL,
     ),
+    "batches": DPGridSearchCV(
+        DPLogisticRegression(classes=[False, True], solver="sgd", batch_size=40, epochs=3),
+        {"learning_rate": [0.5, 2.0]},
+        **TOTAL,
+    ),
     "table": DPGridSearchCV(
         make_private_pipeline(DPRidge(), SCHEMA), {"dpridge__alpha": [0.1, 10.0]}, **TOTAL
     ),
@@ -70,6 +75,8 @@ def data_of(name):
     if name == "scaled":
         # Each step replaces improper records for itself.
         return np.nan_to_num(X), np.nan_to_num(Y, posinf=0.0)
+    if name == "batches":
+        return X, Y > 0
     return (TABLE, PAID) if name == "table" else (X, Y)
 
 
