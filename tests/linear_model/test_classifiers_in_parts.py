@@ -63,7 +63,7 @@ BATCHES = {
         DPLogisticRegression(
             classes=[0, 1, 2],
             class_weight={0: 1.0, 1: 0.3, 2: 0.5},
-            **{**NOISY, "solver": "adam", "batch_size": 7},
+            **{**NOISY, "solver": "adam", "batch_size": 7, "epochs": 4},
         ),
         THREE,
     ),
