@@ -442,25 +442,29 @@ def fit_noisy_gradient(
         norms = None if basis is None else coordinates.squared_norms(rows)
         return ClippedGradients(rows, targets, residuals_of, limit, norms)
 
-    def gradient_at(point: np.ndarray, step: tuple[ClippedGradients, Batch]) -> np.ndarray:
-        sums, batch = step
+    sums: Any = sums_of(design, labels) if isinstance(design, Design) else None
+
+    def gradient_at(point: np.ndarray, batch: Batch) -> np.ndarray:
         return coordinates.gradient(sums(coordinates.weights(point), batch))
 
-    def steps() -> Iterator[tuple[ClippedGradients, Batch]]:
-        ahead = _drawn_ahead(plan, design, rng)
-        if isinstance(design, DesignInParts):
-            for rows, codes, places in map(design.gathered, ahead):
-                yield from zip(itertools.repeat(sums_of(rows, codes)), places)
-        else:
-            sums = sums_of(design, labels)
-            for batches in ahead:
-                yield from zip(itertools.repeat(sums), map(design.rows_of, batches))
+    def batches() -> Iterator[Batch]:
+        nonlocal sums
+        for drawn in _drawn_ahead(plan, design, rng):
+            if isinstance(design, Design):
+                yield from map(design.rows_of, drawn)
+            else:
+                # The rows of earlier batches are freed before others are read.
+                sums = None
+                rows, codes, places = design.gathered(drawn)
+                sums = sums_of(rows, codes)
+                del rows
+                yield from places
 
     return descend(
         plan,
         gradient_at,
         coordinates,
-        steps(),
+        batches(),
         n_outputs,
         optimizer=optimizer,
         learning_rate=learning_rate,
@@ -474,9 +478,9 @@ def fit_noisy_gradient(
 
 def descend(
     plan: NoisyGradientPlan,
-    gradient_at: Callable[[np.ndarray, Any], np.ndarray],
+    gradient_at: Callable[[np.ndarray, Batch], np.ndarray],
     coordinates: Coordinates,
-    batches: Iterator[Any],
+    batches: Iterator[Batch],
     n_outputs: int,
     *,
     optimizer: str = "sgd",
