@@ -341,8 +341,8 @@ _ADAM_DISTANCE = 0.3
 _AT_ONCE = 1 << 14
 _FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
 
-# Records that are drawn ahead, and numbers in their rows; at least one batch is.
-_RECORDS_AHEAD, _NUMBERS_AHEAD = 1 << 20, 1 << 25
+# Rows that are in memory at once, numbers in them, and draws of these rows; or one batch.
+_ROWS_AHEAD, _NUMBERS_AHEAD, _DRAWS_AHEAD = 1 << 20, 1 << 25, 1 << 22
 
 Step = Callable[[np.ndarray, np.ndarray], None]
 # From labels and the number of outputs to residuals and targets.
@@ -538,8 +538,9 @@ def _drawn_ahead(
     plan: NoisyGradientPlan, design: Design | DesignInParts, rng: np.random.Generator
 ) -> Iterator[list[Batch]]:
     """Yield the batches of as many steps as are drawn at once, a public number."""
-    records = min(_RECORDS_AHEAD, _NUMBERS_AHEAD // design.width)
-    count = max(1, records // plan.batch_size)
+    rows = min(_ROWS_AHEAD, _NUMBERS_AHEAD // design.width)
+    # Few rows are all in memory, however often they are drawn.
+    count = max(1, (rows if rows < plan.n_samples else _DRAWS_AHEAD) // plan.batch_size)
     batches = plan.batches(design.n_records, rng)
     while drawn := list(itertools.islice(batches, count)):
         yield drawn
