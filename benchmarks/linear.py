@@ -43,6 +43,11 @@ LOGISTIC = margin_residuals(lambda margins: -expit(-margins))
 BATCH_SIZE, ADULT_ROWS = 256, 40_000
 
 
+def on(residuals_of: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    """Return a problem whose labels are its targets."""
+    return lambda labels, n_outputs: (residuals_of, labels)
+
+
 def adult() -> tuple[np.ndarray, np.ndarray, str]:
     """Return 40,000 rows of a9a as float32, signs, and where they come from."""
     folder = Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -89,7 +94,7 @@ def make_fit(
         return fit_noisy_gradient(
             plan,
             design,
-            LOGISTIC,
+            on(LOGISTIC),
             signs,
             1,
             learning_rate=0.5,
@@ -206,7 +211,7 @@ def noise_times(n_features: int, n_outputs: int, repetitions: int) -> np.ndarray
         fit_noisy_gradient(
             plan,
             design,
-            LOGISTIC,
+            on(LOGISTIC),
             targets,
             n_outputs,
             learning_rate=0.5,

@@ -6,7 +6,9 @@ The script writes files of float32 columns, and then measures
 
 * read: one pass over the files that only reads them, as a fit does;
 * DPRidge, DPLogisticRegression: the time of a fit over its passes, each relative to "read"; the
-  classifier takes ten steps;
+  classifier takes ten steps with its default solver;
+* DPLogisticRegression with "sgd": the same for batches of 1,000 rows in 20 epochs, and then for
+  the same rows in memory, which gives the same model;
 * SGDRegressor, SGDClassifier: scikit-learn's `partial_fit` of one pass over the same chunks,
   without privacy;
 * dask: with --dask, both fits on one worker process and on two, with the rows persisted in them.
@@ -24,6 +26,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -34,15 +37,13 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from skdptune import DPLogisticRegression, DPRidge, PrivateRows
 
 _ROWS_PER_GROUP = 250_000
-_STEPS = 10
-# With the number of passes of each.
-_MODELS = (
-    (DPRidge(1.0, 1e-9, target_bound=1.0, random_state=0), 6),
-    (
-        DPLogisticRegression(1.0, 1e-9, classes=[0, 1], epochs=_STEPS, random_state=0),
-        _STEPS + 1,
-    ),
-)
+_CLASSIFIER = DPLogisticRegression(1.0, 1e-9, classes=[0, 1], epochs=10, random_state=0)
+_BATCHES = clone(_CLASSIFIER).set_params(solver="sgd", batch_size=1000, epochs=20)
+_MODELS = {
+    "DPRidge": DPRidge(1.0, 1e-9, target_bound=1.0, random_state=0),
+    "DPLogisticRegression": _CLASSIFIER,
+    "DPLogisticRegression, sgd": _BATCHES,
+}
 
 
 def write(folder: Path, n_rows: int, n_columns: int) -> None:
@@ -82,10 +83,15 @@ def in_one_process(folder: Path) -> None:
     print(f"start: {memory()}")
     read = timed(lambda: rows.total(nothing))
     print(f"read: {read:.2f} s, {memory()}")
-    for model, n_passes in _MODELS:
-        fit = timed(partial(clone(model).fit, rows))
-        each = fit / n_passes / read
-        print(f"{type(model).__name__}: {fit:.2f} s, {each:.2f} of reading per pass, {memory()}")
+    total = rows._carrier.total
+    for name, model in _MODELS.items():
+        with mock.patch.object(rows._carrier, "total", side_effect=total) as passes:
+            fit = timed(partial(clone(model).fit, rows))
+        each = fit / passes.call_count / read
+        print(
+            f"{name}: {fit:.2f} s, {passes.call_count} passes, {each:.2f} of reading per pass, "
+            f"{memory()}"
+        )
     for peer, labels in (
         (SGDRegressor(random_state=0), {}),
         (SGDClassifier(), {"classes": [0, 1]}),
@@ -93,6 +99,15 @@ def in_one_process(folder: Path) -> None:
         other = timed(partial(one_pass, rows, peer, labels))
         name = type(peer).__name__
         print(f"{name}.partial_fit: {other:.2f} s, {other / read:.2f} of reading, {memory()}")
+
+
+def in_memory(folder: Path) -> None:
+    """Print the time of a fit on batches if all rows are in memory."""
+    table = pq.read_table(folder)
+    labels = table.column("y").to_numpy()
+    rows = np.column_stack([column.to_numpy() for column in table.drop_columns("y").columns])
+    fit = timed(partial(clone(_BATCHES).fit, rows, labels))
+    print(f"DPLogisticRegression, sgd, in memory: {fit:.2f} s, {memory()}")
 
 
 def one_pass(rows: PrivateRows, peer: Any, labels: dict[str, Any]) -> None:
@@ -119,10 +134,10 @@ def on_dask(folder: Path) -> None:
             wait(frame)
             rows = PrivateRows.from_dask(frame, "y")
             rows.counted()
-            for model, _ in _MODELS:
-                found = seconds.setdefault(type(model).__name__, [])
+            for name, model in _MODELS.items():
+                found = seconds.setdefault(name, [])
                 found.append(timed(partial(clone(model).fit, rows)))
-                print(f"{type(model).__name__}, {n_workers} worker(s): {found[-1]:.2f} s")
+                print(f"{name}, {n_workers} worker(s): {found[-1]:.2f} s")
     for name, (one, two) in seconds.items():
         print(f"{name}: two workers are {one / two:.2f} times as fast as one")
 
@@ -139,7 +154,8 @@ def main() -> None:
         folder = given.folder or Path(temporary)
         if not list(folder.glob("*.parquet")):
             write(folder, given.rows, given.columns)
-        (on_dask if given.dask else in_one_process)(folder)
+        for task in (on_dask,) if given.dask else (in_one_process, in_memory):
+            task(folder)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ does not depend on the parts in which the rows lie, either.
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
 import itertools
 import math
@@ -607,7 +608,8 @@ class PrivateRows(NamedArguments):
     """Rows and targets that lie in parts: in chunks, in files, or on workers of a cluster.
 
     Made by one of its class methods. It takes the place of `X` in ``fit``, and brings the targets.
-    Parts are read one after the other, or on the workers, and only sums leave a part.
+    Parts are read one after the other, or on the workers. Only sums leave a part, and the rows of
+    random batches.
     A fit with a seed gives the same model, to the last bit, for any division into parts.
 
     Dask arrays, dask DataFrames and memory-mapped arrays can be passed to ``fit`` as they are.
@@ -732,6 +734,7 @@ class PrivateRows(NamedArguments):
             the workers: `DPRidge` reads it six times.
         y : dask.array.Array, dask.dataframe.Series, str or array-like, optional
             Targets, or the name of their column. The blocks of a dask object match those of `X`.
+            What both are computed from is computed once in a pass.
 
         Returns
         -------
@@ -750,7 +753,7 @@ class PrivateRows(NamedArguments):
         if hasattr(X, "chunks"):
             X = X.rechunk({1: -1})
         lengths = _lengths(X)
-        blocks = _blocks(X)
+        blocks = _blocks(X, is_alone=not is_dask(y))
         targets, no_target = _dask_targets(y, lengths, len(blocks))
         pairs = list(zip(blocks, targets, strict=True))
         form, sizes = (_empty(X), no_target), dict(enumerate(lengths or ()))
@@ -1011,6 +1014,33 @@ class PrivateRows(NamedArguments):
         with _about_parts():
             return KeptParts(self._carrier.keep(task_of), empty, self._orders)
 
+    def gathered(
+        self, records: NDArray[np.int64], read: Callable[[Any, Any], tuple[Any, ...]]
+    ) -> tuple[Any, ...]:
+        """Return what a function makes of some rows and targets, in this process.
+
+        Parameters
+        ----------
+        records : ndarray of int
+            Different numbers of rows in the order of the parts, increasing.
+        read : callable
+            From a chunk of rows and its targets to arrays with an entry for each row, or None. It
+            must treat each row separately.
+
+        Returns
+        -------
+        tuple of arrays
+            With an entry for each of the records, in their order.
+
+        Notes
+        -----
+        Theorem R10. Each row brings its number, so the parts do not matter.
+        """
+        numbered = self.take(records)._copy(_weights=records)
+        columns = zip(*numbered.total(partial(_numbered, read)), strict=True)
+        places = [np.searchsorted(records, numbers) for numbers in next(columns)]
+        return tuple(_in_places(records.size, places, found) for found in columns)
+
     def counted(self) -> int:
         """Return the number of rows; if it is unknown, a pass counts them."""
         if self.n_samples is None:
@@ -1101,6 +1131,21 @@ def _listed(function: Callable[..., Any], *arguments: Any) -> list[Any]:
     return [function(*arguments)]
 
 
+def _numbered(read: Any, rows: Any, targets: Any, numbers: NDArray[np.int64]) -> list[Any]:
+    return [(numbers, *read(rows, targets))]
+
+
+def _in_places(size: int, places: list[NDArray[np.intp]], chunks: tuple[Any, ...]) -> Any:
+    """Return an array of the entries of chunks, each of which is put into its place."""
+    if chunks[0] is None:
+        return None
+    dtype = functools.reduce(np.promote_types, (chunk.dtype for chunk in chunks))
+    made = np.zeros((size, *chunks[0].shape[1:]), dtype)
+    for place, chunk in zip(places, chunks, strict=True):
+        made[place] = chunk
+    return made
+
+
 def _nothing(rows: Any, targets: Any) -> int:
     return 0
 
@@ -1136,9 +1181,12 @@ def _lengths(X: Any) -> tuple[int, ...] | None:
     return None if any(math.isnan(size) for size in sizes) else tuple(map(int, sizes))
 
 
-def _blocks(X: Any) -> list[Any]:
+def _blocks(X: Any, *, is_alone: bool = True) -> list[Any]:
     """Return the blocks of rows of a dask object, each of which is lazy."""
-    return list(np.asarray(X.to_delayed(), dtype=object).reshape(-1))
+    # Theorem R10: in two graphs that are optimized separately, a common source has two names. Dask
+    # would then compute it twice, perhaps in two orders.
+    found = X.to_delayed(optimize_graph=is_alone)
+    return list(np.asarray(found, dtype=object).reshape(-1))
 
 
 def _empty(X: Any) -> Any:
@@ -1166,7 +1214,7 @@ def _dask_targets(y: Any, lengths: tuple[int, ...] | None, n_blocks: int) -> tup
         y = y.rechunk({0: lengths})
     if hasattr(y, "chunks") and y.ndim == 2:
         y = y.rechunk({1: -1})
-    found = _blocks(y)
+    found = _blocks(y, is_alone=False)
     if len(found) != n_blocks:
         raise ValueError(f"y must have the {n_blocks} blocks of X; got {len(found)}.")
     return found, _targets(_empty(y))

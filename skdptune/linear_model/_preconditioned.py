@@ -447,9 +447,8 @@ def fit_preconditioned(
             descent, design, problem_of, n_outputs, cut_basis(basis.matrix), **settings
         )
     else:
-        residuals_of, targets = problem_of(codes, n_outputs)
         weights = fit_noisy_gradient(
-            descent, design, residuals_of, targets, n_outputs, basis=basis.matrix, **settings
+            descent, design, problem_of, codes, n_outputs, basis=basis.matrix, **settings
         )
     weights *= factor
     # Steps that go on from other weights leave these as they are.

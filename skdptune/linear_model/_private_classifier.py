@@ -466,8 +466,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         X : {array-like, CSR matrix} of shape (n_samples, n_features), or PrivateRows
             Rows longer than ``data_norm`` are shortened to it. A record with entries that are not
             finite numbers, or whose label is missing or not among ``classes``, counts as a row of
-            zeros with the first label: it cannot make the fit fail. With "preconditioned" and
-            given ``classes``, rows may lie in parts: see `PrivateRows`.
+            zeros with the first label: it cannot make the fit fail. With "preconditioned", "sgd"
+            or "adam", and given ``classes``, rows may lie in parts: see `PrivateRows`.
         y : array-like of shape (n_samples,)
             Labels; None with `PrivateRows`.
         coef_init : array-like of the shape of ``coef_``, optional
@@ -534,7 +534,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         return self
 
     def _input_refusal(self, form: str) -> str | None:
-        if form == PARTS and solver_of(self) != PRECONDITIONED:
+        if form == PARTS and solver_of(self) not in CLIPPING_SOLVERS:
             return "Use solver='preconditioned', which reads rows only through exact sums."
         if form == PARTS and self.classes is None:
             return DECLARE_LABELS
@@ -544,6 +544,9 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         """Refuse arguments that `fit` cannot use, before any data are read or paid for."""
         refuse_arguments(given.get("refused", ()), "X, y, coef_init, intercept_init and groups")
         solver = solver_of(self)
+        if solver in OPTIMIZERS and isinstance(given.get("X"), PrivateRows):
+            # Theorem R10: batches are drawn by the numbers of rows.
+            given["X"].check_order("solver must be 'preconditioned'", shown(solver))
         starts = [name for name in ("coef_init", "intercept_init") if given.get(name) is not None]
         if starts and solver not in CLIPPING_SOLVERS:
             raise ValueError(

@@ -215,14 +215,13 @@ class Descent:
         self,
         model: PrivateLinearClassifier,
         plan: NoisyGradientPlan,
-        design: Design,
-        codes: np.ndarray,
+        design: Design | DesignInParts,
+        codes: np.ndarray | None,
         rng: np.random.Generator,
         initial: np.ndarray | None,
     ) -> np.ndarray:
         """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
         outputs = 1 if model.classes_.size == 2 else model.classes_.size
-        residuals_of, targets = model._residuals_and_targets(codes, outputs)
         rate = model.learning_rate
         if rate is None:
             rate = default_learning_rate(self._optimizer, plan.steps)
@@ -233,8 +232,8 @@ class Descent:
         return factor * fit_noisy_gradient(
             plan,
             design,
-            residuals_of,
-            targets,
+            model._residuals_and_targets,
+            codes,
             outputs,
             optimizer=self._optimizer,
             learning_rate=rate,

@@ -21,7 +21,13 @@ from skdptune import (
     Schema,
     make_private_pipeline,
 )
-from skdptune.linear_model._solvers import Design, ExactGradients, cut_basis, softmax_residuals
+from skdptune.linear_model._solvers import (
+    Design,
+    ExactGradients,
+    _noisy_gradient,
+    cut_basis,
+    softmax_residuals,
+)
 from skdptune.linear_model._solvers._noisy_gradient import (
     ClippedGradients,
     Coordinates,
@@ -43,6 +49,27 @@ MODELS = {
     "softmax": (DPLogisticRegression(classes=[0, 1, 2], **BUDGET), THREE),
     "rest": (DPLinearSVC(classes=[0, 1, 2], fit_intercept=False, **BUDGET), THREE),
     "few": (DPLogisticRegression(classes=[0, 1], **{**BUDGET, "epsilon": 1e-3}), LABELS),
+}
+NOISY = {"solver": "sgd", "batch_size": 60, "epsilon": 1.0, "delta": 1e-6, "random_state": 0}
+BATCHES = {
+    "poisson": (DPLogisticRegression(classes=[0, 1], **NOISY), LABELS),
+    "fixed": (DPLinearSVC(classes=[0, 1], sampling="fixed", **NOISY), LABELS),
+    "allocation": (
+        DPLinearSVC(classes=[1, 2, 3], sampling="allocation", C=0.1, epochs=3.5, **NOISY),
+        THREE,
+    ),
+    "adam": (
+        DPLogisticRegression(
+            classes=[0, 1, 2],
+            class_weight={0: 1.0, 1: 0.3, 2: 0.5},
+            **{**NOISY, "solver": "adam", "batch_size": 7, "epochs": 4},
+        ),
+        THREE,
+    ),
+    "all records": (
+        DPLogisticRegression(classes=[0, 1], n_public=500, **{**NOISY, "batch_size": 500}),
+        LABELS,
+    ),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.* is fitted again")
 
@@ -94,9 +121,80 @@ def test_the_model_is_nearly_that_of_a_fit_in_memory(name):
 
 def test_dask_gives_the_same_bits(one_part):
     dask = pytest.importorskip("dask.array")
-    model, y = MODELS["softmax"]
-    lazy = clone(model).fit(dask.from_array(ROWS, chunks=(300, 4)), dask.from_array(y, chunks=300))
-    assert bits(lazy) == one_part["softmax"]
+    rows, y = dask.from_array(ROWS, chunks=(300, 4)), dask.from_array(THREE, chunks=300)
+    assert bits(clone(MODELS["softmax"][0]).fit(rows, y)) == one_part["softmax"]
+    model = BATCHES["adam"][0]
+    assert bits(clone(model).fit(rows, y)) == bits(clone(model).fit(ROWS, THREE))
+
+
+def in_order(rows, labels, cuts, passes=None):
+    """Return the rows in parts of any sizes, in their order, and count the passes."""
+    ends = [0, *sorted(cuts), len(rows)]
+
+    def part(start, stop):
+        def chunks():
+            if passes is not None and start == 0:
+                passes.append(stop)
+            middle = (start + stop) // 2
+            for each in (slice(start, middle), slice(middle, stop)):
+                yield rows[each], labels[each]
+
+        return chunks
+
+    return PrivateRows.from_chunks([part(*pair) for pair in zip(ends, ends[1:], strict=False)])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", BATCHES)
+@settings(max_examples=3)
+@given(cuts=st.lists(st.integers(0, N), max_size=5), ahead=st.sampled_from([1, 999, 2**25]))
+def test_batches_of_any_parts_give_the_bits_of_a_fit_in_memory(name, dtype, cuts, ahead):
+    """Theorem R10."""
+    model, y = BATCHES[name]
+    with np.errstate(over="ignore"), pytest.MonkeyPatch.context() as patch:
+        rows = ROWS.astype(dtype)
+        patch.setattr(_noisy_gradient, "_NUMBERS_AHEAD", ahead)
+        inside, passes = clone(model).fit(rows, y), []
+        found = clone(model).fit(in_order(rows, y, cuts, passes))
+    assert bits(found) == bits(inside)
+    assert str(found.privacy_) == str(inside.privacy_)
+    # One more to see the types, and one to count the rows.
+    plan = found.plan_
+    at_once = max(1, (2**22 if ahead // 5 > N else ahead // 5) // plan.batch_size)
+    assert len(passes) == 2 + -(-plan.steps // at_once)
+
+
+@settings(max_examples=20)
+@given(cuts=st.lists(st.integers(0, N), max_size=5), seed=st.integers(0, 2**32 - 1))
+def test_gathered_rows_are_those_with_the_given_numbers(cuts, seed):
+    """Theorem R10: also among chosen rows, for any cuts, and for no rows at all."""
+    draw = np.random.default_rng(seed)
+    rows, chosen = in_order(ROWS, THREE, cuts), np.flatnonzero(draw.random(N) < 0.7)
+    for within, places in ((rows, np.arange(N)), (rows.take(chosen), chosen)):
+        numbers = np.flatnonzero(draw.random(places.size) < draw.choice([0.0, 0.01, 0.6, 1.0]))
+        cells, nothing, labels = within.gathered(numbers, lambda X, y: (X, None, y))
+        assert_array_equal(cells, ROWS[places[numbers]])
+        assert_array_equal(labels, THREE[places[numbers]])
+        assert nothing is None
+
+
+def test_rows_in_another_order_or_number_end_a_fit_on_batches(monkeypatch):
+    """Theorem R10: a coin belongs to the number of a row."""
+    monkeypatch.setattr(_noisy_gradient, "_NUMBERS_AHEAD", 1)
+    for last, message in (
+        (np.arange(N)[::-1], "same order in every pass"),
+        (np.arange(N - 1), "another number of rows"),
+    ):
+        passes = iter(range(1000))
+
+        def chunks(last=last, passes=passes):
+            places = last if next(passes) == 4 else np.arange(N)
+            yield ROWS[places], LABELS[places]
+
+        model = clone(BATCHES["poisson"][0])
+        with pytest.raises(ValueError, match=rf"{message}.* part 0 of X"):
+            model.fit(PrivateRows.from_chunks(chunks))
+        assert not hasattr(model, "privacy_") and not hasattr(model, "coef_")
 
 
 def test_maps_of_files_are_read_in_memory(tmp_path):
@@ -272,9 +370,10 @@ class InParts(DPLogisticRegression):
         return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7))
 
 
-def test_replayed_neighbours_differ_as_they_may():
+@pytest.mark.parametrize("solver", ["preconditioned", "sgd"])
+def test_replayed_neighbours_differ_as_they_may(solver):
     """Theorem R10."""
-    model = InParts(1.0, 1e-6, classes=[0, 1], epochs=3)
+    model = InParts(1.0, 1e-6, classes=[0, 1], epochs=3, batch_size=20, solver=solver)
     record = (np.array([1e9, np.nan, -1.0, 2.0]), 1)
     replay_neighbours(model, ROWS[10:70], LABELS[10:70], record, n_repeats=6).assert_passes()
 
@@ -313,9 +412,8 @@ def test_files_of_tables_with_labels_as_text(tmp_path):
     ("changes", "message"),
     [
         ({"classes": None}, "Declare the labels"),
-        ({"solver": "sgd"}, "solver='preconditioned'"),
+        ({"solver": "output"}, "solver='preconditioned'"),
         ({"solver": "objective"}, "solver='preconditioned'"),
-        ({"batch_size": 10}, "solver='preconditioned'"),
     ],
 )
 def test_what_cannot_be_fitted_in_parts_is_refused_for_free(changes, message):

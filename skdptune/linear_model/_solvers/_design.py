@@ -17,6 +17,7 @@ from skdptune.accounting import PrivacyProfile, calibrate
 from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.base._shared import Persons, PrivateRows, squared_norms
 from skdptune.mechanisms._shared import (
+    Batch,
     add_gaussian,
     add_spherical,
     check_seed,
@@ -166,9 +167,36 @@ class DesignInParts:
     width: int
     intercept: bool
 
+    @property
+    def n_records(self) -> int:
+        """Number of rows."""
+        return self.rows.counted()
+
     def total(self, function: Callable[[Design, np.ndarray], Any]) -> Any:
         """Return the exact sum of a function of rows and labels over all parts."""
         return self.rows.total(functools.partial(_of_chunk, self.read, function))
+
+    def gathered(self, batches: list[Batch]) -> tuple[Design, np.ndarray, list[np.ndarray]]:
+        """Return the rows of some batches, their labels, and the places of each batch.
+
+        Notes
+        -----
+        Theorem R10. One pass over the parts serves for all of these batches.
+        """
+        whole = np.arange(self.n_records)
+        drawn = [whole if isinstance(batch, slice) else batch for batch in batches]
+        records, places = np.unique(np.concatenate(drawn), return_inverse=True)
+        *found, codes = self.rows.gathered(
+            records, functools.partial(_of_chunk, self.read, _cells)
+        )
+        rows, scale, squares, weights = found
+        ends = np.cumsum([batch.size for batch in drawn])[:-1]
+        design = Design(rows, scale, squares, self.intercept, weights)
+        return design, codes, np.split(places, ends)
+
+
+def _cells(design: Design, codes: np.ndarray) -> tuple[Any, ...]:
+    return design.rows, design.scale, design.squared_norms, design.weights, codes
 
 
 def _of_chunk(read: Any, function: Any, X: Any, y: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from skdptune._progress import Progress
 from skdptune._validation import check_numbers, check_option, check_real
-from skdptune.linear_model._solvers._design import Design
+from skdptune.linear_model._solvers._design import Design, DesignInParts
 from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
 
 # Sums of clipped per-record gradients of linear models, without the per-record gradients --------
@@ -340,15 +341,20 @@ _ADAM_DISTANCE = 0.3
 _AT_ONCE = 1 << 14
 _FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
 
+# Rows that are in memory at once, numbers in them, and draws of these rows; or one batch.
+_ROWS_AHEAD, _NUMBERS_AHEAD, _DRAWS_AHEAD = 1 << 20, 1 << 25, 1 << 22
+
 Step = Callable[[np.ndarray, np.ndarray], None]
+# From labels and the number of outputs to residuals and targets.
+Problem = Callable[[Any, int], tuple[Residuals, np.ndarray]]
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 def fit_noisy_gradient(
     plan: NoisyGradientPlan,
-    design: Design,
-    residuals_of: Residuals,
-    targets: np.ndarray,
+    design: Design | DesignInParts,
+    problem_of: Problem,
+    labels: Any,
     n_outputs: int,
     *,
     optimizer: str = "sgd",
@@ -366,13 +372,14 @@ def fit_noisy_gradient(
     ----------
     plan : NoisyGradientPlan
         Sampling, number of steps and noise; its profile is the cost of the weights.
-    design : Design
+    design : Design or DesignInParts
         The rows.
-    residuals_of : callable
-        From decisions (b, n_outputs) and targets of a batch to the derivatives of each record's
-        loss by its decisions (b, n_outputs). It treats each record independently.
-    targets : ndarray of shape (n_samples, ...)
-        Second argument of `residuals_of`.
+    problem_of : callable
+        From labels and `n_outputs` to residuals and their targets. Residuals are a function from
+        decisions (b, n_outputs) and targets of a batch to the derivatives of each record's loss by
+        its decisions (b, n_outputs). Both treat each record independently.
+    labels : ndarray of shape (n_samples, ...) or None
+        First argument of `problem_of`; None if they come with rows that lie in parts.
     n_outputs : int
         Number of linear functions, whose gradients are clipped jointly.
     optimizer : {"sgd", "adam"}, default="sgd"
@@ -403,7 +410,9 @@ def fit_noisy_gradient(
     A step moves along ``(sum of clipped gradients + s C N(0, I)) / B``, where ``B`` is the plan's
     batch size: a constant, not the drawn number. An implicit step of the regularization follows,
     which cannot diverge. Adam without a basis adds the gradient of the regularization instead.
-    That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133). The rest,
+    That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133). Batches are drawn
+    ahead, for as many steps as public numbers allow. For rows that lie in parts, one pass gathers
+    the rows of these batches, and the steps then run in memory (Theorem R10). The rest,
     including means of weights, is post-processing. The noisy sum is rounded to a grid that does
     not depend on data (Theorem E1). The guarantee is for adding or removing one record, with the
     plan kept.
@@ -416,8 +425,9 @@ def fit_noisy_gradient(
     >>> rows = rng.normal(size=(500, 2))
     >>> design = Design.clipped(rows, norm=2.0, intercept=False)
     >>> plan = plan_noisy_gradient(500, epochs=20, batch_size=100, noise_multiplier=0.5)
+    >>> residuals = lambda decision, target: decision - target[:, None]
     >>> weights = fit_noisy_gradient(
-    ...     plan, design, lambda decision, target: decision - target[:, None],
+    ...     plan, design, lambda labels, n_outputs: (residuals, labels),
     ...     rows @ [1.0, -1.0], 1, learning_rate=0.3, max_grad_norm=1.0, rng=rng,
     ... )
     >>> bool(np.abs(weights.ravel() - [1.0, -1.0]).max() < 0.2)
@@ -426,17 +436,35 @@ def fit_noisy_gradient(
     _check_size(plan, design)
     coordinates = Coordinates(basis, design.width)
     limit = _positive(max_grad_norm, "max_grad_norm")
-    squared_norms = None if basis is None else coordinates.squared_norms(design)
-    sums = ClippedGradients(design, targets, residuals_of, limit, squared_norms)
+
+    def sums_of(rows: Design, labels: Any) -> ClippedGradients:
+        residuals_of, targets = problem_of(labels, n_outputs)
+        norms = None if basis is None else coordinates.squared_norms(rows)
+        return ClippedGradients(rows, targets, residuals_of, limit, norms)
+
+    sums: Any = sums_of(design, labels) if isinstance(design, Design) else None
 
     def gradient_at(point: np.ndarray, batch: Batch) -> np.ndarray:
-        return coordinates.gradient(sums(coordinates.weights(point), design.rows_of(batch)))
+        return coordinates.gradient(sums(coordinates.weights(point), batch))
+
+    def batches() -> Iterator[Batch]:
+        nonlocal sums
+        for drawn in _drawn_ahead(plan, design, rng):
+            if isinstance(design, Design):
+                yield from map(design.rows_of, drawn)
+            else:
+                # The rows of earlier batches are freed before others are read.
+                sums = None
+                rows, codes, places = design.gathered(drawn)
+                sums = sums_of(rows, codes)
+                del rows
+                yield from places
 
     return descend(
         plan,
         gradient_at,
         coordinates,
-        plan.batches(design.n_records, rng),
+        batches(),
         n_outputs,
         optimizer=optimizer,
         learning_rate=learning_rate,
@@ -506,6 +534,18 @@ def descend(
         return coordinates.weights(mean / (plan.steps - first))
 
 
+def _drawn_ahead(
+    plan: NoisyGradientPlan, design: Design | DesignInParts, rng: np.random.Generator
+) -> Iterator[list[Batch]]:
+    """Yield the batches of as many steps as are drawn at once, a public number."""
+    rows = min(_ROWS_AHEAD, _NUMBERS_AHEAD // design.width)
+    # Few rows are all in memory, however often they are drawn.
+    count = max(1, (rows if rows < plan.n_samples else _DRAWS_AHEAD) // plan.batch_size)
+    batches = plan.batches(design.n_records, rng)
+    while drawn := list(itertools.islice(batches, count)):
+        yield drawn
+
+
 def default_learning_rate(optimizer: str, steps: int) -> float:
     """Return a learning rate that suits standardised rows, from public numbers.
 
@@ -568,7 +608,7 @@ def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
     return step
 
 
-def _check_size(plan: NoisyGradientPlan, design: Design) -> None:
+def _check_size(plan: NoisyGradientPlan, design: Design | DesignInParts) -> None:
     # Batches of fixed size contain each record more often if there are fewer records than the
     # plan's cost covers, which allows for a neighbour with one record less.
     if plan.sampling == "fixed" and design.n_records < plan.n_samples - 1:

@@ -315,13 +315,18 @@ def labelled(n_samples=60, dtype=np.float64):
     return rows, np.where(rows[:, 0] > 0, 1.0, -1.0)
 
 
+def on(residuals_of):
+    """Return a problem whose labels are its targets."""
+    return lambda labels, n_outputs: (residuals_of, labels)
+
+
 def fit(plan, rows, targets, *, residuals_of=logistic, n_outputs=1, seed=0, **options):
     design = Design.clipped(rows, norm=2.0, intercept=True)
     options = {"learning_rate": 0.5, "max_grad_norm": 0.8} | options
     return fit_noisy_gradient(
         plan,
         design,
-        residuals_of,
+        on(residuals_of),
         targets,
         n_outputs,
         rng=np.random.default_rng(seed),
@@ -378,7 +383,7 @@ def test_noise_has_the_stated_deviation(sampling):
     weights = fit_noisy_gradient(
         make_plan(20, 4, 3, 1.7, sampling),
         design,
-        logistic,
+        on(logistic),
         np.ones(20),
         1,
         learning_rate=2.0,
@@ -397,7 +402,7 @@ def test_noise_is_fresh_in_every_step_and_block():
     weights = fit_noisy_gradient(
         make_plan(2, 2, 4, 1.0),
         design,
-        lambda decision, targets: np.zeros_like(decision),
+        on(lambda decision, targets: np.zeros_like(decision)),
         np.ones(2),
         7,
         learning_rate=1.0,
@@ -415,7 +420,7 @@ def test_every_record_is_used_once_in_an_epoch_of_an_allocation():
     weights = fit_noisy_gradient(
         plan,
         design,
-        residual_is_target,
+        on(residual_is_target),
         -np.ones(50),
         1,
         learning_rate=1.0,
@@ -432,7 +437,7 @@ def step_of(rows, noise, seed):
     return fit_noisy_gradient(
         plan,
         design,
-        residual_is_target,
+        on(residual_is_target),
         np.array(rows),
         1,
         learning_rate=1.0,
@@ -474,7 +479,7 @@ def audit(plan, noise_factor, n_fits):
                 fit_noisy_gradient(
                     run,
                     design,
-                    residual_is_target,
+                    on(residual_is_target),
                     targets,
                     1,
                     learning_rate=1.0,
@@ -550,7 +555,7 @@ def test_low_bits_do_not_show_which_weights_are_zero():
         weights = fit_noisy_gradient(
             plan,
             design,
-            margin_residuals(lambda margins: np.full(margins.shape, -0.3)),
+            on(margin_residuals(lambda margins: np.full(margins.shape, -0.3))),
             np.ones(4),
             1,
             learning_rate=0.5,
