@@ -97,7 +97,6 @@ def targets(
         "heavy tails": 0.6 * X[:, 0] + 0.1 * rng.standard_t(2, size=n_samples),
         "skewed": 0.2 * rng.exponential(size=n_samples) - 1.0,
         "a tenth at the other end": np.where(rng.random(n_samples) < 0.1, 1.0, -1.0),
-        "a quarter at the other end": np.where(rng.random(n_samples) < 0.25, 1.0, -1.0),
     }[kind]
     return X, np.clip(y, -1.0, 1.0)
 
@@ -116,7 +115,6 @@ def chosen_of_equals(kind: str, size: tuple[int, int], epsilon: float, alpha: fl
 
 EQUALS = [
     *((kind, (n_samples, 3), 2.0, 1.0) for kind in MEASURED for n_samples in (3000, 20_000)),
-    ("a quarter at the other end", (20_000, 20), 2.0, 1.0),
     ("a tenth at the other end", (20_000, 3), 1.0, 1e-6),
 ]
 
