@@ -249,8 +249,9 @@ class FullTable(ScoreTable):
     choose_by : {"posterior", "max"}, default="posterior"
         "posterior" is the posterior mean of a Gaussian process over the parameters, which knows
         the noise of the scores. The estimator's own values are kept unless a candidate's score is
-        better by a margin that limits the probability of a mistake to 5 % (Theorem N6). "max" is
-        the largest score.
+        better by a margin that limits the probability of a mistake to 5 % (Theorem N6). For errors
+        of a regression, which are clipped, three new runs of this candidate must also all score
+        higher than three of the estimator. "max" is the largest score.
     score_epsilon : float, optional
         Cost of a candidate's score at `delta`; with several metrics, of its scores together.
     {storage_of_runs}
