@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -94,3 +97,16 @@ def test_several_classes(epsilon):
     lost = [log_loss(y_test, one.predict_proba(X_test)) for one in (model, without)]
     assert lost[0] < lost[1] + 0.04
     assert error_of(model, X_test, y_test) < 0.04
+
+
+def test_margins_of_several_classes_allow_for_the_length_of_residuals():
+    """The length of residuals, √2, changes margins by 2^(1/6), and both neighbours are worse."""
+    lost = []
+    for seed, (n_classes, epsilon) in enumerate(itertools.product((3, 4), (1.0, 4.0))):
+        X, y, X_test, y_test = made(8, n_classes=n_classes, seed=seed, strength=1.5)
+        model = DPLogisticRegression(epsilon, DELTA, random_state=seed).fit(X, y)
+        margins = model.decision_function(X_test)
+        chances = [softmax(margins * 2.0**power, axis=1) for power in (-1 / 6, 0.0, 1 / 6)]
+        lost.append([log_loss(y_test, each) for each in chances])
+    below, as_is, above = np.mean(lost, axis=0)
+    assert as_is < min(below, above)
