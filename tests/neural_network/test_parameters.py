@@ -52,6 +52,7 @@ from tests.neural_network.nets import data, net_of, weights_of
         ({"lr": -1.0}, "lr must be"),
         ({"lr": math.nan}, "lr must be"),
         ({"device": "nowhere"}, "device must be one that torch knows"),
+        ({"optimizer": "adam"}, "optimizer must be 'auto' or a class, such as torch.optim.SGD"),
         ({"iterator_train__shuffle": True}, "iterator_train__shuffle must not be given"),
     ],
 )
@@ -304,3 +305,12 @@ def test_default_rate_of_sgd_is_a_number_for_a_regressor():
     assert net.lr_ == 0.5
     with pytest.raises(TypeError, match="lr must be"):
         DPNeuralNetClassifier(lr="fast").privacy_profile(100)
+
+
+def test_rates_of_sgd_are_noticed_by_the_default_that_is_adam():
+    X, y = data()
+    with pytest.warns(UserWarning, match=r"lr=2 is a rate of Adam here"):
+        DPNeuralNetClassifier(lr=2.0, max_epochs=5, classes=[0, 1]).fit(X, y)
+    DPNeuralNetClassifier(lr=2.0, optimizer=torch.optim.SGD, classes=[0, 1]).fit(X, y)
+    with pytest.raises(TypeError, match=r"momentum': optimizer='auto' is Adam"):
+        DPNeuralNetClassifier(optimizer__momentum=0.9, classes=[0, 1]).fit(X, y)
