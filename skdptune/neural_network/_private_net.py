@@ -9,8 +9,10 @@ optimizer : class of torch.optim.Optimizer or "auto", default="auto"
     Makes the steps along the noisy gradients. "auto" is Adam; for classifiers with a `module` of
     your own it is ``torch.optim.SGD``. The learning rate of this Adam falls linearly to 0, unless
     `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 / (inputs +
-    1))`` times that of the others. With ``optimizer__weight_decay``, all parameters but the
-    output's bias decay, as by ``torch.optim.AdamW``.
+    1))`` times that of the others. All parameters but the output's bias decay, as by
+    ``torch.optim.AdamW``, by ``optimizer__weight_decay``. Its default is 0 for regressors. For
+    classifiers it is the smaller of 0.1 times the shift of the Gaussian release that all steps are
+    together, and 10 times the number of inputs over the records times the shift.
 lr : float or "auto", default="auto"
     Learning rate of the optimizer: rates of Adam are much smaller than those of SGD. "auto" is a
     rule from public numbers. With Adam by "auto" it is ``0.05 * min(1, sqrt(signal / 1000)) *
