@@ -76,7 +76,6 @@ SMALL = {
     "plebiscite": Table("carData", "Chile", "vote"),
     "volunteers": Table("carData", "Cowles", "volunteer"),
     "tumours": Table("MASS", "biopsy", "class", ("ID",)),
-    "women's work": Table("carData", "Womenlf", "partic"),
 }
 NUMBERS = {
     "wages": Table("AER", "CPS1988", "wage", judges=False, logarithm=True),
