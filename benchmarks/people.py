@@ -68,6 +68,15 @@ LARGE = {
     "presidents": Table("stevedata", "TV16", "votetrump", ("uid",)),
     "home owners": Table("causaldata", "mortgages", "home_ownership"),
 }
+# Small tables that judge nets for classes.
+SMALL = {
+    "juice": Table("ISLR", "OJ", "Purchase"),
+    "Titanic": Table("carData", "TitanicSurvival", "survived"),
+    "Swiss work": Table("AER", "SwissLabor", "participation"),
+    "plebiscite": Table("carData", "Chile", "vote"),
+    "volunteers": Table("carData", "Cowles", "volunteer"),
+    "tumours": Table("MASS", "biopsy", "class", ("ID",)),
+}
 NUMBERS = {
     "wages": Table("AER", "CPS1988", "wage", judges=False, logarithm=True),
     "house prices": Table("modeldata", "ames", "Sale_Price", judges=False, logarithm=True),
@@ -97,7 +106,7 @@ NUMBERS = {
     "young men": Table("wooldridge", "card", "lwage", ("id", "wage", "expersq"), judges=False),
 }
 MAKING = [name for name, table in TABLES.items() if not table.judges]
-JUDGING = [name for name, table in (TABLES | LARGE).items() if table.judges]
+JUDGING = [name for name, table in (TABLES | LARGE | SMALL).items() if table.judges]
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,7 @@ def _described(whole: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
 @functools.cache
 def people(name: str) -> People:
     """Return a table by its name."""
-    table = (TABLES | LARGE)[name]
+    table = (TABLES | LARGE | SMALL)[name]
     if name == "adult":
         X, X_test, y, y_test = adult_table() or _missing("adult.csv.gz in SKDPTUNE_DATA")
         return People(pd.concat([X, X_test]), np.concatenate([y, y_test]), SCHEMA)

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from people import JUDGING, LARGE, TABLES, People, people
+from people import JUDGING, LARGE, SMALL, TABLES, People, people
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
@@ -242,7 +242,9 @@ def row(first: str, found: np.ndarray) -> str:
 def main() -> None:
     """Print the figures of each table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES | LARGE)
+    parser.add_argument(
+        "--tables", nargs="+", default=list(TABLES), choices=TABLES | LARGE | SMALL
+    )
     parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS | PEERS)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -23,11 +22,11 @@ from skdptune.mechanisms._shared import (
 )
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
 from skdptune.neural_network._recipe import (
+    ADAM,
     RULE_FOR_CLASSES,
     STEPS,
     Rule,
     Settings,
-    defaults_of,
 )
 
 AUTO = "auto"
@@ -39,7 +38,12 @@ EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30}
 EPOCHS_FOR_TARGETS = {0: 10, 16_000: 20}
 EPOCHS_FOR_CLASSES = {0: 10}
 _BATCH_OF_SGD = 256
-ADAM = functools.partial(torch.optim.AdamW, weight_decay=0.0)
+# What may stand in place of "auto", for messages.
+_KINDS = {
+    "optimizer": "a class, such as torch.optim.SGD",
+    "module": "a module or its class, such as MLP",
+    "batch_size": "a number of records or their share",
+}
 
 _HINT = (
     "No privacy cost is charged for its measurements. A schedule of the learning rate "
@@ -195,7 +199,8 @@ class NetParameters(PrivateEstimatorMixin):
         if not isinstance(self.optimizer, str):
             return self.optimizer
         # For classes, the rule was judged for its own module: images would take long.
-        return ADAM if self._rule.takes_any_module or self._has("module") else torch.optim.SGD
+        is_adam = self._has("module") or not self._rule.is_for_classes
+        return ADAM if is_adam else torch.optim.SGD
 
     def _takes_most_steps(self) -> bool:
         """Return whether a fit takes all steps of a given noise that its budget pays for."""
@@ -225,8 +230,9 @@ class NetParameters(PrivateEstimatorMixin):
         if not self._has("lr"):
             check_real(self.lr, name="lr", lower=0.0, upper=3e38, hint=f"Or {AUTO!r}.")
         for name in ("optimizer", "module", "batch_size"):
-            if isinstance(getattr(self, name), str):
-                check_option(getattr(self, name), name=name, options=(AUTO,))
+            if isinstance(getattr(self, name), str) and not self._has(name):
+                got = shown(getattr(self, name))
+                raise ValueError(f"{name} must be {AUTO!r} or {_KINDS[name]}; got {got}.")
         if isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
         elif not isinstance(self.batch_size, str):
@@ -264,7 +270,7 @@ class NetParameters(PrivateEstimatorMixin):
         classes = getattr(self, "classes", None)
         return self._settings_for(self._public_size(size), 2 if classes is None else len(classes))
 
-    def _settings_for(self, n_samples: int, n_classes: int) -> Settings:
+    def _settings_for(self, n_samples: int, n_classes: int, n_inputs: int = 1) -> Settings:
         """Return the settings of a fit, with a value in place of each "auto"."""
         count, epochs = self._batches_for(n_samples)
         plan = plan_noisy_gradient(
@@ -278,15 +284,16 @@ class NetParameters(PrivateEstimatorMixin):
         )
         optimizer = self._optimizer
         is_default = optimizer is ADAM
-        rate, norm, width = defaults_of(self._rule, plan, is_default, n_classes)
+        rate, norm, width, decay = self._rule.values(plan, is_default, n_classes, n_inputs)
         return Settings(
             plan,
             epochs=plan.epochs if isinstance(epochs, str) else float(epochs),
             optimizer=optimizer,
-            is_default=is_default,
             lr=rate if isinstance(self.lr, str) else float(self.lr),
             max_grad_norm=norm if isinstance(self.max_grad_norm, str) else self.max_grad_norm,
             width=width,
+            # skorch prefers the parameter with the prefix.
+            decay=getattr(self, "optimizer__weight_decay", decay),
         )
 
 

@@ -9,8 +9,10 @@ optimizer : class of torch.optim.Optimizer or "auto", default="auto"
     Makes the steps along the noisy gradients. "auto" is Adam; for classifiers with a `module` of
     your own it is ``torch.optim.SGD``. The learning rate of this Adam falls linearly to 0, unless
     `callbacks` are given. The rate of the first layer, if it is linear, is ``sqrt(12 / (inputs +
-    1))`` times that of the others. With ``optimizer__weight_decay``, all parameters but the
-    output's bias decay, as by ``torch.optim.AdamW``.
+    1))`` times that of the others. All parameters but the output's bias decay, as by
+    ``torch.optim.AdamW``, by ``optimizer__weight_decay``. Its default is 0 for regressors. For
+    classifiers it is the smaller of 0.1 times the shift of the Gaussian release that all steps are
+    together, and 10 times the number of inputs over the records times the shift.
 lr : float or "auto", default="auto"
     Learning rate of the optimizer: rates of Adam are much smaller than those of SGD. "auto" is a
     rule from public numbers. With Adam by "auto" it is ``0.05 * min(1, sqrt(signal / 1000)) *
@@ -100,6 +102,8 @@ n_features_in_ : int
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -125,6 +129,7 @@ from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
 from skdptune.neural_network._parameters import named_parameters
 from skdptune.neural_network._population import PopulationTrainer
+from skdptune.neural_network._recipe import Settings
 from skdptune.neural_network._training_loop import TrainingLoop
 
 SHARED_TEXT = __doc__
@@ -141,6 +146,8 @@ _COST_PARAMETERS = frozenset(
 # Values to search in addition to the current one, as multiples of it.
 _SUGGESTED = (1.0 / 3.0, 3.0)
 _TAKEN = "X, y and groups"
+# Times the rule's rate of Adam; from five times on, log losses were above the base rate's.
+_TOO_LARGE = 10.0
 
 
 class PrivateNet(TrainingLoop):
@@ -379,8 +386,23 @@ class PrivateNet(TrainingLoop):
             weights = shares if weights is None else weights * shares
         tensor = None if weights is None else torch.from_numpy(weights)
         n_classes = max(n_outputs, 2) if is_classifier(self) else 2
-        settings = self._settings_for(n_samples, n_classes)
+        n_inputs = math.prod(records.shape[1:])
+        settings = self._settings_for(n_samples, n_classes, n_inputs)
+        self._warn_of_large_rate(settings, n_classes)
         return TrainingRun(settings, *tensors, new_generator, sizes, tensor, persons)
+
+    def _warn_of_large_rate(self, settings: Settings, n_classes: int) -> None:
+        """Warn if a rate was given that suits SGD, while Adam trains the module of the rule."""
+        if not (settings.is_default and self._has("module")):
+            return
+        rate = self._rule.values(settings.plan, True, n_classes, 1)[0]
+        if settings.lr >= _TOO_LARGE * rate:
+            warnings.warn(
+                f"lr={settings.lr:g} is a rate of Adam here, for which the rule has {rate:.2g}. "
+                "With much larger rates, probabilities are wrong. Use lr='auto', or "
+                "optimizer=torch.optim.SGD for rates of SGD.",
+                stacklevel=4,
+            )
 
     def _weights_of_classes(self, targets: np.ndarray) -> NDArray[Any] | None:
         """Return the factor in [0, 1] of each row by its class; None without class weights."""

@@ -13,10 +13,13 @@ measured in docs/defaults.md:
   root of the records times the shift of the Gaussian release.
 * A step of Adam moves each weight of the first layer by about the same. Outputs therefore move
   more with more columns, so this layer has a rate that falls with the root of their number.
+* With little noise, few records are fitted too closely. Weights of classifiers therefore decay, in
+  proportion to the shift, unless there are many records for each column.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,8 +39,47 @@ _RATE, _WIDTH = 0.05, 12.0
 _ENOUGH = 1000.0
 # The same product for each unit of the clipping norm.
 _PER_NORM = 2500.0
+# The decay for a shift of 1, and the largest one for a column, times records and shift.
+_DECAY, _DECAY_OF_COLUMN = 0.1, 10.0
 # For the rate "auto" of other optimizers: the standard deviation by which noise may move a weight.
 _NOISE_OF_WEIGHTS = 0.18
+ADAM = functools.partial(torch.optim.AdamW, weight_decay=0.0)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a fit, with a value in place of each "auto"; all from public numbers.
+
+    Attributes
+    ----------
+    plan : NoisyGradientPlan
+        Sampling, number of steps and noise.
+    epochs : float
+        Number of epochs.
+    optimizer : callable
+        Makes the optimizer.
+    lr : float
+        Learning rate of the first step.
+    max_grad_norm : float
+        Norm to which gradients are clipped.
+    width : int
+        Number of hidden units of the module "auto".
+    decay : float
+        Decay of weights, in units of the learning rate, by `ADAM`.
+    """
+
+    plan: NoisyGradientPlan
+    epochs: float
+    optimizer: Callable[..., torch.optim.Optimizer]
+    lr: float
+    max_grad_norm: float
+    width: int
+    decay: float
+
+    @property
+    def is_default(self) -> bool:
+        """Whether steps are those of the rule: rates fall, and the first layer has its own."""
+        return self.optimizer is ADAM
 
 
 @dataclass(frozen=True)
@@ -53,80 +95,57 @@ class Rule:
     norms : tuple of float
         Least and largest clipping norm.
     widths : tuple of int
-        Number of hidden units where the rate is less than full, and where it is full.
+        Number of hidden units of other optimizers, and of Adam at less than the full rate and at
+        the full rate.
     rates_of_sgd : tuple of float
         Least and largest rate of other optimizers.
-    takes_any_module : bool
-        Whether the rule is also for modules that a user gives.
+    is_for_classes : bool
+        Whether weights decay, and modules that a user gives are trained by other optimizers.
     """
 
     batches: tuple[int, int]
     least_share: float
     norms: tuple[float, float]
-    widths: tuple[int, int]
+    widths: tuple[int, int, int]
     rates_of_sgd: tuple[float, float]
-    takes_any_module: bool
+    is_for_classes: bool
+
+    def values(
+        self, plan: NoisyGradientPlan, is_default: bool, n_classes: int, n_inputs: int
+    ) -> tuple[float, float, int, float]:
+        """Return a learning rate, a clipping norm, a width and a decay from public numbers.
+
+        Notes
+        -----
+        Theorem U6. For steps on all records, `signal` is the number of records times the shift of
+        the Gaussian release that all steps are together. For a rate it is divided by the number of
+        pairs of classes.
+        """
+        noise = max(plan.noise_multiplier, 1e-9) / plan.batch_size
+        if not is_default:
+            low, high = self.rates_of_sgd
+            rate = min(max(_NOISE_OF_WEIGHTS / (noise * math.sqrt(plan.steps)), low), high)
+            return rate, 1.0, self.widths[0], 0.0
+        signal = math.sqrt(plan.steps) / noise
+        shift = signal / plan.n_samples
+        decay = min(_DECAY * shift, _DECAY_OF_COLUMN * n_inputs / signal)
+        signal /= n_classes / 2.0
+        share = min(1.0, max(math.sqrt(signal / _ENOUGH), self.least_share))
+        least, most = self.norms
+        return (
+            _RATE * share * math.sqrt(STEPS / plan.steps),
+            min(max(signal / _PER_NORM, least), most),
+            self.widths[2 if share == 1.0 else 1],
+            decay if self.is_for_classes else 0.0,
+        )
 
 
-RULE_FOR_CLASSES = Rule((10_000, 10_000), 0.5, (3.0, 10.0), (120, 32), (0.5, 2.0), False)
-RULE_FOR_TARGETS = Rule((10_000, 30_000), 0.0, (1.0, 1.0), (32, 32), (0.5, 0.5), True)
+RULE_FOR_CLASSES = Rule((10_000, 10_000), 0.5, (3.0, 10.0), (120, 64, 32), (0.5, 2.0), True)
+RULE_FOR_TARGETS = Rule((10_000, 30_000), 0.0, (1.0, 1.0), (32, 32, 32), (0.5, 0.5), False)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a fit, with a value in place of each "auto"; all from public numbers.
-
-    Attributes
-    ----------
-    plan : NoisyGradientPlan
-        Sampling, number of steps and noise.
-    epochs : float
-        Number of epochs.
-    optimizer : callable
-        Makes the optimizer.
-    is_default : bool
-        Whether steps are those of the rule: rates fall, and that of the first layer is its own.
-    lr : float
-        Learning rate of the first step.
-    max_grad_norm : float
-        Norm to which gradients are clipped.
-    width : int
-        Number of hidden units of the module "auto".
-    """
-
-    plan: NoisyGradientPlan
-    epochs: float
-    optimizer: Callable[..., torch.optim.Optimizer]
-    is_default: bool
-    lr: float
-    max_grad_norm: float
-    width: int
-
-
-def defaults_of(
-    rule: Rule, plan: NoisyGradientPlan, is_default: bool, n_classes: int
-) -> tuple[float, float, int]:
-    """Return a learning rate, a clipping norm and a width from public numbers.
-
-    Notes
-    -----
-    Theorem U6. For steps on all records, `signal` is the number of records times the shift of the
-    Gaussian release that all steps are together, over the number of pairs of classes.
-    """
-    noise = max(plan.noise_multiplier, 1e-9) / plan.batch_size
-    if not is_default:
-        low, high = rule.rates_of_sgd
-        rate = min(max(_NOISE_OF_WEIGHTS / (noise * math.sqrt(plan.steps)), low), high)
-        return rate, 1.0, rule.widths[0]
-    signal = math.sqrt(plan.steps) / noise / (n_classes / 2.0)
-    share = min(1.0, max(math.sqrt(signal / _ENOUGH), rule.least_share))
-    least, most = rule.norms
-    rate = _RATE * share * math.sqrt(STEPS / plan.steps)
-    return rate, min(max(signal / _PER_NORM, least), most), rule.widths[int(share == 1.0)]
-
-
-def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
-    """Slow the first layer, if it is linear or a convolution, and keep the last bias from decay.
+def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, decay: float) -> None:
+    """Slow the first layer, if it is linear or a convolution, and let all but the last bias decay.
 
     Notes
     -----
@@ -136,6 +155,7 @@ def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module) -> None:
         return
     layers = [part for part in module.modules() if [*part.parameters(recurse=False)]]
     (group,) = optimizer.param_groups
+    group["weight_decay"] = decay
     if not layers or not isinstance(layers[0], nn.Linear | nn.Conv2d):
         return
     first, last = layers[0], layers[-1]

@@ -132,10 +132,17 @@ class TrainingLoop(NetParameters, NeuralNet):
         self.__dict__.update(lr=settings.lr, optimizer=settings.optimizer)
         try:
             super().initialize_optimizer(triggered_directly)
+        except TypeError as error:
+            if not settings.is_default:
+                raise
+            raise TypeError(
+                f"{error}: optimizer='auto' is Adam. Give the optimizer to which the argument "
+                "belongs, such as optimizer=torch.optim.SGD for optimizer__momentum."
+            ) from None
         finally:
             self.__dict__.update(given)
         if settings.is_default:
-            group_layers(self.optimizer_, self.module_)
+            group_layers(self.optimizer_, self.module_, settings.decay)
         return self
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:

@@ -43,6 +43,7 @@ BAD = {
     "sampling": ["shuffle"],
     "lr": [-1.0, math.nan],
     "device": ["nowhere", *([] if torch.cuda.is_available() else ["cuda"])],
+    "optimizer": ["adam"],
     "iterator_train__shuffle": [True],
 }
 
@@ -250,3 +251,12 @@ def test_default_rate_of_sgd_is_a_number_for_a_regressor():
     assert net.lr_ == 0.5
     with pytest.raises(TypeError, match="lr must be"):
         DPNeuralNetClassifier(lr="fast").privacy_profile(100)
+
+
+def test_rates_of_sgd_are_noticed_by_the_default_that_is_adam():
+    X, y = data()
+    with pytest.warns(UserWarning, match=r"lr=2 is a rate of Adam here"):
+        DPNeuralNetClassifier(lr=2.0, max_epochs=5, classes=[0, 1]).fit(X, y)
+    DPNeuralNetClassifier(lr=2.0, optimizer=torch.optim.SGD, classes=[0, 1]).fit(X, y)
+    with pytest.raises(TypeError, match=r"momentum': optimizer='auto' is Adam"):
+        DPNeuralNetClassifier(optimizer__momentum=0.9, classes=[0, 1]).fit(X, y)

@@ -253,7 +253,7 @@ def test_rule_for_classes_follows_from_public_numbers(n_classes):
         signal = plan.batch_size * math.sqrt(300) / plan.noise_multiplier * 2.0 / n_classes
         assert settings.lr == pytest.approx(0.05 * min(1.0, max(0.5, math.sqrt(signal / 1000))))
         assert settings.max_grad_norm == pytest.approx(min(10.0, max(3.0, signal / 2500)))
-        assert settings.width == (32 if signal >= 1000 else 120)
+        assert settings.width == (32 if signal >= 1000 else 64)
         space = net.suggested_space(size)
         assert space["lr"][:2] == ["auto", pytest.approx(settings.lr / 3.0)]
         assert space["max_grad_norm"][1] == pytest.approx(settings.max_grad_norm / 3.0)
@@ -272,8 +272,15 @@ def test_classifier_uses_the_rule(kind):
     net = copy.deepcopy(given).fit(X, labels)
     assert (net.plan_, net.lr_) == (settings.plan, settings.lr)
     assert net.max_grad_norm_ == settings.max_grad_norm == 3.0
-    assert net.module_.layers[1].out_features == settings.width == 120
+    assert net.module_.layers[1].out_features == settings.width == 64
     assert net.score(X, labels) > 0.8
+    # Weights decay by public numbers, and by what is given.
+    shift = math.sqrt(300) / net.plan_.noise_multiplier
+    decay = min(0.1 * shift, 10.0 * X.shape[1] / (800 * shift))
+    found = [group["weight_decay"] for group in net.optimizer_.param_groups]
+    assert found == pytest.approx([decay, decay, 0.0])
+    own = copy.deepcopy(given).set_params(optimizer__weight_decay=0.0).fit(X, labels)
+    assert {group["weight_decay"] for group in own.optimizer_.param_groups} == {0.0}
     values = {"lr": net.lr_, "max_grad_norm": net.max_grad_norm_}
     other = copy.deepcopy(given).set_params(**values)
     together = kind.fit_many([copy.deepcopy(given), other], X, labels)
