@@ -287,7 +287,7 @@ def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
         raise TypeError("each chunk must have the same types as the first one; got others.")
     if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
         raise ValueError(
-            "the targets of each chunk must have the same shape as the first ones; got others."
+            "each chunk must have one target per row, of the shape of the first ones; got others."
         )
 
 

@@ -226,7 +226,8 @@ class NetParameters(PrivateEstimatorMixin):
             check_real(self.lr, name="lr", lower=0.0, upper=3e38, hint=f"Or {AUTO!r}.")
         for name in ("optimizer", "module", "batch_size"):
             if isinstance(getattr(self, name), str):
-                check_option(getattr(self, name), name=name, options=(AUTO,))
+                hint = "Others are given as a class, a module or a number, without quotes."
+                check_option(getattr(self, name), name=name, options=(AUTO,), hint=hint)
         if isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
         elif not isinstance(self.batch_size, str):

@@ -23,6 +23,7 @@ from skdptune import (
     DPPCA,
     AdaSSPLinearRegression,
     DPExplainableBoostingRegressor,
+    DPGridSearchCV,
     DPLogisticRegression,
     DPMinMaxScaler,
     DPRandomSearchCV,
@@ -31,6 +32,7 @@ from skdptune import (
     OutputPerturbationLinearRegression,
     PrivacyLedger,
     PrivateRows,
+    PrivateScoreCurves,
     PTRLinearRegression,
     Schema,
     make_private_pipeline,
@@ -659,7 +661,7 @@ def pair(rows, targets=TARGETS):
         (
             lambda: [(ROWS, TARGETS[:-1])],
             ValueError,
-            "targets of each chunk must have the same shape.* part 1 of X",
+            "each chunk must have one target per row.* part 1 of X",
         ),
         (lambda: [(ROWS, None)], ValueError, "all chunks or none must have targets.* part 1 of X"),
         (lambda: [ROWS], TypeError, "must yield pairs.* part 1 of X"),
@@ -784,3 +786,19 @@ def test_a_part_that_grows_between_passes_is_an_error():
     rows = PrivateRows.from_chunks(lambda: [chunk(slice(next(sizes)))().__next__()])
     with pytest.raises(ValueError, match="same in every pass.* part 0 of X"):
         clone(MODELS["ridge"]).fit(rows)
+
+
+def test_predictions_need_a_table_in_memory():
+    rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(40, 2))
+    parts = PrivateRows.from_arrays(rows, rows[:, 0])
+    model = DPRidge(1.0, data_norm=1.5, target_bound=1.0, random_state=0).fit(parts)
+    search = DPGridSearchCV(model, {"alpha": [0.1]}, random_state=0).fit(parts)
+    for use in (model.predict, search.predict, search.score):
+        with pytest.raises(TypeError, match="such as a table in memory; got PrivateRows"):
+            use(parts)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        search.score(rows)
+    with pytest.raises(TypeError, match="Put it around the last step"):
+        PrivateScoreCurves(make_pipeline(BoundedScaler((-1, 1)), DPLogisticRegression())).fit(
+            parts
+        )

@@ -51,6 +51,10 @@ from tests.neural_network.nets import data, net_of, weights_of
         ({"n_public": 9, "sampling": "fixed"}, "n_public must be None with sampling='fixed'"),
         ({"lr": -1.0}, "lr must be"),
         ({"lr": math.nan}, "lr must be"),
+        (
+            {"optimizer": "adam"},
+            "optimizer must be one of 'auto'; got 'adam'. Others are given as",
+        ),
         ({"device": "nowhere"}, "device must be one that torch knows"),
         ({"iterator_train__shuffle": True}, "iterator_train__shuffle must not be given"),
     ],
