@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import get_tags
 
 from skdptune._compat import safe_indexing, validated_rows
-from skdptune._formatting import shown, shown_path
+from skdptune._formatting import nearest_name, shown, shown_path
 from skdptune._validation import NamedArguments, check_integer, installed
 from skdptune.base._persons import ADVICE, OWN_USE, PARTS, Persons, names_persons, refusal_of
 from skdptune.base._reading import NUMBERS, as_table, table_shape
@@ -48,6 +48,8 @@ Part = Callable[[], Iterable[Chunk]]
 
 # Rows of one chunk of an array or a file, which are in memory at the same time.
 _ROWS = 2**16
+# Cells of rows that many passes keep in memory: 64 MiB in double precision.
+_LITTLE = 2**23
 _READ_AGAIN = (
     "X must be readable again, since this fit makes several passes; got an iterator. Use "
     "PrivateRows.from_chunks with a function that makes it."
@@ -358,7 +360,7 @@ class InProcess:
 
     def keep(self, task_of: Callable[[int], Any]) -> InProcess:
         """Return the results of each part's task, which are the parts of a `KeptTask`."""
-        return InProcess(list(self._results(task_of)))
+        return InProcess(list(self._results(task_of)), None, self.sizes)
 
     def _results(self, task_of: Callable[[int], Any]) -> Iterator[Tally]:
         return (task_of(number)(number, part) for number, part in enumerate(self.parts))
@@ -430,7 +432,7 @@ class OnCluster:
         """
         functions = self.functions()
         kept = functions.keep(self._results(functions, task_of))
-        return OnCluster(self.functions, [(each,) for each in kept], self.form, {})
+        return OnCluster(self.functions, [(each,) for each in kept], self.form, self.sizes)
 
     def _results(self, functions: Functions, task_of: Callable[[int], Any]) -> list[Any]:
         return [
@@ -455,7 +457,7 @@ class OnSpark:
         self._frame, self._target = frame, target
         schema = frame.limit(0).toArrow().schema
         _check_target(schema, target)
-        self.form = self.known_form = arrow_chunk(_no_batch(schema), target)
+        self.form = self.known_form = _arrow_form(schema, target)
         counted = self._total(Task(_nothing, self.form))
         if counted.failure is not None:
             raise counted.failure
@@ -702,7 +704,7 @@ class PrivateRows(NamedArguments):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
         rows_per_part : int, default=65536
-            Number of rows that are in memory at once.
+            Number of rows that are read at once.
 
         Returns
         -------
@@ -792,7 +794,7 @@ class PrivateRows(NamedArguments):
             OnCluster(
                 _on_ray,
                 [(target, table) for table, _, _ in found],
-                arrow_chunk(_no_batch(schema), target),
+                _arrow_form(schema, target),
                 {number: size for number, (_, _, size) in enumerate(found)},
             )
         )
@@ -874,6 +876,20 @@ class PrivateRows(NamedArguments):
         """Rows as in the parts, but without any row; None if this is not known without reading."""
         known = self._carrier.known_form
         return None if known is None or self._steps else known[0]
+
+    @property
+    def made_up_target(self) -> NDArray[Any] | None:
+        """A target that no record has, of the public type of all; None if no type is public."""
+        known = self._carrier.known_form
+        # The type of a column in a file is public; that of a chunk may follow from a record.
+        if known is None or not hasattr(known[1], "dtype"):
+            return None
+        return np.zeros((1, *known[1].shape[1:]), known[1].dtype)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the rows, as numbers, need little memory, by their number and the columns."""
+        return self.n_samples is not None and self.n_samples * self.width <= _LITTLE
 
     @property
     def is_read_once(self) -> bool:
@@ -1199,17 +1215,22 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
             parts.append(partial(_chunks_of_group, group, schema, target, _stamp(file.path)))
     if not parts:
         raise ValueError("paths must name at least one file; got none.")
-    return parts, arrow_chunk(_no_batch(schema), target), sizes
+    return parts, _arrow_form(schema, target), sizes
 
 
-def _no_batch(schema: Any) -> Any:
-    """Return a batch without rows."""
-    return importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+def _arrow_form(schema: Any, target: str | None) -> Chunk:
+    """Return rows and targets without any row, whose types follow from those of the columns."""
+    batch = importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+    rows, targets = arrow_chunk(batch, target)
+    is_text = target is not None and str(schema.field(target).type) in ("string", "large_string")
+    return rows, targets.astype(str) if is_text else targets
 
 
 def _check_target(schema: Any, target: str | None) -> None:
     if target is not None and target not in schema.names:
-        raise ValueError(f"target must be a column of the data; got {shown(target)}.")
+        near = nearest_name(target, schema.names)
+        hint = f" Did you mean {near}?" if near else ""
+        raise ValueError(f"target must be a column of the data; got {shown(target)}.{hint}")
 
 
 def _files(paths: Any) -> list[Path]:
@@ -1383,10 +1404,9 @@ def _check_form(estimator: Any, rows: PrivateRows) -> None:
     known = rows._carrier.known_form
     if known is not None:
         _check_given(estimator, known[1])
-        if is_classifier(estimator) and hasattr(known[1], "dtype"):
-            # The type of a column in a file is public; that of a chunk may follow from a record.
-            entry = np.zeros(1, known[1].dtype)
-            check_target_type(entry, getattr(estimator, "classes", None), is_classifier=True)
+        has_labels, labels = is_classifier(estimator), getattr(estimator, "classes", None)
+        if has_labels or is_regressor(estimator):
+            check_target_type(rows.made_up_target, labels, is_classifier=has_labels)
 
 
 def _check_given(estimator: Any, targets: Any) -> None:

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdptune._compat import number_of_samples
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_kind, check_option, check_real
 from skdptune.base._shared import (
@@ -194,7 +193,6 @@ class BoundedScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the mean over the given records; larger is better."""
-        number_of_samples(X)
         check_given(y, estimator)
         values = self.per_record(estimator, X, y)
         return self.score(values, max(values.size, 1))

@@ -414,12 +414,28 @@ def test_files_that_are_wrong_are_refused_before_anything_is_spent(files, tmp_pa
         pq.write_table(pa.table(other), tmp_path / "other.parquet")
         with pytest.raises(ValueError, match=r"each file must have .*other\.parquet"):
             PrivateRows.from_parquet([files[0], tmp_path / "other.parquet"], "y")
-    with pytest.raises(ValueError, match="target must be a column"):
-        PrivateRows.from_parquet(files, "z")
+    with pytest.raises(ValueError, match=r"target must be a column.* got 'y0'. Did you mean 'y'"):
+        PrivateRows.from_parquet(files, "y0")
     with pytest.raises(ValueError, match="at least one file"):
         PrivateRows.from_parquet([])
     with pytest.raises(TypeError, match="names of files"):
         PrivateRows.from_parquet(3)
+    # The type of the column is public, so that no fit or search is made of it.
+    words = pa.table({"x0": ROWS[:50, 0], "y": ["a", "b"] * 25})
+    pq.write_table(words, tmp_path / "words.parquet")
+    of_words, of_numbers = (
+        PrivateRows.from_parquet(path, "y") for path in (tmp_path / "words.parquet", files[0])
+    )
+    labels = DPLogisticRegression(classes=["a", "b"], random_state=0)
+    for model, grid, rows in (
+        (MODELS["ridge"], {"alpha": [0.1]}, of_words),
+        (labels, {"C": [0.1]}, of_numbers),
+    ):
+        for given in (clone(model), DPGridSearchCV(model, grid, epsilon=1.0, scoring=None)):
+            with pytest.raises(TypeError, match="y must hold (numbers; got <U1|the labels 'a')"):
+                given.fit(rows)
+            assert not hasattr(given, "privacy_")
+    assert list(clone(labels).fit(of_words).classes_) == ["a", "b"]
 
 
 def test_files_that_change_publish_nothing(files):
