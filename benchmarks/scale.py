@@ -1,6 +1,7 @@
 """Fits to parquet files that are larger than memory: time per pass, and memory.
 
-    python benchmarks/scale.py [--rows 1000000] [--columns 50] [--folder FOLDER] [--dask | --search]
+    python benchmarks/scale.py [--rows 1000000] [--columns 50] [--folder FOLDER]
+                               [--dask | --search]
 
 The script writes files of float32 columns, and then measures
 

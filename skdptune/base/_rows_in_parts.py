@@ -1335,7 +1335,7 @@ def with_parts(
     """
     X = args[0] if args else kwargs.get("X")
     if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)):
-        return args, kwargs
+        return _computed(args, kwargs)
     if isinstance(X, np.memmap) and is_classifier(estimator):
         # It makes many passes, which are faster over one array than over its parts.
         return args, kwargs
@@ -1346,8 +1346,7 @@ def with_parts(
     if isinstance(X, PrivateRows):
         check_alone(y, has_groups and not takes_groups)
     elif refusal_of(estimator, PARTS) is not None or (has_groups and not takes_groups):
-        # Dask arrays are then read into memory.
-        return args, kwargs
+        return _computed(args, kwargs)
     rows = rows_in_parts(X, y)
     if has_groups and rows.is_read_once:
         raise TypeError(
@@ -1360,6 +1359,17 @@ def with_parts(
     return (rows, *((None,) * len(args[1:2])), *args[2:]), {
         key: value for key, value in kwargs.items() if key not in ("X", "y")
     }
+
+
+def _computed(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(map(computed, args)), {name: computed(value) for name, value in kwargs.items()}
+
+
+def computed(value: Any) -> Any:
+    """Return a lazy object of dask as one in memory, and other objects as they are."""
+    return value.compute() if is_dask(value) else value
 
 
 def rows_in_parts(X: Any, y: Any) -> Any:

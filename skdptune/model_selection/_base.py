@@ -64,6 +64,7 @@ from skdptune.base._shared import (
     check_in_memory,
     check_length,
     checked_persons,
+    computed,
     count_fit,
     declared_labels,
     hold_persons,
@@ -485,7 +486,7 @@ class BasePrivateSearch(
         if is_dask(X) and not named and refusal_of(self, PARTS) is None:
             X, y = PrivateRows.from_dask(X, y), None
         if not isinstance(X, PrivateRows):
-            return X, y
+            return computed(X), computed(y)
         check_alone(y, "groups" in named)
         if named:
             raise TypeError(

@@ -340,6 +340,27 @@ def test_dask_frames_are_encoded_on_the_workers():
     assert learned(found[-1]) == learned(model[-1])
 
 
+@pytest.mark.filterwarnings("ignore:.* is fitted again")
+def test_dask_frames_are_read_by_models_that_need_a_table_in_memory():
+    dd = pytest.importorskip("dask.dataframe")
+    frame = table().drop(columns="wage").assign(ill=["no", "yes", "no"] * 200)
+    schema = Schema(
+        {"age": (18, 80), "sector": ["farm", "mill"], "paid": "boolean"}, target=["no", "yes"]
+    )
+    rows = frame.drop(columns="ill")
+    linear = make_private_pipeline(DPLogisticRegression(delta=0, solver="output"), schema)
+    for model in (
+        make_private_pipeline("classifier", schema, epsilon=1.0, random_state=0),
+        clone(linear).set_params(dplogisticregression__random_state=0),
+        DPRandomSearchCV(linear, {"dplogisticregression__C": [0.1, 1.0]}, random_state=0),
+    ):
+        both = [
+            clone(model).fit(given.drop(columns="ill"), given["ill"]).predict_proba(rows)
+            for given in (frame, dd.from_pandas(frame, npartitions=2))
+        ]
+        assert both[0].tobytes() == both[1].tobytes()
+
+
 @pytest.mark.parametrize(
     "scaler",
     [
@@ -431,10 +452,10 @@ def test_files_that_are_wrong_are_refused_before_anything_is_spent(files, tmp_pa
         (MODELS["ridge"], {"alpha": [0.1]}, of_words),
         (labels, {"C": [0.1]}, of_numbers),
     ):
-        for given in (clone(model), DPGridSearchCV(model, grid, epsilon=1.0, scoring=None)):
+        for fitted in (clone(model), DPGridSearchCV(model, grid, epsilon=1.0)):
             with pytest.raises(TypeError, match="y must hold (numbers; got <U1|the labels 'a')"):
-                given.fit(rows)
-            assert not hasattr(given, "privacy_")
+                fitted.fit(rows)
+            assert not hasattr(fitted, "privacy_")
     assert list(clone(labels).fit(of_words).classes_) == ["a", "b"]
 
 
