@@ -473,7 +473,8 @@ class OnSpark:
 
     def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
         """Return the results of a task for each partition, which executors cache."""
-        return KeptOnSpark(_tallies(self._frame, self._of_partition(task_of(0))), self.parts)
+        tallies = _tallies(self._frame, self._of_partition(task_of(0)))
+        return KeptOnSpark(tallies, self.parts, self.sizes)
 
     def _total(self, task: Task) -> Tally:
         return _collected(_tallies(self._frame, self._of_partition(task)))
@@ -491,11 +492,12 @@ class KeptOnSpark:
         Tallies.
     parts : range
         Numbers of the partitions.
+    sizes : mapping
+        Numbers of rows by the number of the part.
     """
 
-    def __init__(self, frame: Any, parts: range) -> None:
-        self._frame, self.parts = frame.persist(), parts
-        self.sizes: dict[int, int] = {}
+    def __init__(self, frame: Any, parts: range, sizes: Mapping[int, int]) -> None:
+        self._frame, self.parts, self.sizes = frame.persist(), parts, dict(sizes)
         weakref.finalize(self, self._frame.unpersist)
 
     def total(self, task_of: Callable[[int], Any]) -> Tally:
@@ -504,9 +506,8 @@ class KeptOnSpark:
 
     def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
         """Return the results of a task for each partition."""
-        return KeptOnSpark(
-            _tallies(self._frame, partial(_of_kept_partition, task_of(0))), self.parts
-        )
+        tallies = _tallies(self._frame, partial(_of_kept_partition, task_of(0)))
+        return KeptOnSpark(tallies, self.parts, self.sizes)
 
 
 def _tallies(frame: Any, of_partition: Callable[[Iterator[Any]], Iterator[Any]]) -> Any:

@@ -819,10 +819,13 @@ def test_many_fits_share_a_pass():
 
 
 def test_a_part_that_grows_between_passes_is_an_error():
-    sizes = iter([100, 101, 102])
+    sizes = iter(range(100, 200))
     rows = PrivateRows.from_chunks(lambda: [chunk(slice(next(sizes)))().__next__()])
     with pytest.raises(ValueError, match="same in every pass.* part 0 of X"):
         clone(MODELS["ridge"]).fit(rows)
+    rows.counted()
+    with pytest.raises(ValueError, match="same in every pass.* part 0 of X"):
+        rows.kept(lambda X, y: len(X)).total(int)
 
 
 def test_predictions_need_a_table_in_memory():
