@@ -1,6 +1,7 @@
 """Fits to parquet files that are larger than memory: time per pass, and memory.
 
-    python benchmarks/scale.py [--rows 1000000] [--columns 50] [--folder FOLDER] [--dask]
+    python benchmarks/scale.py [--rows 1000000] [--columns 50] [--folder FOLDER]
+                               [--dask | --search]
 
 The script writes files of float32 columns, and then measures
 
@@ -11,7 +12,9 @@ The script writes files of float32 columns, and then measures
   the same rows in memory, which gives the same model;
 * SGDRegressor, SGDClassifier: scikit-learn's `partial_fit` of one pass over the same chunks,
   without privacy;
-* dask: with --dask, both fits on one worker process and on two, with the rows persisted in them.
+* dask: with --dask, both fits on one worker process and on two, with the rows persisted in them;
+* search: with --search, a search of three settings of the classifier, on a table in memory, on the
+  files and on a dask DataFrame of them, in seconds of the processor.
 
 "memory" is the largest resident size of the process so far, in MB.
 """
@@ -19,6 +22,7 @@ The script writes files of float32 columns, and then measures
 from __future__ import annotations
 
 import argparse
+import math
 import resource
 import tempfile
 import time
@@ -34,7 +38,7 @@ import pyarrow.parquet as pq
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-from skdptune import DPLogisticRegression, DPRidge, PrivateRows
+from skdptune import DPGridSearchCV, DPLogisticRegression, DPRidge, PrivateRows
 
 _ROWS_PER_GROUP = 250_000
 _CLASSIFIER = DPLogisticRegression(1.0, 1e-9, classes=[0, 1], epochs=10, random_state=0)
@@ -48,9 +52,10 @@ _MODELS = {
 
 def write(folder: Path, n_rows: int, n_columns: int) -> None:
     """Write files of one row group each."""
-    for number, start in enumerate(range(0, n_rows, _ROWS_PER_GROUP)):
+    per_group = min(_ROWS_PER_GROUP, math.ceil(n_rows / 3))
+    for number, start in enumerate(range(0, n_rows, per_group)):
         rng = np.random.default_rng(number)
-        size = min(_ROWS_PER_GROUP, n_rows - start)
+        size = min(per_group, n_rows - start)
         rows = rng.normal(size=(size, n_columns)).astype(np.float32)
         target = rows[:, 0] - rows[:, 1] + rng.normal(size=size) > 0
         columns = {f"x{place}": rows[:, place] for place in range(n_columns)}
@@ -142,6 +147,24 @@ def on_dask(folder: Path) -> None:
         print(f"{name}: two workers are {one / two:.2f} times as fast as one")
 
 
+def of_search(folder: Path) -> None:
+    """Print the time of a search on a table in memory, on files, and on a dask DataFrame."""
+    import dask.dataframe as dd
+
+    table = pq.read_table(folder).to_pandas()
+    for name, given in (
+        ("memory", (table.drop(columns="y"), table["y"])),
+        ("files", (PrivateRows.from_parquet(folder, "y"),)),
+        ("dask", (PrivateRows.from_dask(dd.read_parquet(folder), "y"),)),
+    ):
+        model = DPLogisticRegression(classes=[0, 1])
+        grid = {"C": [0.1, 1.0, 10.0]}
+        search = DPGridSearchCV(model, grid, epsilon=2.0, delta=1e-6, random_state=0)
+        start = time.process_time()
+        search.fit(*given)
+        print(f"search, {name}: {time.process_time() - start:.2f} s of the processor")
+
+
 def main() -> None:
     """Write files, and print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -149,12 +172,14 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--dask", action="store_true")
+    parser.add_argument("--search", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
         if not list(folder.glob("*.parquet")):
             write(folder, given.rows, given.columns)
-        for task in (on_dask,) if given.dask else (in_one_process, in_memory):
+        tasks = (on_dask,) if given.dask else (in_one_process, in_memory)
+        for task in (of_search,) if given.search else tasks:
             task(folder)
 
 

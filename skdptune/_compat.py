@@ -64,6 +64,7 @@ def validated_rows(estimator: Any, X: Any, **checks: Any) -> Any:
         )
     if "Complex data" in text:
         raise ValueError("Complex data not supported: X must hold real numbers.")
+    number_of_samples(X)
     raise ValueError(f"X must hold numbers; got others in {shown(X)}.")
 
 
@@ -72,7 +73,9 @@ def number_of_samples(X: Any, name: str = "X") -> int:
     if not isinstance(X, str | bytes):
         with contextlib.suppress(TypeError):
             return int(_num_samples(X))
-    raise TypeError(f"{name} must be an array-like, such as a table; got {type(X).__name__}.")
+    raise TypeError(
+        f"{name} must be an array-like, such as a table in memory; got {type(X).__name__}."
+    )
 
 
 def number_of_features(X: Any) -> int | None:

@@ -203,11 +203,11 @@ def check_flag(value: Any, *, name: str) -> bool:
     return bool(value)
 
 
-def check_option(value: Any, *, name: str, options: Collection[Any]) -> Any:
+def check_option(value: Any, *, name: str, options: Collection[Any], hint: str = "") -> Any:
     """Return ``value`` if it is one of ``options``, or raise."""
     if not isinstance(value, str | int) or value not in options:
         listed = shown_names(options)
-        raise ValueError(_message(name, f"one of {listed}", shown(value), ""))
+        raise ValueError(_message(name, f"one of {listed}", shown(value), hint))
     return value
 
 

@@ -448,10 +448,13 @@ LABELS = np.array([0, 1] * 20)
     [
         (
             lambda: SEARCH.fit("a table", LABELS),
-            "^X must be an array-like, such as a table; got str",
+            "^X must be an array-like, such as a table in memory; got str",
         ),
         (lambda: SEARCH.fit(TABLE, "outcome"), "^y must be an array-like, .*; got str"),
-        (lambda: SEARCH.fit(7, LABELS), "^X must be an array-like, such as a table; got int"),
+        (
+            lambda: SEARCH.fit(7, LABELS),
+            "^X must be an array-like, such as a table in memory; got int",
+        ),
         (lambda: SEARCH.fit(TABLE, LABELS[1:]), "^y must be as long as X; got 39 targets for 40"),
         (lambda: SEARCH.plan(TABLE), "^n_samples must be an integer"),
         (lambda: ENCODED.fit(TABLE.rename(columns={"age": "aeg"}), LABELS), "did you mean 'age'"),

@@ -639,7 +639,7 @@ def _check_known(weights: Mapping[Any, float], classes: NDArray[Any]) -> None:
     if unknown:
         raise ValueError(
             f"class_weight must only name classes of the model; got {shown(unknown[0])}, which "
-            f"is not one of {shown(classes.tolist())}."
+            f"is not one of {shown_names(classes.tolist())}."
         )
 
 

@@ -28,11 +28,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import get_tags
 
 from skdptune._compat import safe_indexing, validated_rows
-from skdptune._formatting import shown, shown_path
+from skdptune._formatting import nearest_name, shown, shown_path
 from skdptune._validation import NamedArguments, check_integer, installed
 from skdptune.base._persons import ADVICE, OWN_USE, PARTS, Persons, names_persons, refusal_of
 from skdptune.base._reading import NUMBERS, as_table, table_shape
@@ -49,6 +49,8 @@ Part = Callable[[], Iterable[Chunk]]
 
 # Rows of one chunk of an array or a file, which are in memory at the same time.
 _ROWS = 2**16
+# Cells of rows that many passes keep in memory: 64 MiB in double precision.
+_LITTLE = 2**23
 _READ_AGAIN = (
     "X must be readable again, since this fit makes several passes; got an iterator. Use "
     "PrivateRows.from_chunks with a function that makes it."
@@ -288,7 +290,7 @@ def _check_like(form: Chunk, rows: Any, targets: Any) -> None:
         raise TypeError("each chunk must have the same types as the first one; got others.")
     if targets is not None and targets.shape != (rows.shape[0], *form[1].shape[1:]):
         raise ValueError(
-            "the targets of each chunk must have the same shape as the first ones; got others."
+            "each chunk must have one target per row, of the shape of the first ones; got others."
         )
 
 
@@ -359,7 +361,7 @@ class InProcess:
 
     def keep(self, task_of: Callable[[int], Any]) -> InProcess:
         """Return the results of each part's task, which are the parts of a `KeptTask`."""
-        return InProcess(list(self._results(task_of)))
+        return InProcess(list(self._results(task_of)), None, self.sizes)
 
     def _results(self, task_of: Callable[[int], Any]) -> Iterator[Tally]:
         return (task_of(number)(number, part) for number, part in enumerate(self.parts))
@@ -431,7 +433,7 @@ class OnCluster:
         """
         functions = self.functions()
         kept = functions.keep(self._results(functions, task_of))
-        return OnCluster(self.functions, [(each,) for each in kept], self.form, {})
+        return OnCluster(self.functions, [(each,) for each in kept], self.form, self.sizes)
 
     def _results(self, functions: Functions, task_of: Callable[[int], Any]) -> list[Any]:
         return [
@@ -456,7 +458,7 @@ class OnSpark:
         self._frame, self._target = frame, target
         schema = frame.limit(0).toArrow().schema
         _check_target(schema, target)
-        self.form = self.known_form = arrow_chunk(_no_batch(schema), target)
+        self.form = self.known_form = _arrow_form(schema, target)
         counted = self._total(Task(_nothing, self.form))
         if counted.failure is not None:
             raise counted.failure
@@ -472,7 +474,8 @@ class OnSpark:
 
     def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
         """Return the results of a task for each partition, which executors cache."""
-        return KeptOnSpark(_tallies(self._frame, self._of_partition(task_of(0))), self.parts)
+        tallies = _tallies(self._frame, self._of_partition(task_of(0)))
+        return KeptOnSpark(tallies, self.parts, self.sizes)
 
     def _total(self, task: Task) -> Tally:
         return _collected(_tallies(self._frame, self._of_partition(task)))
@@ -490,11 +493,12 @@ class KeptOnSpark:
         Tallies.
     parts : range
         Numbers of the partitions.
+    sizes : mapping
+        Numbers of rows by the number of the part.
     """
 
-    def __init__(self, frame: Any, parts: range) -> None:
-        self._frame, self.parts = frame.persist(), parts
-        self.sizes: dict[int, int] = {}
+    def __init__(self, frame: Any, parts: range, sizes: Mapping[int, int]) -> None:
+        self._frame, self.parts, self.sizes = frame.persist(), parts, dict(sizes)
         weakref.finalize(self, self._frame.unpersist)
 
     def total(self, task_of: Callable[[int], Any]) -> Tally:
@@ -503,9 +507,8 @@ class KeptOnSpark:
 
     def keep(self, task_of: Callable[[int], Any]) -> KeptOnSpark:
         """Return the results of a task for each partition."""
-        return KeptOnSpark(
-            _tallies(self._frame, partial(_of_kept_partition, task_of(0))), self.parts
-        )
+        tallies = _tallies(self._frame, partial(_of_kept_partition, task_of(0)))
+        return KeptOnSpark(tallies, self.parts, self.sizes)
 
 
 def _tallies(frame: Any, of_partition: Callable[[Iterator[Any]], Iterator[Any]]) -> Any:
@@ -704,7 +707,7 @@ class PrivateRows(NamedArguments):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
         rows_per_part : int, default=65536
-            Number of rows that are in memory at once.
+            Number of rows that are read at once.
 
         Returns
         -------
@@ -795,7 +798,7 @@ class PrivateRows(NamedArguments):
             OnCluster(
                 _on_ray,
                 [(target, table) for table, _, _ in found],
-                arrow_chunk(_no_batch(schema), target),
+                _arrow_form(schema, target),
                 {number: size for number, (_, _, size) in enumerate(found)},
             )
         )
@@ -877,6 +880,20 @@ class PrivateRows(NamedArguments):
         """Rows as in the parts, but without any row; None if this is not known without reading."""
         known = self._carrier.known_form
         return None if known is None or self._steps else known[0]
+
+    @property
+    def made_up_target(self) -> NDArray[Any] | None:
+        """A target that no record has, of the public type of all; None if no type is public."""
+        known = self._carrier.known_form
+        # The type of a column in a file is public; that of a chunk may follow from a record.
+        if known is None or not hasattr(known[1], "dtype"):
+            return None
+        return np.zeros((1, *known[1].shape[1:]), known[1].dtype)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the rows, as numbers, need little memory, by their number and the columns."""
+        return self.n_samples is not None and self.n_samples * self.width <= _LITTLE
 
     @property
     def is_read_once(self) -> bool:
@@ -1247,17 +1264,22 @@ def arrow_parts(paths: Any, target: str | None) -> tuple[list[Part], Chunk, dict
             parts.append(partial(_chunks_of_group, group, schema, target, _stamp(file.path)))
     if not parts:
         raise ValueError("paths must name at least one file; got none.")
-    return parts, arrow_chunk(_no_batch(schema), target), sizes
+    return parts, _arrow_form(schema, target), sizes
 
 
-def _no_batch(schema: Any) -> Any:
-    """Return a batch without rows."""
-    return importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+def _arrow_form(schema: Any, target: str | None) -> Chunk:
+    """Return rows and targets without any row, whose types follow from those of the columns."""
+    batch = importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+    rows, targets = arrow_chunk(batch, target)
+    is_text = target is not None and str(schema.field(target).type) in ("string", "large_string")
+    return rows, targets.astype(str) if is_text else targets
 
 
 def _check_target(schema: Any, target: str | None) -> None:
     if target is not None and target not in schema.names:
-        raise ValueError(f"target must be a column of the data; got {shown(target)}.")
+        near = nearest_name(target, schema.names)
+        hint = f" Did you mean {near}?" if near else ""
+        raise ValueError(f"target must be a column of the data; got {shown(target)}.{hint}")
 
 
 def _files(paths: Any) -> list[Path]:
@@ -1362,7 +1384,7 @@ def with_parts(
     """
     X = args[0] if args else kwargs.get("X")
     if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)):
-        return args, kwargs
+        return _computed(args, kwargs)
     if isinstance(X, np.memmap) and is_classifier(estimator):
         # It makes many passes, which are faster over one array than over its parts.
         return args, kwargs
@@ -1373,8 +1395,7 @@ def with_parts(
     if isinstance(X, PrivateRows):
         check_alone(y, has_groups and not takes_groups)
     elif refusal_of(estimator, PARTS) is not None or (has_groups and not takes_groups):
-        # Dask arrays are then read into memory.
-        return args, kwargs
+        return _computed(args, kwargs)
     rows = rows_in_parts(X, y)
     if has_groups and rows.is_read_once:
         raise TypeError(
@@ -1387,6 +1408,17 @@ def with_parts(
     return (rows, *((None,) * len(args[1:2])), *args[2:]), {
         key: value for key, value in kwargs.items() if key not in ("X", "y")
     }
+
+
+def _computed(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(map(computed, args)), {name: computed(value) for name, value in kwargs.items()}
+
+
+def computed(value: Any) -> Any:
+    """Return a lazy object of dask as one in memory, and other objects as they are."""
+    return value.compute() if is_dask(value) else value
 
 
 def rows_in_parts(X: Any, y: Any) -> Any:
@@ -1431,10 +1463,9 @@ def _check_form(estimator: Any, rows: PrivateRows) -> None:
     known = rows._carrier.known_form
     if known is not None:
         _check_given(estimator, known[1])
-        if is_classifier(estimator) and hasattr(known[1], "dtype"):
-            # The type of a column in a file is public; that of a chunk may follow from a record.
-            entry = np.zeros(1, known[1].dtype)
-            check_target_type(entry, getattr(estimator, "classes", None), is_classifier=True)
+        has_labels, labels = is_classifier(estimator), getattr(estimator, "classes", None)
+        if has_labels or is_regressor(estimator):
+            check_target_type(rows.made_up_target, labels, is_classifier=has_labels)
 
 
 def _check_given(estimator: Any, targets: Any) -> None:

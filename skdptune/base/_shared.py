@@ -127,6 +127,7 @@ from skdptune.base._rows_in_parts import (
     PrivateRows,
     check_alone,
     check_in_memory,
+    computed,
     is_about_parts,
     is_dask,
     read_rows,

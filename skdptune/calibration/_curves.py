@@ -437,10 +437,6 @@ class PrivateScoreCurves(
     # Fitting ------------------------------------------------------------------------------
 
     def _input_refusal(self, form: str) -> str | None:
-        if form == PARTS:
-            words = None if self._is_frozen() else refusal_of(self.estimator, PARTS)
-            # No class inside gets rows in parts for its own use.
-            return ADVICE[PARTS] if words == OWN_USE else words
         # A frozen model reads nothing, and its own report says whom it protects.
         if self._is_frozen():
             return None
@@ -452,6 +448,10 @@ class PrivateScoreCurves(
             )
         if _holds_others(self.estimator):
             return _NOT_LAST.remedy
+        if form == PARTS:
+            words = refusal_of(self.estimator, PARTS)
+            # No class inside gets rows in parts for its own use.
+            return ADVICE[PARTS] if words == OWN_USE else words
         return refusal_by_persons(self.estimator, self._checked_budget)
 
     @property

@@ -12,7 +12,12 @@ from numpy.typing import ArrayLike
 
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_flag, check_integer, check_kind, check_option, check_real
-from skdptune.base._shared import checked_class_weight, kind_of_targets, read_targets
+from skdptune.base._shared import (
+    check_given,
+    checked_class_weight,
+    kind_of_targets,
+    read_targets,
+)
 from skdptune.mechanisms._shared import of_unit_total, unit_total
 
 # Scorers that average bounded values, one per record, and their sensitivity ---------------------
@@ -188,6 +193,7 @@ class BoundedScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the mean over the given records; larger is better."""
+        check_given(y, estimator)
         values = self.per_record(estimator, X, y)
         return self.score(values, max(values.size, 1))
 

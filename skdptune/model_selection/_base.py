@@ -64,6 +64,7 @@ from skdptune.base._shared import (
     check_in_memory,
     check_length,
     checked_persons,
+    computed,
     count_fit,
     declared_labels,
     hold_persons,
@@ -485,7 +486,7 @@ class BasePrivateSearch(
         if is_dask(X) and not named and refusal_of(self, PARTS) is None:
             X, y = PrivateRows.from_dask(X, y), None
         if not isinstance(X, PrivateRows):
-            return X, y
+            return computed(X), computed(y)
         check_alone(y, "groups" in named)
         if named:
             raise TypeError(
@@ -580,7 +581,8 @@ class BasePrivateSearch(
             # Without a number of rows, `n_public` is given, and the plan takes it.
             n_samples = rows.n_samples or 0
         self._check_parameters()
-        self._check_arguments(X, y, params, n_samples)
+        target = None if rows is None else rows.made_up_target
+        self._check_arguments(X, y if target is None else target, params, n_samples)
         is_public = X_val is not None
         if isinstance(self.cv, HoldOut) and not is_public:
             # A message shows the shape of the table, and the number of persons' rows is secret.
@@ -683,6 +685,7 @@ class BasePrivateSearch(
         """
         check_no_metadata(self, params)
         check_is_fitted(self)
+        number_of_samples(X)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"This {type(self).__name__} has refit=False; it has no model.")
         scorer = self.scorer_

@@ -147,7 +147,7 @@ def families_for(
     lacks_nets = f" {_NO_TORCH}" if first != rule.first else ""
     signal = f"the signal is {strength:,.0f} (records divided by the noise of the budget)"
     if strength < rule.weakest:
-        first, why = "linear", f"{signal}, which is too weak for others below {rule.weakest:g}"
+        first, why = "linear", f"{signal}, and other families need at least {rule.weakest:g}"
     elif strength < rule.strength:
         why = f"{signal}, and families are compared from {rule.strength:,.0f} on"
     else:

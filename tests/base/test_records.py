@@ -371,6 +371,11 @@ def test_weights_are_relative_to_the_largest(
     assert found == pytest.approx(np.array(wanted))
 
 
+def test_labels_are_named_if_a_weight_is_for_none_of_them() -> None:
+    with pytest.raises(ValueError, match="got 'sick', which is not one of 'ill', 'well'"):
+        check_class_weight({"sick": 2.0}, ["ill", "well"])
+
+
 @pytest.mark.parametrize("given", [None, {0: 3.0, 1: 3.0}, {0: 1.0}], ids=["none", "same", "one"])
 def test_equal_weights_are_none(given: Any) -> None:
     assert weights_of_classes(given, np.array([0, 1])) is None

@@ -23,6 +23,7 @@ from skdptune import (
     DPPCA,
     AdaSSPLinearRegression,
     DPExplainableBoostingRegressor,
+    DPGridSearchCV,
     DPLogisticRegression,
     DPMinMaxScaler,
     DPRandomSearchCV,
@@ -31,6 +32,7 @@ from skdptune import (
     OutputPerturbationLinearRegression,
     PrivacyLedger,
     PrivateRows,
+    PrivateScoreCurves,
     PTRLinearRegression,
     Schema,
     make_private_pipeline,
@@ -344,6 +346,27 @@ def test_dask_frames_are_encoded_on_the_workers():
     assert learned(found[-1]) == learned(model[-1])
 
 
+@pytest.mark.filterwarnings("ignore:.* is fitted again")
+def test_dask_frames_are_read_by_models_that_need_a_table_in_memory():
+    dd = pytest.importorskip("dask.dataframe")
+    frame = table().drop(columns="wage").assign(ill=["no", "yes", "no"] * 200)
+    schema = Schema(
+        {"age": (18, 80), "sector": ["farm", "mill"], "paid": "boolean"}, target=["no", "yes"]
+    )
+    rows = frame.drop(columns="ill")
+    linear = make_private_pipeline(DPLogisticRegression(delta=0, solver="output"), schema)
+    for model in (
+        make_private_pipeline("classifier", schema, epsilon=1.0, random_state=0),
+        clone(linear).set_params(dplogisticregression__random_state=0),
+        DPRandomSearchCV(linear, {"dplogisticregression__C": [0.1, 1.0]}, random_state=0),
+    ):
+        both = [
+            clone(model).fit(given.drop(columns="ill"), given["ill"]).predict_proba(rows)
+            for given in (frame, dd.from_pandas(frame, npartitions=2))
+        ]
+        assert both[0].tobytes() == both[1].tobytes()
+
+
 @pytest.mark.parametrize(
     "scaler",
     [
@@ -418,12 +441,28 @@ def test_files_that_are_wrong_are_refused_before_anything_is_spent(files, tmp_pa
         pq.write_table(pa.table(other), tmp_path / "other.parquet")
         with pytest.raises(ValueError, match=r"each file must have .*other\.parquet"):
             PrivateRows.from_parquet([files[0], tmp_path / "other.parquet"], "y")
-    with pytest.raises(ValueError, match="target must be a column"):
-        PrivateRows.from_parquet(files, "z")
+    with pytest.raises(ValueError, match=r"target must be a column.* got 'y0'. Did you mean 'y'"):
+        PrivateRows.from_parquet(files, "y0")
     with pytest.raises(ValueError, match="at least one file"):
         PrivateRows.from_parquet([])
     with pytest.raises(TypeError, match="names of files"):
         PrivateRows.from_parquet(3)
+    # The type of the column is public, so that no fit or search is made of it.
+    words = pa.table({"x0": ROWS[:50, 0], "y": ["a", "b"] * 25})
+    pq.write_table(words, tmp_path / "words.parquet")
+    of_words, of_numbers = (
+        PrivateRows.from_parquet(path, "y") for path in (tmp_path / "words.parquet", files[0])
+    )
+    labels = DPLogisticRegression(classes=["a", "b"], random_state=0)
+    for model, grid, rows in (
+        (MODELS["ridge"], {"alpha": [0.1]}, of_words),
+        (labels, {"C": [0.1]}, of_numbers),
+    ):
+        for fitted in (clone(model), DPGridSearchCV(model, grid, epsilon=1.0)):
+            with pytest.raises(TypeError, match="y must hold (numbers; got <U1|the labels 'a')"):
+                fitted.fit(rows)
+            assert not hasattr(fitted, "privacy_")
+    assert list(clone(labels).fit(of_words).classes_) == ["a", "b"]
 
 
 def test_files_that_change_publish_nothing(files):
@@ -670,7 +709,7 @@ def pair(rows, targets=TARGETS):
         (
             lambda: [(ROWS, TARGETS[:-1])],
             ValueError,
-            "targets of each chunk must have the same shape.* part 1 of X",
+            "each chunk must have one target per row.* part 1 of X",
         ),
         (lambda: [(ROWS, None)], ValueError, "all chunks or none must have targets.* part 1 of X"),
         (lambda: [ROWS], TypeError, "must yield pairs.* part 1 of X"),
@@ -786,7 +825,26 @@ def test_an_iterator_serves_for_one_sum():
 
 
 def test_a_part_that_grows_between_passes_is_an_error():
-    sizes = iter([100, 101, 102])
+    sizes = iter(range(100, 200))
     rows = PrivateRows.from_chunks(lambda: [chunk(slice(next(sizes)))().__next__()])
     with pytest.raises(ValueError, match="same in every pass.* part 0 of X"):
         clone(MODELS["ridge"]).fit(rows)
+    rows.counted()
+    with pytest.raises(ValueError, match="same in every pass.* part 0 of X"):
+        rows.kept(lambda X, y: len(X)).total(int)
+
+
+def test_predictions_need_a_table_in_memory():
+    rows = np.random.default_rng(0).uniform(-1.0, 1.0, size=(40, 2))
+    parts = PrivateRows.from_arrays(rows, rows[:, 0])
+    model = DPRidge(1.0, data_norm=1.5, target_bound=1.0, random_state=0).fit(parts)
+    search = DPGridSearchCV(model, {"alpha": [0.1]}, random_state=0).fit(parts)
+    for use in (model.predict, search.predict, search.score):
+        with pytest.raises(TypeError, match="such as a table in memory; got PrivateRows"):
+            use(parts)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        search.score(rows)
+    with pytest.raises(TypeError, match="Put it around the last step"):
+        PrivateScoreCurves(make_pipeline(BoundedScaler((-1, 1)), DPLogisticRegression())).fit(
+            parts
+        )

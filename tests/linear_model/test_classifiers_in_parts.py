@@ -90,10 +90,28 @@ def bits(model):
 
 @pytest.fixture(scope="module")
 def one_part():
-    return {
-        name: bits(clone(model).fit(PrivateRows.from_arrays(ROWS, y)))
-        for name, (model, y) in MODELS.items()
-    }
+    with pytest.MonkeyPatch.context() as patch:
+        # Rows that are read again for each step.
+        patch.setattr("skdptune.base._rows_in_parts._LITTLE", 0)
+        return {
+            name: bits(clone(model).fit(PrivateRows.from_arrays(ROWS, y)))
+            for name, (model, y) in MODELS.items()
+        }
+
+
+@pytest.mark.parametrize("cells", [0, N * 4 - 1, N * 4])
+def test_few_rows_are_read_once_for_all_steps(one_part, monkeypatch, cells):
+    # Theorem R10: the bound follows from public numbers, and the bits are the same.
+    monkeypatch.setattr("skdptune.base._rows_in_parts._LITTLE", cells)
+    passes = []
+
+    def chunks():
+        passes.append(1)
+        return chunk(LABELS, slice(None))()
+
+    model = clone(MODELS["logistic"][0]).fit(PrivateRows.from_chunks(chunks))
+    assert bits(model) == one_part["logistic"]
+    assert (len(passes) > BUDGET["epochs"]) == (cells < N * 4)
 
 
 # The same model for any parts -------------------------------------------------------------------

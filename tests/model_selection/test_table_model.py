@@ -93,7 +93,7 @@ def test_no_private_number_decides() -> None:
     other = people(2 * N)[0][N:]
     fitted = model("regressor").fit(other, NUMBER[::-1])
     assert fitted.privacy_.profile == plan.report.profile
-    assert "too weak for others below 50" in str(model("regressor", epsilon=0.1).plan(N))
+    assert "other families need at least 50" in str(model("regressor", epsilon=0.1).plan(N))
     # A public constant takes the place of the number of records.
     hidden = model("regressor", n_public=N - 1)
     assert str(hidden.plan(10**6).report.profile) == str(hidden.plan(1).report.profile)

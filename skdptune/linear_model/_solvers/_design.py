@@ -15,7 +15,7 @@ from skdptune._secure_random import secure_generator
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, calibrate
 from skdptune.accounting._shared import LARGEST_LOSS
-from skdptune.base._shared import Persons, PrivateRows, squared_norms
+from skdptune.base._shared import KeptParts, Persons, PrivateRows, squared_norms
 from skdptune.mechanisms._shared import (
     Batch,
     add_gaussian,
@@ -174,7 +174,21 @@ class DesignInParts:
 
     def total(self, function: Callable[[Design, np.ndarray], Any]) -> Any:
         """Return the exact sum of a function of rows and labels over all parts."""
-        return self.rows.total(functools.partial(_of_chunk, self.read, function))
+        if self._kept is None:
+            return self.rows.total(functools.partial(_of_chunk, self.read, function))
+        return self._kept.total(functools.partial(_of_pair, function))
+
+    @functools.cached_property
+    def _kept(self) -> KeptParts | None:
+        """What `read` returns for each chunk, where the chunk lies; None for many rows.
+
+        Notes
+        -----
+        Theorem R10.
+        """
+        if not self.rows.is_small:
+            return None
+        return self.rows.kept(functools.partial(_of_chunk, self.read, _pair))
 
     def gathered(self, batches: list[Batch]) -> tuple[Design, np.ndarray, list[np.ndarray]]:
         """Return the rows of some batches, their labels, and the places of each batch.
@@ -203,6 +217,15 @@ def _of_chunk(read: Any, function: Any, X: Any, y: Any) -> Any:
     # A warning of overflow would reveal something about the data.
     with np.errstate(all="ignore"):
         return function(*read(X, y))
+
+
+def _of_pair(function: Any, pair: tuple[Design, np.ndarray]) -> Any:
+    with np.errstate(all="ignore"):
+        return function(*pair)
+
+
+def _pair(design: Design, codes: np.ndarray) -> tuple[Design, np.ndarray]:
+    return design, codes
 
 
 def row_norm(data_norm: float | None, n_features: int | None) -> float:
