@@ -6,12 +6,13 @@ Each solver plans a fit before the data are read, from public numbers only, then
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skdptune.linear_model._preconditioned import (
+    DescentTask,
     PreconditionedPlan,
     fit_preconditioned,
     margin_factor,
@@ -270,25 +271,49 @@ class Preconditioned:
         initial: np.ndarray | None,
     ) -> np.ndarray:
         """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
-        outputs = 1 if model.classes_.size == 2 else model.classes_.size
+        return self.weights_of_all([model], [plan], design, codes, [rng], [initial])[0]
+
+    def weights_of_all(
+        self,
+        models: Sequence[PrivateLinearClassifier],
+        plans: Sequence[PreconditionedPlan],
+        design: Design | DesignInParts,
+        codes: np.ndarray | None,
+        rngs: Sequence[np.random.Generator],
+        starts: Sequence[np.ndarray | None],
+    ) -> list[np.ndarray]:
+        """Return the private weights of models of one class with the same labels."""
+        first = models[0]
+        outputs = 1 if first.classes_.size == 2 else first.classes_.size
+        tasks = [
+            self._task(*one, design, outputs)
+            for one in zip(models, plans, rngs, starts, strict=True)
+        ]
+        return fit_preconditioned(tasks, design, first._residuals_and_targets, codes, outputs)
+
+    def _task(
+        self,
+        model: PrivateLinearClassifier,
+        plan: PreconditionedPlan,
+        rng: np.random.Generator,
+        initial: np.ndarray | None,
+        design: Design | DesignInParts,
+        outputs: int,
+    ) -> DescentTask:
         first = model._first_intercept if outputs > 1 and design.intercept else 0.0
         if initial is None and first != 0.0:
             initial = np.zeros((design.width, outputs))
             initial[-1] = first
-        return fit_preconditioned(
+        return DescentTask(
             plan,
-            design,
-            model._residuals_and_targets,
-            codes,
-            outputs,
-            data_norm=row_norm(model.data_norm, design.width - int(design.intercept)),
+            row_norm(model.data_norm, design.width - int(design.intercept)),
+            rng,
+            initial,
+            self._regularization(model, plan, design.width, outputs),
             learning_rate=model.learning_rate,
             max_grad_norm=model.max_grad_norm,
             keeps_steps=model.epochs is not None,
             is_logistic=hasattr(model, "predict_proba"),
-            regularization=self._regularization(model, plan, design.width, outputs),
-            rng=rng,
-            initial=initial,
         )
 
     @staticmethod

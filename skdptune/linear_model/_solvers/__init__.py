@@ -16,6 +16,7 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     Residuals,
     default_learning_rate,
     descend,
+    descend_together,
     fit_noisy_gradient,
     initial_weights,
     margin_residuals,

@@ -179,10 +179,13 @@ def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
     """Return whether all estimators have one class that fits many at once.
 
     Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``, see
-    `skdptune.base.protocol`. It takes ``groups``, too, if records are persons.
+    `skdptune.base.protocol`. It takes ``groups``, too, if records are persons. An estimator whose
+    ``shares_passes`` is False gains nothing from it.
     """
     kinds = {type(estimator) for estimator in estimators}
     if len(kinds) != 1 or data.per_record or data.constant:
+        return False
+    if not all(getattr(estimator, "shares_passes", True) for estimator in estimators):
         return False
     # A subclass with its own fit may do things that the inherited fit_many does not know.
     first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
