@@ -487,8 +487,9 @@ def fit_preconditioned(
     begun = [task.begun(design, n_outputs, known) for task in tasks]
     alike: dict[Any, list[int]] = {}
     for place, (task, (basis, _, settings)) in enumerate(zip(tasks, begun, strict=True)):
-        sizes = task.plan.n_samples, basis.steps, basis.matrix.ndim
-        alike.setdefault((*sizes, settings["regularization"] > 0.0), []).append(place)
+        plan, is_free = task.plan, task.plan.noise_multiplier == 0.0
+        sizes = plan.n_samples, basis.steps, basis.matrix.ndim
+        alike.setdefault((*sizes, settings["regularization"] > 0.0, is_free), []).append(place)
     found: list[Any] = [None] * len(tasks)
     for places in alike.values():
         plans = [tasks[place].plan.descent(begun[place][0].steps) for place in places]

@@ -15,7 +15,12 @@ from scipy import sparse
 from skdptune._progress import Progress
 from skdptune._validation import check_numbers, check_option, check_real
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
+from skdptune.mechanisms._shared import (
+    Batch,
+    NoiseOfSeveral,
+    NoisyGradientPlan,
+    NormalNoise,
+)
 
 # Sums of clipped per-record gradients of linear models, without the per-record gradients --------
 # `Coordinates` are the coordinates of a descent: a public linear map takes them to the weights.
@@ -134,6 +139,7 @@ class ClippedGradients:
         self._scale = None if (design.scale == 1.0).all() else design.scale[:, None]
         self._n_features = design.rows.shape[1]
         self._is_sparse = sparse.issparse(design.rows)
+        self._product = _product_of_sparse if self._is_sparse else np.matmul
         row_bytes = max(1, design.rows.shape[1] * design.rows.dtype.itemsize)
         self._rows_at_once = max(_LEAST_ROWS, _BUFFER_BYTES // row_bytes)
         self._buffer = self._make_buffer()
@@ -176,7 +182,7 @@ class ClippedGradients:
             targets = _selected(self._targets, chunk)
             scale = None if self._scale is None else _selected(self._scale, chunk)
             for some in _of_models(weights, rows.shape[0]):
-                decision = _product(rows, features[some]).astype(np.float64, copy=False)
+                decision = self._product(rows, features[some]).astype(np.float64, copy=False)
                 if scale is not None:
                     decision *= scale
                 if self._design.intercept:
@@ -190,7 +196,7 @@ class ClippedGradients:
                     # Denormal numbers have few digits: after rounding they could exceed the bound.
                     residuals[np.abs(residuals) < self._least[some]] = 0.0
                 residuals = residuals.astype(features.dtype, copy=False)
-                total[some][..., : self._n_features, :] += _product(rows.T, residuals)
+                total[some][..., : self._n_features, :] += self._product(rows.T, residuals)
         return total
 
     def _clipped(
@@ -245,9 +251,9 @@ def _of_models(weights: np.ndarray, n_rows: int) -> Iterable[Models]:
     return [slice(start, start + size) for start in range(0, len(weights), size)]
 
 
-def _product(rows: Any, columns: np.ndarray) -> np.ndarray:
+def _product_of_sparse(rows: Any, columns: np.ndarray) -> np.ndarray:
     """Return rows times columns of one model, or times those of each of several."""
-    if columns.ndim == 2 or not sparse.issparse(rows):
+    if columns.ndim == 2:
         return np.asarray(rows @ columns)
     return np.stack([rows @ own for own in columns])
 
@@ -559,7 +565,7 @@ def descend_together(
     Parameters
     ----------
     plans : sequence of NoisyGradientPlan
-        They differ in the noise only.
+        They differ in the noise only, which either all have or none has.
     design, residuals_of, targets, n_outputs
         See `fit_noisy_gradient`.
     settings : sequence of mapping
@@ -580,8 +586,8 @@ def descend_together(
     starts = [np.zeros(shape) if own["initial"] is None else own["initial"] for own in settings]
     norms = np.stack([one.squared_norms(design) for one in each])
     sums = ClippedGradients(design, targets, residuals_of, np.array(limits), norms)
-    noises = [
-        _noise(plan, limit, design.width * n_outputs, own["rng"])
+    sources = [
+        _source(plan, limit, design.width * n_outputs, own["rng"])
         for plan, limit, own in zip(plans, limits, settings, strict=True)
     ]
     strengths = np.reshape(np.multiply(rates, penalties), (-1, 1, 1))
@@ -592,7 +598,7 @@ def descend_together(
         iter([slice(None)] * first.steps),
         np.stack([one.of(start) for one, start in zip(each, starts, strict=True)]),
         _sgd(np.reshape(rates, (-1, 1, 1)), shape),
-        lambda total: np.stack([add(own) for add, own in zip(noises, total, strict=True)]),
+        _unchanged if sources[0] is None else NoiseOfSeveral(sources).added_to,
         shrunk=coordinates.shrinker(strengths) if penalties[0] > 0.0 else None,
         averages=settings[0]["averages"],
     )
@@ -663,11 +669,22 @@ def _noise(
     plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that adds the noise of a step to a sum of clipped gradients."""
+    source = _source(plan, max_grad_norm, n_weights, rng)
+    return _unchanged if source is None else source.added_to
+
+
+def _source(
+    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
+) -> NormalNoise | None:
     deviation = plan.noise_multiplier * max_grad_norm
     if deviation == 0.0:
-        return lambda total: total
+        return None
     # Many steps with few weights share a portion of random numbers.
-    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE)).added_to
+    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
+
+
+def _unchanged(total: np.ndarray) -> np.ndarray:
+    return total
 
 
 def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, int]) -> Step:
