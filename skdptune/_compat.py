@@ -74,13 +74,14 @@ def validated_rows(estimator: Any, X: Any, **checks: Any) -> Any:
 
 def _are_valid(estimator: Any, X: Any, checks: dict[str, Any]) -> bool:
     """Return whether `validate_data` is certain to return rows as they are."""
-    if checks.get("reset", True) or not checks.keys() <= _PLAIN_CHECKS or type(X) is not np.ndarray:
+    if checks.get("reset", True) or not checks.keys() <= _PLAIN_CHECKS:
+        return False
+    if type(X) is not np.ndarray or X.ndim != 2 or 0 in X.shape:
         return False
     types = checks.get("dtype", object)
-    if X.ndim != 2 or 0 in X.shape or X.dtype not in (types if type(types) is list else [types]):
-        return False
+    is_typed = X.dtype in (types if type(types) is list else [types])
     is_known = X.shape[1] == getattr(estimator, "n_features_in_", None)
-    if not is_known or hasattr(estimator, "feature_names_in_"):
+    if not (is_typed and is_known) or hasattr(estimator, "feature_names_in_"):
         return False
     # Infinite also if finite numbers have an infinite sum.
     with np.errstate(all="ignore"):

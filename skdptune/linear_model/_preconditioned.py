@@ -309,10 +309,9 @@ def _basis_of_moments(
 ) -> Basis:
     longest2, width = 1.0 + _CONSTANT**2 * float(design.intercept), design.width
     radius2, data_radius = squared_radius(False), data_norm * math.sqrt(longest2)
-    key = _sums_of_moments, data_norm, data_radius
-    if key not in known:
-        known[key] = design.total(partial(*key))
-    sums = known[key]
+    if data_norm not in known:
+        known[data_norm] = design.total(partial(_sums_of_moments, data_norm, data_radius))
+    sums = known[data_norm]
     scale = radius2 * plan.moment_noise
     upper = np.triu_indices(width)
     moments = np.zeros((width, width))
@@ -353,9 +352,9 @@ def _basis_of_mean_norm(
     rng: np.random.Generator,
     known: dict[Any, Any],
 ) -> Basis:
-    key = _total_share, data_norm
+    key = "norms", data_norm
     if key not in known:
-        known[key] = float(of_unit_total(design.total(partial(*key))))
+        known[key] = float(of_unit_total(design.total(partial(_total_share, data_norm))))
     total = gaussian_release(known[key], 1.0, plan.moment_noise, rng)
     # A mean that the noise hides is replaced by the size of the noise.
     least = max(plan.moment_noise / plan.n_samples, 1e-12)
@@ -435,14 +434,18 @@ class DescentTask:
         factor = plan.margin_factor(basis.width, n_outputs, share) if self.is_logistic else 1.0
         limit = share * basis.usual_norm
         rate = learning_rate_by_rule(plan, basis, limit)
-        return basis, factor, {
-            "learning_rate": rate if self.learning_rate is None else rate * self.learning_rate,
-            "max_grad_norm": limit,
-            "regularization": self.regularization,
-            "rng": self.rng,
-            "initial": None if self.initial is None else self.initial / factor,
-            "averages": True,
-        }
+        return (
+            basis,
+            factor,
+            {
+                "learning_rate": rate if self.learning_rate is None else rate * self.learning_rate,
+                "max_grad_norm": limit,
+                "regularization": self.regularization,
+                "rng": self.rng,
+                "initial": None if self.initial is None else self.initial / factor,
+                "averages": True,
+            },
+        )
 
     def ended(self, basis: Basis, factor: float, weights: np.ndarray) -> np.ndarray:
         """Return the weights that a descent leads to, with margins of the right length."""
@@ -493,24 +496,22 @@ def fit_preconditioned(
     found: list[Any] = [None] * len(tasks)
     for places in alike.values():
         plans = [tasks[place].plan.descent(begun[place][0].steps) for place in places]
-        settings = [begun[place][2] | {"basis": begun[place][0].matrix} for place in places]
+        own = [begun[place][2] | {"basis": begun[place][0].matrix} for place in places]
+        descents: Any
         if isinstance(design, DesignInParts):
             descents = [
-                _descent_in_parts(plan, design, problem_of, n_outputs, **own)
-                for plan, own in zip(plans, settings, strict=True)
+                _descent_in_parts(plan, design, problem_of, n_outputs, **each)
+                for plan, each in zip(plans, own, strict=True)
             ]
         else:
-            descend = _one_descent if len(places) == 1 else descend_together
-            residuals_of, targets = problem_of(codes, n_outputs)
-            descents = descend(plans, design, residuals_of, targets, n_outputs, settings)
+            problem = (design, *problem_of(codes, n_outputs), n_outputs)
+            if len(places) > 1:
+                descents = descend_together(plans, *problem, own)
+            else:
+                descents = [fit_noisy_gradient(plans[0], *problem, **own[0])]
         for place, weights in zip(places, descents, strict=True):
             found[place] = tasks[place].ended(*begun[place][:2], weights)
     return found
-
-
-def _one_descent(plans: Any, *args: Any) -> list[np.ndarray]:
-    *problem, (settings,) = args
-    return [fit_noisy_gradient(plans[0], *problem, **settings)]
 
 
 def _descent_in_parts(

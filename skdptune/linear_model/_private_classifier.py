@@ -50,6 +50,7 @@ from skdptune.linear_model._solver_choice import (
     CLIPPING_SOLVERS,
     PRECONDITIONED,
     SOLVERS,
+    Preconditioned,
     active_solver,
     batch_size_of,
     follows_noise,
@@ -501,7 +502,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         task = self._begun(X, y, persons, given, {})
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
-            _fit_tasks([self], [task], [0], [self], return_exceptions=False)
+            _fit_tasks([(0, self, task)], [self], return_exceptions=False)
         return self
 
     @classmethod
@@ -545,24 +546,22 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             model._check_fit({"X": X})
         persons = persons_of(groups, X, may_be_empty=True)
         known: dict[str, _Read] = {}
-        outcomes, tasks = list(models), []
+        outcomes = list(models)
         # Fits that read the same design, with one loss, share their passes.
-        together: dict[Any, list[int]] = {}
+        together: dict[Any, list[tuple[int, Any, _Task]]] = {}
         with np.errstate(all="ignore"):
             for place, model in enumerate(models):
                 try:
-                    tasks.append(model._begun(X, y, persons, {}, known))
+                    task = model._begun(X, y, persons, {}, known)
                 except Exception as problem:
                     if not return_exceptions:
                         raise
-                    tasks.append(None)
                     outcomes[place] = problem
                     continue
-                alone = None if model.shares_passes else place
-                key = type(model), id(tasks[-1].rows), alone
-                together.setdefault(key, []).append(place)
-            for places in together.values():
-                _fit_tasks(models, tasks, places, outcomes, return_exceptions)
+                key = type(model), id(task.rows), None if model.shares_passes else place
+                together.setdefault(key, []).append((place, model, task))
+            for chosen in together.values():
+                _fit_tasks(chosen, outcomes, return_exceptions)
         return outcomes
 
     @property
@@ -804,43 +803,35 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
 
 
 def _fit_tasks(
-    models: Sequence[Any],
-    tasks: Sequence[Any],
-    places: Sequence[int],
-    outcomes: list[Any],
-    return_exceptions: bool,
+    chosen: Sequence[tuple[int, Any, _Task]], outcomes: list[Any], return_exceptions: bool
 ) -> None:
-    """Fit some of the models together, and keep those that fail as exceptions if asked to."""
-    chosen = [(models[place], tasks[place]) for place in places]
-    rows, solver = chosen[0][1].rows, active_solver(chosen[0][0])
+    """Fit models with one design together; keep those that fail as exceptions if asked to.
+
+    Each has its place among the outcomes.
+    """
+    rows, solver = chosen[0][2].rows, active_solver(chosen[0][1])
     try:
-        if len(places) == 1:
-            ((model, task),) = chosen
+        columns: Any
+        if isinstance(solver, Preconditioned):
+            each = [(model, task.plan, task.rng, task.start) for _, model, task in chosen]
+            columns = solver.weights_of_all(each, rows.design, rows.codes)
+        else:
+            ((_, model, task),) = chosen
             columns = [
                 solver.weights(model, task.plan, rows.design, rows.codes, task.rng, task.start)
             ]
-        else:
-            columns = solver.weights_of_all(
-                [model for model, _ in chosen],
-                [task.plan for _, task in chosen],
-                rows.design,
-                rows.codes,
-                [task.rng for _, task in chosen],
-                [task.start for _, task in chosen],
-            )
-        for (model, task), weights in zip(chosen, columns, strict=True):
+        for (_, model, task), weights in zip(chosen, columns, strict=True):
             model._ended(task, weights)
     except Exception as problem:
         if not return_exceptions:
             raise
-        if len(places) == 1:
-            outcomes[places[0]] = problem
+        if len(chosen) == 1:
+            outcomes[chosen[0][0]] = problem
             return
-        for place in places:
+        for place, model, task in chosen:
             # From the first random number again.
-            rng = noise_generator(models[place].random_state)
-            again = {place: replace(tasks[place], rng=rng)}
-            _fit_tasks(models, again, [place], outcomes, return_exceptions)
+            again = replace(task, rng=noise_generator(model.random_state))
+            _fit_tasks([(place, model, again)], outcomes, return_exceptions)
 
 
 @dataclass(frozen=True)

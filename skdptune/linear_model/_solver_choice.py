@@ -271,24 +271,21 @@ class Preconditioned:
         initial: np.ndarray | None,
     ) -> np.ndarray:
         """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
-        return self.weights_of_all([model], [plan], design, codes, [rng], [initial])[0]
+        return self.weights_of_all([(model, plan, rng, initial)], design, codes)[0]
 
     def weights_of_all(
         self,
-        models: Sequence[PrivateLinearClassifier],
-        plans: Sequence[PreconditionedPlan],
+        each: Sequence[tuple[PrivateLinearClassifier, PreconditionedPlan, Any, Any]],
         design: Design | DesignInParts,
         codes: np.ndarray | None,
-        rngs: Sequence[np.random.Generator],
-        starts: Sequence[np.ndarray | None],
     ) -> list[np.ndarray]:
-        """Return the private weights of models of one class with the same labels."""
-        first = models[0]
+        """Return the private weights of models of one class with the same labels.
+
+        Each comes with its plan, its generator and its starting weights.
+        """
+        first = each[0][0]
         outputs = 1 if first.classes_.size == 2 else first.classes_.size
-        tasks = [
-            self._task(*one, design, outputs)
-            for one in zip(models, plans, rngs, starts, strict=True)
-        ]
+        tasks = [self._task(*one, design, outputs) for one in each]
         return fit_preconditioned(tasks, design, first._residuals_and_targets, codes, outputs)
 
     def _task(

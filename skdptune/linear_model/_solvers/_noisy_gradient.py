@@ -300,11 +300,10 @@ class Coordinates:
                     f"{basis.shape}."
                 )
         self.basis, self.width = basis, width
-        self._is_diagonal = basis is None or basis.ndim == 1
+        matrix = np.ones(1) if basis is None else basis
+        self._is_diagonal = matrix.ndim == 1
         # A diagonal is a column, by which the numbers of a point are multiplied.
-        self._matrix = basis
-        if self._is_diagonal:
-            self._matrix = np.ones((1, 1)) if basis is None else basis[:, None]
+        self._matrix = matrix[:, None] if self._is_diagonal else matrix
 
     def with_others(self, others: Sequence[Coordinates]) -> Coordinates:
         """Return the coordinates of several points in one array, from those of each.
@@ -586,10 +585,11 @@ def descend_together(
     starts = [np.zeros(shape) if own["initial"] is None else own["initial"] for own in settings]
     norms = np.stack([one.squared_norms(design) for one in each])
     sums = ClippedGradients(design, targets, residuals_of, np.array(limits), norms)
-    sources = [
+    sources = (
         _source(plan, limit, design.width * n_outputs, own["rng"])
         for plan, limit, own in zip(plans, limits, settings, strict=True)
-    ]
+    )
+    noises = [source for source in sources if source is not None]
     strengths = np.reshape(np.multiply(rates, penalties), (-1, 1, 1))
     return _walk(
         first,
@@ -598,7 +598,7 @@ def descend_together(
         iter([slice(None)] * first.steps),
         np.stack([one.of(start) for one, start in zip(each, starts, strict=True)]),
         _sgd(np.reshape(rates, (-1, 1, 1)), shape),
-        _unchanged if sources[0] is None else NoiseOfSeveral(sources).added_to,
+        NoiseOfSeveral(noises).added_to if noises else _unchanged,
         shrunk=coordinates.shrinker(strengths) if penalties[0] > 0.0 else None,
         averages=settings[0]["averages"],
     )

@@ -122,7 +122,7 @@ class NoiseOfSeveral:
                 return (steps * self._grid).reshape(values.shape)
         pairs = zip(self._sources, flat, strict=True)
         result = np.stack([source.added_to(own) for source, own in pairs])
-        if any(one is not source._sums for one, source in zip(self._sums, self._sources, strict=True)):
+        if self._sums[0] is not self._sources[0]._sums:
             self._stack()
         return result.reshape(values.shape)
 
