@@ -24,6 +24,7 @@ from skdptune.linear_model._solvers import (
     descend,
     descend_together,
     fit_noisy_gradient,
+    noise_of_steps,
 )
 from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget
 from skdptune.mechanisms._shared import WHOLE, Batch, NoisyGradientPlan, of_unit_total, unit_total
@@ -57,6 +58,8 @@ _LONGEST_STEP = 5.0
 _LEAST_STEPS, _STEPS_BY_NOISE = 30, 1.2
 # Constant column for an intercept, in units of a row's norm.
 _CONSTANT = 0.125
+# A longer step would overflow at once.
+_LARGEST = 1e300
 # Number of rows whose norms are computed at once.
 _ROWS_AT_ONCE = 1 << 12
 
@@ -434,18 +437,18 @@ class DescentTask:
         factor = plan.margin_factor(basis.width, n_outputs, share) if self.is_logistic else 1.0
         limit = share * basis.usual_norm
         rate = learning_rate_by_rule(plan, basis, limit)
-        return (
-            basis,
-            factor,
-            {
-                "learning_rate": rate if self.learning_rate is None else rate * self.learning_rate,
-                "max_grad_norm": limit,
-                "regularization": self.regularization,
-                "rng": self.rng,
-                "initial": None if self.initial is None else self.initial / factor,
-                "averages": True,
-            },
-        )
+        if self.learning_rate is not None:
+            rate = check_real(rate * self.learning_rate, name="learning_rate", upper=_LARGEST)
+        settings = {
+            "learning_rate": rate,
+            "max_grad_norm": limit,
+            "regularization": self.regularization,
+            "rng": self.rng,
+            "initial": None if self.initial is None else self.initial / factor,
+            "basis": basis.matrix,
+            "averages": True,
+        }
+        return basis, factor, settings
 
     def ended(self, basis: Basis, factor: float, weights: np.ndarray) -> np.ndarray:
         """Return the weights that a descent leads to, with margins of the right length."""
@@ -496,11 +499,11 @@ def fit_preconditioned(
     found: list[Any] = [None] * len(tasks)
     for places in alike.values():
         plans = [tasks[place].plan.descent(begun[place][0].steps) for place in places]
-        own = [begun[place][2] | {"basis": begun[place][0].matrix} for place in places]
+        own = [begun[place][2] for place in places]
         descents: Any
         if isinstance(design, DesignInParts):
             descents = [
-                _descent_in_parts(plan, design, problem_of, n_outputs, **each)
+                _descent_in_parts(plan, design, problem_of, n_outputs, each)
                 for plan, each in zip(plans, own, strict=True)
             ]
         else:
@@ -519,20 +522,28 @@ def _descent_in_parts(
     design: DesignInParts,
     problem_of: Callable[[Any, int], tuple[Residuals, np.ndarray]],
     n_outputs: int,
-    basis: np.ndarray,
-    **settings: Any,
+    settings: dict[str, Any],
 ) -> np.ndarray:
     """Return the weights of a descent along exact sums, each of which is a pass over the parts."""
-    basis = cut_basis(basis)
+    basis, limit = cut_basis(settings["basis"]), settings["max_grad_norm"]
 
     def gradient_at(point: np.ndarray, batch: Batch) -> np.ndarray:
-        sums = ExactGradients(problem_of, basis, settings["max_grad_norm"], point)
+        sums = ExactGradients(problem_of, basis, limit, point)
         return sums.of_total(design.total(sums))
 
-    # Theorem R10: a step reads all rows, whatever their number.
-    batches = iter([slice(None)] * plan.steps)
     coordinates = Coordinates(basis, design.width)
-    return descend(plan, gradient_at, coordinates, batches, n_outputs, **settings)
+    return descend(
+        plan,
+        gradient_at,
+        coordinates,
+        # Theorem R10: a step reads all rows, whatever their number.
+        iter([slice(None)] * plan.steps),
+        coordinates.start(settings["initial"], n_outputs),
+        noise_of_steps([plan], [limit], design.width * n_outputs, [settings["rng"]]),
+        learning_rate=settings["learning_rate"],
+        regularization=settings["regularization"],
+        averages=True,
+    )
 
 
 def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) -> float:

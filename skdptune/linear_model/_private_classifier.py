@@ -50,7 +50,6 @@ from skdptune.linear_model._solver_choice import (
     CLIPPING_SOLVERS,
     PRECONDITIONED,
     SOLVERS,
-    Preconditioned,
     active_solver,
     batch_size_of,
     follows_noise,
@@ -498,6 +497,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         self._check_parameters()
         given = {"coef_init": coef_init, "intercept_init": intercept_init, "refused": refused}
         self._check_fit({"X": X, **given})
+        # An interrupted fit leaves no model, nor that of an earlier fit.
+        self.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
         task = self._begun(X, y, persons, given, {})
         # A warning of overflow would reveal something about the data.
@@ -544,6 +545,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             )
             model._check_parameters()
             model._check_fit({"X": X})
+        for model in models:
+            model.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=True)
         known: dict[str, _Read] = {}
         outcomes = list(models)
@@ -578,8 +581,6 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         known: dict[str, _Read],
     ) -> _Task:
         """Return the rows as the solver reads them, or as an equal fit did, and its plan."""
-        # An interrupted fit leaves no model, nor that of an earlier fit.
-        self.__dict__.pop("privacy_", None)
         key = repr(
             (
                 None if self.classes is None else list(self.classes),
@@ -809,17 +810,15 @@ def _fit_tasks(
 
     Each has its place among the outcomes.
     """
-    rows, solver = chosen[0][2].rows, active_solver(chosen[0][1])
+    rows = chosen[0][2].rows
+    solver: Any = active_solver(chosen[0][1])
     try:
-        columns: Any
-        if isinstance(solver, Preconditioned):
-            each = [(model, task.plan, task.rng, task.start) for _, model, task in chosen]
-            columns = solver.weights_of_all(each, rows.design, rows.codes)
+        each = [(model, task.plan, task.rng, task.start) for _, model, task in chosen]
+        if len(each) == 1:
+            model, plan, *others = each[0]
+            columns = [solver.weights(model, plan, rows.design, rows.codes, *others)]
         else:
-            ((_, model, task),) = chosen
-            columns = [
-                solver.weights(model, task.plan, rows.design, rows.codes, task.rng, task.start)
-            ]
+            columns = solver.weights_of_all(each, rows.design, rows.codes)
         for (_, model, task), weights in zip(chosen, columns, strict=True):
             model._ended(task, weights)
     except Exception as problem:

@@ -285,33 +285,25 @@ class Preconditioned:
         """
         first = each[0][0]
         outputs = 1 if first.classes_.size == 2 else first.classes_.size
-        tasks = [self._task(*one, design, outputs) for one in each]
+        width, initial = design.width, None
+        if outputs > 1 and design.intercept and first._first_intercept != 0.0:
+            initial = np.zeros((width, outputs))
+            initial[-1] = first._first_intercept
+        tasks = [
+            DescentTask(
+                plan,
+                row_norm(model.data_norm, width - int(design.intercept)),
+                rng,
+                initial if start is None else start,
+                self._regularization(model, plan, width, outputs),
+                learning_rate=model.learning_rate,
+                max_grad_norm=model.max_grad_norm,
+                keeps_steps=model.epochs is not None,
+                is_logistic=hasattr(model, "predict_proba"),
+            )
+            for model, plan, rng, start in each
+        ]
         return fit_preconditioned(tasks, design, first._residuals_and_targets, codes, outputs)
-
-    def _task(
-        self,
-        model: PrivateLinearClassifier,
-        plan: PreconditionedPlan,
-        rng: np.random.Generator,
-        initial: np.ndarray | None,
-        design: Design | DesignInParts,
-        outputs: int,
-    ) -> DescentTask:
-        first = model._first_intercept if outputs > 1 and design.intercept else 0.0
-        if initial is None and first != 0.0:
-            initial = np.zeros((design.width, outputs))
-            initial[-1] = first
-        return DescentTask(
-            plan,
-            row_norm(model.data_norm, design.width - int(design.intercept)),
-            rng,
-            initial,
-            self._regularization(model, plan, design.width, outputs),
-            learning_rate=model.learning_rate,
-            max_grad_norm=model.max_grad_norm,
-            keeps_steps=model.epochs is not None,
-            is_logistic=hasattr(model, "predict_proba"),
-        )
 
     @staticmethod
     def _regularization(

@@ -20,6 +20,7 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     fit_noisy_gradient,
     initial_weights,
     margin_residuals,
+    noise_of_steps,
     softmax_residuals,
 )
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import EllipsisType
 from typing import Any
 
@@ -123,7 +123,7 @@ class ClippedGradients:
         squared_norms: np.ndarray | None = None,
     ) -> None:
         self._design = design
-        self._squared_norms = design.squared_norms if squared_norms is None else squared_norms
+        squared_norms = design.squared_norms if squared_norms is None else squared_norms
         self._targets = np.asarray(targets)
         self._residuals_of = residuals_of
         # The products have the precision of the rows: a mixed product would copy the rows.
@@ -131,7 +131,7 @@ class ClippedGradients:
         self._precision = np.finfo(dtype if dtype.kind == "f" else np.float64)
         # The residuals' norm beyond which a record's gradient is clipped.
         limits = np.asarray(max_grad_norm)[..., None]
-        self._longest = self._longest_residuals(limits)[..., None]
+        self._longest = self._longest_residuals(limits, squared_norms)[..., None]
         has_huge_rows = self._largest_denormal() > 1e-9 * limits[..., None]
         self._least = float(self._precision.tiny) * has_huge_rows if has_huge_rows.any() else None
         self._weights = None if design.weights is None else design.weights[:, None]
@@ -147,9 +147,9 @@ class ClippedGradients:
         starts = range(0, n_samples, size)
         self._all_chunks: list[Batch] = [slice(s, min(s + size, n_samples)) for s in starts]
 
-    def _longest_residuals(self, limits: np.ndarray) -> np.ndarray:
+    def _longest_residuals(self, limits: np.ndarray, squared_norms: np.ndarray) -> np.ndarray:
         """Return for each record the norm of residuals beyond which its gradient is clipped."""
-        norms = np.sqrt(np.maximum(self._squared_norms, 1e-300))
+        norms = np.sqrt(np.maximum(squared_norms, 1e-300))
         # It must also be finite for rows near zero, in the precision of the products.
         return np.minimum(limits / norms, 0.25 * float(self._precision.max))
 
@@ -336,6 +336,12 @@ class Coordinates:
             return weights / self.basis[:, None]
         return np.linalg.solve(self.basis, weights)
 
+    def start(self, initial: np.ndarray | None, n_outputs: int) -> np.ndarray:
+        """Return the coordinates of initial weights; None means zeros."""
+        if initial is None:
+            return np.zeros((self.width, n_outputs))
+        return self.of(np.array(initial, dtype=np.float64))
+
     def gradient(self, gradient: np.ndarray) -> np.ndarray:
         """Return the gradient by coordinates, given that by weights."""
         if self.basis is None:
@@ -354,7 +360,7 @@ class Coordinates:
         else:
             squares = np.swapaxes(self._matrix, -1, -2) @ (strength * self._matrix)
             factors = np.linalg.inv(np.eye(self.width) + squares)
-        return functools.partial(self._times, factors)
+        return partial(self._times, factors)
 
     def _times(self, matrix: np.ndarray, point: np.ndarray) -> np.ndarray:
         return matrix * point if self._is_diagonal else matrix @ point
@@ -490,63 +496,11 @@ def fit_noisy_gradient(
         gradient_at,
         coordinates,
         plan.batches(design.n_records, rng),
-        n_outputs,
+        coordinates.start(initial, n_outputs),
+        noise_of_steps([plan], [limit], coordinates.width * n_outputs, [rng]),
         optimizer=optimizer,
-        learning_rate=learning_rate,
-        max_grad_norm=limit,
-        regularization=regularization,
-        rng=rng,
-        initial=initial,
-        averages=averages,
-    )
-
-
-def descend(
-    plan: NoisyGradientPlan,
-    gradient_at: Callable[[np.ndarray, Batch], np.ndarray],
-    coordinates: Coordinates,
-    batches: Iterator[Batch],
-    n_outputs: int,
-    *,
-    optimizer: str = "sgd",
-    learning_rate: float,
-    max_grad_norm: float,
-    regularization: float,
-    rng: np.random.Generator,
-    initial: np.ndarray | None,
-    averages: bool,
-) -> np.ndarray:
-    """Return the weights of `fit_noisy_gradient`, from a function that sums clipped gradients.
-
-    Parameters
-    ----------
-    plan, n_outputs, optimizer, learning_rate, max_grad_norm
-        See `fit_noisy_gradient`.
-    regularization, rng, initial, averages
-        See `fit_noisy_gradient`.
-    gradient_at : callable
-        Function of coordinates and a batch. It returns the sum of the batch's gradients by these
-        coordinates, each clipped to `max_grad_norm`.
-    coordinates : Coordinates
-    batches : iterator
-    """
-    shape = coordinates.width, n_outputs
-    rate = _positive(learning_rate, "learning_rate")
-    penalty = _penalty(plan, regularization)
-    start = np.zeros(shape) if initial is None else np.array(initial, dtype=np.float64)
-    # Adam divides a gradient by its usual length, of which the penalty is a part.
-    is_explicit = penalty > 0.0 and optimizer == "adam" and coordinates.basis is None
-    is_implicit = penalty > 0.0 and not is_explicit
-    return _walk(
-        plan,
-        gradient_at,
-        coordinates,
-        batches,
-        coordinates.of(start),
-        {"sgd": _sgd, "adam": _adam}[optimizer](rate, shape),
-        _noise(plan, max_grad_norm, coordinates.width * n_outputs, rng),
-        shrunk=coordinates.shrinker(rate * penalty) if is_implicit else None,
-        penalty=penalty if is_explicit else 0.0,
+        learning_rate=_positive(learning_rate, "learning_rate"),
+        regularization=_strength(regularization),
         averages=averages,
     )
 
@@ -576,48 +530,66 @@ def descend_together(
     ndarray of shape (n_models, width, n_outputs)
         The weights of each descent are those of `fit_noisy_gradient`, to the last bit.
     """
-    first, shape = plans[0], (design.width, n_outputs)
-    each = [Coordinates(own["basis"], design.width) for own in settings]
-    coordinates = each[0].with_others(each[1:])
     limits = [_positive(own["max_grad_norm"], "max_grad_norm") for own in settings]
     rates = [_positive(own["learning_rate"], "learning_rate") for own in settings]
-    penalties = [_penalty(first, own["regularization"]) for own in settings]
-    starts = [np.zeros(shape) if own["initial"] is None else own["initial"] for own in settings]
+    strengths = [_strength(own["regularization"]) for own in settings]
+    each = [Coordinates(own["basis"], design.width) for own in settings]
+    coordinates = each[0].with_others(each[1:])
     norms = np.stack([one.squared_norms(design) for one in each])
     sums = ClippedGradients(design, targets, residuals_of, np.array(limits), norms)
-    sources = (
-        _source(plan, limit, design.width * n_outputs, own["rng"])
-        for plan, limit, own in zip(plans, limits, settings, strict=True)
-    )
-    noises = [source for source in sources if source is not None]
-    strengths = np.reshape(np.multiply(rates, penalties), (-1, 1, 1))
-    return _walk(
-        first,
+    starts = zip(each, settings, strict=True)
+    return descend(
+        plans[0],
         lambda point, batch: coordinates.gradient(sums(coordinates.weights(point), batch)),
         coordinates,
-        iter([slice(None)] * first.steps),
-        np.stack([one.of(start) for one, start in zip(each, starts, strict=True)]),
-        _sgd(np.reshape(rates, (-1, 1, 1)), shape),
-        NoiseOfSeveral(noises).added_to if noises else _unchanged,
-        shrunk=coordinates.shrinker(strengths) if penalties[0] > 0.0 else None,
+        iter([slice(None)] * plans[0].steps),
+        np.stack([one.start(own["initial"], n_outputs) for one, own in starts]),
+        noise_of_steps(plans, limits, design.width * n_outputs, [own["rng"] for own in settings]),
+        learning_rate=np.reshape(rates, (-1, 1, 1)),
+        regularization=np.reshape(strengths, (-1, 1, 1)),
         averages=settings[0]["averages"],
     )
 
 
-def _walk(
+def descend(
     plan: NoisyGradientPlan,
     gradient_at: Callable[[np.ndarray, Batch], np.ndarray],
     coordinates: Coordinates,
     batches: Iterator[Batch],
     point: np.ndarray,
-    step: Step,
     with_noise: Callable[[np.ndarray], np.ndarray],
     *,
-    shrunk: Callable[[np.ndarray], np.ndarray] | None,
-    penalty: float = 0.0,
+    optimizer: str = "sgd",
+    learning_rate: float | np.ndarray,
+    regularization: float | np.ndarray,
     averages: bool,
 ) -> np.ndarray:
-    """Return the weights after all steps from a point, or their mean."""
+    """Return the weights of `fit_noisy_gradient`, from a function that sums clipped gradients.
+
+    Parameters
+    ----------
+    plan, optimizer, averages
+        See `fit_noisy_gradient`.
+    gradient_at : callable
+        Function of coordinates and a batch. It returns the sum of the batch's gradients by these
+        coordinates, each clipped.
+    coordinates : Coordinates
+    batches : iterator
+    point : ndarray of shape (width, n_outputs) or (n_models, width, n_outputs)
+        The coordinates to start from.
+    with_noise : callable
+        From `noise_of_steps`.
+    learning_rate, regularization : float or ndarray of shape (n_models, 1, 1)
+        See `fit_noisy_gradient`.
+    """
+    penalty = regularization / plan.n_samples
+    is_penalised = bool(np.any(penalty > 0.0))
+    # Adam divides a gradient by its usual length, of which the penalty is a part.
+    is_explicit = is_penalised and optimizer == "adam" and coordinates.basis is None
+    step = {"sgd": _sgd, "adam": _adam}[optimizer](learning_rate, point.shape)
+    shrunk = None
+    if is_penalised and not is_explicit:
+        shrunk = coordinates.shrinker(learning_rate * penalty)
     mean, first = np.zeros(point.shape), plan.steps // 2 if averages else plan.steps - 1
     # A warning that depends on the data would be a release.
     with np.errstate(all="ignore"), Progress("noisy gradient descent") as progress:
@@ -625,7 +597,7 @@ def _walk(
             progress.count(count, plan.steps, "steps")
             gradient = with_noise(gradient_at(point, batch))
             gradient /= plan.batch_size
-            if penalty > 0.0:
+            if is_explicit:
                 gradient += penalty * point
             step(point, gradient)
             if shrunk is not None:
@@ -633,12 +605,6 @@ def _walk(
             if count >= first:
                 mean += point
         return coordinates.weights(mean / (plan.steps - first))
-
-
-def _penalty(plan: NoisyGradientPlan, regularization: float) -> float:
-    """Return the weight of half the squared norm, in an objective with the mean of the losses."""
-    strength = check_real(regularization, name="regularization", lower=0.0, upper=_LARGEST)
-    return strength / plan.n_samples
 
 
 def default_learning_rate(optimizer: str, steps: int) -> float:
@@ -665,29 +631,24 @@ def default_learning_rate(optimizer: str, steps: int) -> float:
     return SGD_LEARNING_RATE if optimizer == "sgd" else _ADAM_DISTANCE / math.sqrt(steps)
 
 
-def _noise(
-    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
+def noise_of_steps(
+    plans: Sequence[NoisyGradientPlan],
+    limits: Sequence[float],
+    n_weights: int,
+    rngs: Sequence[np.random.Generator],
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that adds the noise of a step to a sum of clipped gradients."""
-    source = _source(plan, max_grad_norm, n_weights, rng)
-    return _unchanged if source is None else source.added_to
-
-
-def _source(
-    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
-) -> NormalNoise | None:
-    deviation = plan.noise_multiplier * max_grad_norm
-    if deviation == 0.0:
-        return None
+    """Return a function that adds noise to each model's sum of gradients clipped to a limit."""
+    deviations = [plan.noise_multiplier * own for plan, own in zip(plans, limits, strict=True)]
+    if deviations[0] == 0.0:
+        return lambda total: total
     # Many steps with few weights share a portion of random numbers.
-    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
+    at_once = min(plans[0].steps * n_weights, _AT_ONCE)
+    pairs = zip(deviations, rngs, strict=True)
+    noises = [NormalNoise(deviation, rng, at_once=at_once) for deviation, rng in pairs]
+    return (noises[0] if len(noises) == 1 else NoiseOfSeveral(noises)).added_to
 
 
-def _unchanged(total: np.ndarray) -> np.ndarray:
-    return total
-
-
-def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, int]) -> Step:
+def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, ...]) -> Step:
     def step(weights: np.ndarray, gradient: np.ndarray) -> None:
         gradient *= learning_rate
         weights -= gradient
@@ -695,7 +656,7 @@ def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, int]) -> Step:
     return step
 
 
-def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
+def _adam(learning_rate: float | np.ndarray, shape: tuple[int, ...]) -> Step:
     """Return Adam's step (Kingma and Ba 2015, arXiv:1412.6980, Algorithm 1)."""
     first, second = np.zeros(shape), np.zeros(shape)
     count = 0
@@ -726,6 +687,10 @@ def _check_size(plan: NoisyGradientPlan, design: Design) -> None:
 
 def _positive(value: float, name: str) -> float:
     return check_real(value, name=name, lower=0.0, lower_open=True, upper=_LARGEST)
+
+
+def _strength(value: float) -> float:
+    return check_real(value, name="regularization", lower=0.0, upper=_LARGEST)
 
 
 def initial_weights(
