@@ -28,8 +28,8 @@ from skdptune.mechanisms._shared import (
 # Rows are gathered into a buffer that stays in a processor's cache between its two products.
 _BUFFER_BYTES = 1 << 20
 _LEAST_ROWS = 64
-# Residuals of this many records of several models fit into the fastest cache.
-_NUMBERS_OF_MODELS = 1 << 11
+# Number of residuals, over all models, that are computed at once.
+_NUMBERS_OF_MODELS = 1 << 15
 
 Models = slice | EllipsisType
 Residuals = Callable[[np.ndarray, np.ndarray], np.ndarray]
