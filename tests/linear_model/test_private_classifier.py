@@ -551,7 +551,7 @@ def random_settings(rng: np.random.Generator) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", range(12))
 def test_models_fitted_together_are_those_fitted_alone_to_the_last_bit(case: int) -> None:
-    # Theorem M5, Theorem M7.
+    # Theorem M7.
     rng = np.random.default_rng(case)
     kind, labels = KINDS[case % 2], 2 + case // 2 % 2
     # With many columns, rows come in several chunks; with most, there is a diagonal basis.

@@ -529,6 +529,10 @@ def descend_together(
     -------
     ndarray of shape (n_models, width, n_outputs)
         The weights of each descent are those of `fit_noisy_gradient`, to the last bit.
+
+    Notes
+    -----
+    Theorem M7.
     """
     limits = [_positive(own["max_grad_norm"], "max_grad_norm") for own in settings]
     rates = [_positive(own["learning_rate"], "learning_rate") for own in settings]
