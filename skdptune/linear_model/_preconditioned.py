@@ -466,7 +466,7 @@ def fit_preconditioned(
     codes: np.ndarray | None,
     n_outputs: int,
 ) -> list[np.ndarray]:
-    """Return for each task the mean of the last half of a descent's weights, in passes of one.
+    """Return for each task the mean of the last half of a descent's weights; they share passes.
 
     Parameters
     ----------

@@ -513,7 +513,7 @@ def descend_together(
     n_outputs: int,
     settings: Sequence[Mapping[str, Any]],
 ) -> np.ndarray:
-    """Return the weights of several descents with all records, in as many passes as one takes.
+    """Return the weights of several descents with all records, which share each pass over them.
 
     Parameters
     ----------
