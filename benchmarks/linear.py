@@ -19,7 +19,7 @@ import platform
 import resource
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -218,7 +218,7 @@ def noise_times(n_features: int, n_outputs: int, repetitions: int) -> np.ndarray
     # In turns, so that a busy moment of the machine meets all alike.
     times = np.full(3, np.inf)
     for _ in range(repetitions):
-        with mock.patch.object(_noisy_gradient, "noise_of_steps", rounded_noise):
+        with mock.patch.object(_noisy_gradient, "_noise", rounded_noise):
             plain = seconds(np.random.default_rng(0))
         now = [plain, seconds(np.random.default_rng(0)), seconds(secure_generator())]
         times = np.minimum(times, now)
@@ -226,14 +226,10 @@ def noise_times(n_features: int, n_outputs: int, repetitions: int) -> np.ndarray
 
 
 def rounded_noise(
-    plans: Sequence[NoisyGradientPlan],
-    limits: Sequence[float],
-    n_weights: int,
-    rngs: Sequence[np.random.Generator],
+    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return what adds noise in doubles, as most libraries do."""
-    (plan,), (limit,), (rng,) = plans, limits, rngs
-    deviation = plan.noise_multiplier * limit
+    deviation = plan.noise_multiplier * max_grad_norm
     return lambda total: total + rng.normal(0.0, deviation, total.shape)
 
 

@@ -642,14 +642,30 @@ def noise_of_steps(
     rngs: Sequence[np.random.Generator],
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that adds noise to each model's sum of gradients clipped to a limit."""
-    deviations = [plan.noise_multiplier * own for plan, own in zip(plans, limits, strict=True)]
-    if deviations[0] == 0.0:
-        return lambda total: total
+    if len(plans) == 1:
+        return _noise(plans[0], limits[0], n_weights, rngs[0])
+    each = zip(plans, limits, rngs, strict=True)
+    sources = [_source(plan, limit, n_weights, rng) for plan, limit, rng in each]
+    noises = [source for source in sources if source is not None]
+    return NoiseOfSeveral(noises).added_to if noises else lambda total: total
+
+
+def _noise(
+    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that adds the noise of a step to a sum of clipped gradients."""
+    source = _source(plan, max_grad_norm, n_weights, rng)
+    return source.added_to if source is not None else lambda total: total
+
+
+def _source(
+    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
+) -> NormalNoise | None:
+    deviation = plan.noise_multiplier * max_grad_norm
+    if deviation == 0.0:
+        return None
     # Many steps with few weights share a portion of random numbers.
-    at_once = min(plans[0].steps * n_weights, _AT_ONCE)
-    pairs = zip(deviations, rngs, strict=True)
-    noises = [NormalNoise(deviation, rng, at_once=at_once) for deviation, rng in pairs]
-    return (noises[0] if len(noises) == 1 else NoiseOfSeveral(noises)).added_to
+    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
 
 
 def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, ...]) -> Step:
