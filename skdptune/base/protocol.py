@@ -384,6 +384,10 @@ class FitsMany(Protocol):
         With `return_exceptions`, an estimator that failed is replaced by its exception. Searches
         by persons use it only if it takes ``groups``, as ``fit`` does. A subclass that overrides
         ``fit`` does not offer an inherited ``fit_many``.
+
+        An estimator may have a property ``shares_passes``. True says that its fit is the same in
+        any company, to the last bit, so that searches divide candidates among workers. False says
+        that it gains nothing, so that candidates are fitted one by one.
         """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,9 @@ from skdptune.linear_model._solvers import (
     Residuals,
     cut_basis,
     descend,
+    descend_together,
     fit_noisy_gradient,
+    noise_of_steps,
 )
 from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget
 from skdptune.mechanisms._shared import WHOLE, Batch, NoisyGradientPlan, of_unit_total, unit_total
@@ -56,6 +58,8 @@ _LONGEST_STEP = 5.0
 _LEAST_STEPS, _STEPS_BY_NOISE = 30, 1.2
 # Constant column for an intercept, in units of a row's norm.
 _CONSTANT = 0.125
+# A longer step would overflow at once.
+_LARGEST = 1e300
 # Number of rows whose norms are computed at once.
 _ROWS_AT_ONCE = 1 << 12
 
@@ -265,6 +269,7 @@ def release_basis(
     data_norm: float,
     n_outputs: int,
     rng: np.random.Generator,
+    known: dict[Any, Any] | None = None,
 ) -> Basis:
     """Release second moments of the rows, and return coordinates in which they are about equal.
 
@@ -279,6 +284,8 @@ def release_basis(
         Number of linear functions.
     rng : numpy.random.Generator
         Source of the noise.
+    known : dict, optional
+        Sums of these rows that other releases have computed; a new sum is added.
 
     Notes
     -----
@@ -289,9 +296,10 @@ def release_basis(
     and not farther than the noise allows. If it would hide nearly all of them, and for wide data,
     the mean squared norm of the rows is released in place of the moments.
     """
+    known = {} if known is None else known
     if plan.scales(design.width):
-        return _basis_of_moments(plan, design, data_norm, n_outputs, rng)
-    return _basis_of_mean_norm(plan, design, data_norm, rng)
+        return _basis_of_moments(plan, design, data_norm, n_outputs, rng, known)
+    return _basis_of_mean_norm(plan, design, data_norm, rng, known)
 
 
 def _basis_of_moments(
@@ -300,10 +308,13 @@ def _basis_of_moments(
     data_norm: float,
     n_outputs: int,
     rng: np.random.Generator,
+    known: dict[Any, Any],
 ) -> Basis:
     longest2, width = 1.0 + _CONSTANT**2 * float(design.intercept), design.width
     radius2, data_radius = squared_radius(False), data_norm * math.sqrt(longest2)
-    sums = design.total(partial(_sums_of_moments, data_norm, data_radius))
+    if data_norm not in known:
+        known[data_norm] = design.total(partial(_sums_of_moments, data_norm, data_radius))
+    sums = known[data_norm]
     scale = radius2 * plan.moment_noise
     upper = np.triu_indices(width)
     moments = np.zeros((width, width))
@@ -342,9 +353,12 @@ def _basis_of_mean_norm(
     design: Design | DesignInParts,
     data_norm: float,
     rng: np.random.Generator,
+    known: dict[Any, Any],
 ) -> Basis:
-    sums = of_unit_total(design.total(partial(_total_share, data_norm)))
-    total = gaussian_release(float(sums), 1.0, plan.moment_noise, rng)
+    key = "norms", data_norm
+    if key not in known:
+        known[key] = float(of_unit_total(design.total(partial(_total_share, data_norm))))
+    total = gaussian_release(known[key], 1.0, plan.moment_noise, rng)
     # A mean that the noise hides is replaced by the size of the noise.
     least = max(plan.moment_noise / plan.n_samples, 1e-12)
     mean = math.sqrt(min(max(total / plan.n_samples, least), 1.0)) * data_norm
@@ -376,85 +390,131 @@ def _unscaled_steps(plan: PreconditionedPlan, width: int) -> int:
     return min(plan.steps, round(wanted))
 
 
+@dataclass(frozen=True)
+class DescentTask:
+    """What one of several fits to the same rows has to itself.
+
+    Attributes
+    ----------
+    plan : PreconditionedPlan
+    data_norm : float
+        See `release_basis`.
+    rng : numpy.random.Generator
+    initial : ndarray of shape (width, n_outputs) or None
+    regularization : float
+        See `fit_noisy_gradient`, as for the two above.
+    learning_rate : float or None
+        In units of `learning_rate_by_rule`.
+    max_grad_norm : float or None
+        In units of the usual norm of a row in these coordinates; None uses `clipping_share`.
+    keeps_steps : bool, default=False
+        Whether all steps are taken, if the rule would take fewer with less noise.
+    is_logistic : bool, default=False
+        Whether margins should match the labels' probabilities.
+    """
+
+    plan: PreconditionedPlan
+    data_norm: float
+    rng: np.random.Generator
+    initial: np.ndarray | None = None
+    regularization: float = 0.0
+    learning_rate: float | None = None
+    max_grad_norm: float | None = None
+    keeps_steps: bool = False
+    is_logistic: bool = False
+
+    def begun(
+        self, design: Design | DesignInParts, n_outputs: int, known: dict[Any, Any]
+    ) -> tuple[Basis, float, dict[str, Any]]:
+        """Return the basis, the factor of margins and the settings of the descent."""
+        plan = self.plan
+        basis = release_basis(plan, design, self.data_norm, n_outputs, self.rng, known)
+        if self.keeps_steps:
+            basis = replace(basis, steps=plan.steps)
+        share = self.max_grad_norm
+        if share is None:
+            share = plan.clipping_share(basis.width, n_outputs)
+        factor = plan.margin_factor(basis.width, n_outputs, share) if self.is_logistic else 1.0
+        limit = share * basis.usual_norm
+        rate = learning_rate_by_rule(plan, basis, limit)
+        if self.learning_rate is not None:
+            rate = check_real(rate * self.learning_rate, name="learning_rate", upper=_LARGEST)
+        settings = {
+            "learning_rate": rate,
+            "max_grad_norm": limit,
+            "regularization": self.regularization,
+            "rng": self.rng,
+            "initial": None if self.initial is None else self.initial / factor,
+            "basis": basis.matrix,
+            "averages": True,
+        }
+        return basis, factor, settings
+
+    def ended(self, basis: Basis, factor: float, weights: np.ndarray) -> np.ndarray:
+        """Return the weights that a descent leads to, with margins of the right length."""
+        weights = weights * factor
+        # Steps that go on from other weights leave these as they are.
+        if self.is_logistic and self.initial is None:
+            weights *= noise_factor(self.plan, basis, weights)
+        return weights
+
+
 def fit_preconditioned(
-    plan: PreconditionedPlan,
+    tasks: Sequence[DescentTask],
     design: Design | DesignInParts,
     problem_of: Callable[[Any, int], tuple[Residuals, np.ndarray]],
     codes: np.ndarray | None,
     n_outputs: int,
-    *,
-    data_norm: float,
-    learning_rate: float | None = None,
-    max_grad_norm: float | None = None,
-    keeps_steps: bool = False,
-    is_logistic: bool = False,
-    regularization: float = 0.0,
-    rng: np.random.Generator,
-    initial: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return the mean of the last half of the weights of a descent in released coordinates.
+) -> list[np.ndarray]:
+    """Return for each task the mean of the last half of a descent's weights; they share passes.
 
     Parameters
     ----------
-    plan : PreconditionedPlan
+    tasks : sequence of DescentTask
+        The weights of each do not depend on the others, to the last bit.
     design : Design or DesignInParts
     problem_of : callable
         From labels 0, 1, ... and the number of outputs to the residuals and targets of
         `fit_noisy_gradient`.
     codes : ndarray of shape (n_samples,) or None
         Labels; None if they come with rows that lie in parts.
-    n_outputs, regularization, rng, initial
+    n_outputs : int
         See `fit_noisy_gradient`.
-    data_norm : float
-        See `release_basis`.
-    learning_rate : float, optional
-        In units of `learning_rate_by_rule`.
-    max_grad_norm : float, optional
-        In units of the usual norm of a row in these coordinates; None uses `clipping_share`.
-    keeps_steps : bool, default=False
-        Whether all steps are taken, if the rule would take fewer with less noise.
-    is_logistic : bool, default=False
-        Whether margins should match the labels' probabilities.
 
     Returns
     -------
-    ndarray of shape (width, n_outputs)
+    list of ndarray of shape (width, n_outputs)
 
     Notes
     -----
     Theorem M7.
     """
-    basis = release_basis(plan, design, data_norm, n_outputs, rng)
-    if keeps_steps:
-        basis = replace(basis, steps=plan.steps)
-    share = max_grad_norm
-    if share is None:
-        share = plan.clipping_share(basis.width, n_outputs)
-    factor = plan.margin_factor(basis.width, n_outputs, share) if is_logistic else 1.0
-    limit = share * basis.usual_norm
-    rate = learning_rate_by_rule(plan, basis, limit)
-    descent = plan.descent(basis.steps)
-    settings: dict[str, Any] = {
-        "learning_rate": rate if learning_rate is None else rate * learning_rate,
-        "max_grad_norm": limit,
-        "regularization": regularization,
-        "rng": rng,
-        "initial": None if initial is None else initial / factor,
-        "averages": True,
-    }
-    if isinstance(design, DesignInParts):
-        weights = _descent_in_parts(
-            descent, design, problem_of, n_outputs, cut_basis(basis.matrix), **settings
-        )
-    else:
-        weights = fit_noisy_gradient(
-            descent, design, problem_of, codes, n_outputs, basis=basis.matrix, **settings
-        )
-    weights *= factor
-    # Steps that go on from other weights leave these as they are.
-    if is_logistic and initial is None:
-        weights *= noise_factor(plan, basis, weights)
-    return weights
+    known: dict[Any, Any] = {}
+    begun = [task.begun(design, n_outputs, known) for task in tasks]
+    alike: dict[Any, list[int]] = {}
+    for place, (task, (basis, _, settings)) in enumerate(zip(tasks, begun, strict=True)):
+        plan, is_free = task.plan, task.plan.noise_multiplier == 0.0
+        sizes = plan.n_samples, basis.steps, basis.matrix.ndim
+        alike.setdefault((*sizes, settings["regularization"] > 0.0, is_free), []).append(place)
+    found: list[Any] = [None] * len(tasks)
+    for places in alike.values():
+        plans = [tasks[place].plan.descent(begun[place][0].steps) for place in places]
+        own = [begun[place][2] for place in places]
+        descents: Any
+        if isinstance(design, DesignInParts):
+            descents = [
+                _descent_in_parts(plan, design, problem_of, n_outputs, each)
+                for plan, each in zip(plans, own, strict=True)
+            ]
+        else:
+            problem = (design, problem_of, codes, n_outputs)
+            if len(places) > 1:
+                descents = descend_together(plans, *problem, own)
+            else:
+                descents = [fit_noisy_gradient(plans[0], *problem, **own[0])]
+        for place, weights in zip(places, descents, strict=True):
+            found[place] = tasks[place].ended(*begun[place][:2], weights)
+    return found
 
 
 def _descent_in_parts(
@@ -462,19 +522,28 @@ def _descent_in_parts(
     design: DesignInParts,
     problem_of: Callable[[Any, int], tuple[Residuals, np.ndarray]],
     n_outputs: int,
-    basis: np.ndarray,
-    **settings: Any,
+    settings: dict[str, Any],
 ) -> np.ndarray:
     """Return the weights of a descent along exact sums, each of which is a pass over the parts."""
+    basis, limit = cut_basis(settings["basis"]), settings["max_grad_norm"]
 
     def gradient_at(point: np.ndarray, batch: Batch) -> np.ndarray:
-        sums = ExactGradients(problem_of, basis, settings["max_grad_norm"], point)
+        sums = ExactGradients(problem_of, basis, limit, point)
         return sums.of_total(design.total(sums))
 
-    # Theorem R10: a step reads all rows, whatever their number.
-    batches = iter([slice(None)] * plan.steps)
     coordinates = Coordinates(basis, design.width)
-    return descend(plan, gradient_at, coordinates, batches, n_outputs, **settings)
+    return descend(
+        plan,
+        gradient_at,
+        coordinates,
+        # Theorem R10: a step reads all rows, whatever their number.
+        iter([slice(None)] * plan.steps),
+        coordinates.start(settings["initial"], n_outputs),
+        noise_of_steps([plan], [limit], design.width * n_outputs, [settings["rng"]]),
+        learning_rate=settings["learning_rate"],
+        regularization=settings["regularization"],
+        averages=True,
+    )
 
 
 def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) -> float:

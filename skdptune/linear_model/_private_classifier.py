@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import number_of_features, validated_rows
 from skdptune._formatting import shown
-from skdptune._validation import check_flag, check_integer, check_option, check_real
+from skdptune._validation import (
+    check_flag,
+    check_integer,
+    check_kind,
+    check_option,
+    check_real,
+)
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import (
@@ -38,6 +44,7 @@ from skdptune.base._shared import (
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
+from skdptune.linear_model._regression import copy_features
 from skdptune.linear_model._solver_choice import (
     AUTO,
     CLIPPING_SOLVERS,
@@ -493,8 +500,110 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
+        task = self._begun(X, y, persons, given, {})
+        # A warning of overflow would reveal something about the data.
+        with np.errstate(all="ignore"):
+            _fit_tasks([(0, self, task)], [self], return_exceptions=False)
+        return self
+
+    @classmethod
+    def fit_many(
+        cls,
+        estimators: Sequence[PrivateLinearClassifier],
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        return_exceptions: bool = False,
+    ) -> list[Any]:
+        """Fit many classifiers, with shared passes over the data for "preconditioned".
+
+        Each fit is the same as a separate one with the same seed. Their joint cost is the
+        composition of their costs, unless only a selection among them is shown.
+
+        Parameters
+        ----------
+        estimators : sequence of private linear classifiers
+            They may differ in all parameters.
+        X, y, groups
+            As for `fit`.
+        return_exceptions : bool, default=False
+            Whether the exception of a failing fit is put in the result instead of raised.
+
+        Returns
+        -------
+        list
+            The estimators, fitted in place.
+        """
+        models: list[Any] = list(estimators)
+        for model in models:
+            check_kind(
+                model,
+                name="each of estimators",
+                kind=PrivateLinearClassifier,
+                domain="a private linear classifier",
+            )
+            model._check_parameters()
+            model._check_fit({"X": X})
+        for model in models:
+            model.__dict__.pop("privacy_", None)
+        persons = persons_of(groups, X, may_be_empty=True)
+        known: dict[str, _Read] = {}
+        outcomes = list(models)
+        # Fits that read the same design, with one loss, share their passes.
+        together: dict[Any, list[tuple[int, Any, _Task]]] = {}
+        with np.errstate(all="ignore"):
+            for place, model in enumerate(models):
+                try:
+                    task = model._begun(X, y, persons, {}, known)
+                except Exception as problem:
+                    if not return_exceptions:
+                        raise
+                    outcomes[place] = problem
+                    continue
+                key = type(model), id(task.rows), None if model.shares_passes else place
+                together.setdefault(key, []).append((place, model, task))
+            for chosen in together.values():
+                _fit_tasks(chosen, outcomes, return_exceptions)
+        return outcomes
+
+    @property
+    def shares_passes(self) -> bool:
+        """Whether `fit_many` reads the records for several fits at the same time."""
+        return solver_of(self) == PRECONDITIONED
+
+    def _begun(
+        self,
+        X: Any,
+        y: Any,
+        persons: Any,
+        given: Mapping[str, Any],
+        known: dict[str, _Read],
+    ) -> _Task:
+        """Return the rows as the solver reads them, or as an equal fit did, and its plan."""
+        key = repr(
+            (
+                None if self.classes is None else list(self.classes),
+                None if self.class_weight is None else dict(self.class_weight),
+                *(self.data_norm, self.fit_intercept, self.n_public is None, solver_of(self)),
+            )
+        )
+        if key not in known:
+            known[key] = self._read(X, y, persons)
+        rows = known[key]
+        copy_features(rows.reader, self)
+        self.classes_ = rows.reader.classes_
+        n_features, n_samples = self.n_features_in_, self._public_size(rows.size)
+        self._warn_of_large_delta(n_samples)
+        planned = self if persons is None else self._by_persons()
+        plan = active_solver(self).plan(planned, n_samples, n_features, len(self.classes_))
+        start = self._start(given, n_features, len(self.classes_))
+        return _Task(rows, plan, start, noise_generator(self.random_state))
+
+    def _read(self, X: Any, y: Any, persons: Any) -> _Read:
+        """Return the rows, with the labels of `classes_`."""
+        read: Any = None
         if isinstance(X, PrivateRows):
-            read: Any = None
             X.check_columns(self)
             size = X.size_of_fit(self.n_public)
         else:
@@ -503,34 +612,28 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
                 read = Records(*map(persons.select, read))
             size = read.X.shape[0] if persons is None else persons.size
         self.classes_ = self._label_set(None if read is None else read.y)
-        n_features, n_samples = self.n_features_in_, self._public_size(size)
-        self._warn_of_large_delta(n_samples)
-        planned = self if persons is None else self._by_persons()
-        plan: Any = active_solver(self).plan(planned, n_samples, n_features, len(self.classes_))
-        start = self._start(given, n_features, len(self.classes_))
-        rng = noise_generator(self.random_state)
         bounded = _Bounded(
             self.classes_,
             weights_of_classes(self.class_weight, self.classes_),
-            self._row_bound(n_features),
+            self._row_bound(self.n_features_in_),
             self.fit_intercept,
         )
-        design: Any
-        codes: Any = None
-        # A warning of overflow would reveal something about the data.
+        if read is None:
+            width = self.n_features_in_ + int(self.fit_intercept)
+            design: Any = DesignInParts(X, bounded.of_chunk, width, self.fit_intercept)
+            return _Read(self, persons, size, design, None)
         with np.errstate(all="ignore"):
-            if read is None:
-                width = n_features + int(self.fit_intercept)
-                design = DesignInParts(X, bounded.of_chunk, width, self.fit_intercept)
-            else:
-                design, codes = bounded(read)
-                design = design.by_persons(persons)
-            weights = active_solver(self).weights(self, plan, design, codes, rng, start)
+            design, codes = bounded(read)
+        return _Read(self, persons, size, design.by_persons(persons), codes)
+
+    def _ended(self, task: _Task, weights: np.ndarray) -> Self:
+        """Keep the weights, shape (width, n_outputs), and report their cost."""
         self._set_weights(weights.T)
-        self.plan_ = plan
+        self.plan_ = task.plan
         self.solver_ = solver_of(self)
-        assumptions = self.privacy_assumptions(n_samples, n_features)
-        self.privacy_ = self._make_report(plan.profile, assumptions, persons)
+        n_samples = self._public_size(task.rows.size)
+        assumptions = self.privacy_assumptions(n_samples, self.n_features_in_)
+        self.privacy_ = self._make_report(task.plan.profile, assumptions, task.rows.persons)
         return self
 
     def _input_refusal(self, form: str) -> str | None:
@@ -701,6 +804,69 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _fit_tasks(
+    chosen: Sequence[tuple[int, Any, _Task]], outcomes: list[Any], return_exceptions: bool
+) -> None:
+    """Fit models with one design together; keep those that fail as exceptions if asked to.
+
+    Each has its place among the outcomes.
+    """
+    rows = chosen[0][2].rows
+    solver: Any = active_solver(chosen[0][1])
+    try:
+        each = [(model, task.plan, task.rng, task.start) for _, model, task in chosen]
+        if len(each) == 1:
+            model, plan, *others = each[0]
+            columns = [solver.weights(model, plan, rows.design, rows.codes, *others)]
+        else:
+            columns = solver.weights_of_all(each, rows.design, rows.codes)
+        for (_, model, task), weights in zip(chosen, columns, strict=True):
+            model._ended(task, weights)
+    except Exception as problem:
+        if not return_exceptions:
+            raise
+        if len(chosen) == 1:
+            outcomes[chosen[0][0]] = problem
+            return
+        for place, model, task in chosen:
+            # From the first random number again.
+            again = replace(task, rng=noise_generator(model.random_state))
+            _fit_tasks([(place, model, again)], outcomes, return_exceptions)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Rows and labels as a solver reads them, shared by fits with equal bounds.
+
+    Attributes
+    ----------
+    reader : PrivateLinearClassifier
+        The classifier that read them, which knows the columns and the labels.
+    persons : Persons or None
+    size : int
+        Number of records.
+    design : Design or DesignInParts
+    codes : ndarray or None
+        Labels 0, 1, ...; None if they come with rows in parts.
+    """
+
+    reader: Any
+    persons: Any
+    size: int
+    design: Any
+    codes: Any
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A fit that has read its rows: its plan, its starting weights, and its source of noise."""
+
+    rows: _Read
+    plan: Any
+    start: np.ndarray | None
+    rng: np.random.Generator
 
 
 @dataclass(frozen=True)

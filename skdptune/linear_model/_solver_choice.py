@@ -6,12 +6,13 @@ Each solver plans a fit before the data are read, from public numbers only, then
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skdptune.linear_model._preconditioned import (
+    DescentTask,
     PreconditionedPlan,
     fit_preconditioned,
     margin_factor,
@@ -269,26 +270,39 @@ class Preconditioned:
         initial: np.ndarray | None,
     ) -> np.ndarray:
         """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
-        outputs = 1 if model.classes_.size == 2 else model.classes_.size
-        first = model._first_intercept if outputs > 1 and design.intercept else 0.0
-        if initial is None and first != 0.0:
-            initial = np.zeros((design.width, outputs))
-            initial[-1] = first
-        return fit_preconditioned(
-            plan,
-            design,
-            model._residuals_and_targets,
-            codes,
-            outputs,
-            data_norm=row_norm(model.data_norm, design.width - int(design.intercept)),
-            learning_rate=model.learning_rate,
-            max_grad_norm=model.max_grad_norm,
-            keeps_steps=model.epochs is not None,
-            is_logistic=hasattr(model, "predict_proba"),
-            regularization=self._regularization(model, plan, design.width, outputs),
-            rng=rng,
-            initial=initial,
-        )
+        return self.weights_of_all([(model, plan, rng, initial)], design, codes)[0]
+
+    def weights_of_all(
+        self,
+        each: Sequence[tuple[PrivateLinearClassifier, PreconditionedPlan, Any, Any]],
+        design: Design | DesignInParts,
+        codes: np.ndarray | None,
+    ) -> list[np.ndarray]:
+        """Return the private weights of models of one class with the same labels.
+
+        Each comes with its plan, its generator and its starting weights.
+        """
+        first = each[0][0]
+        outputs = 1 if first.classes_.size == 2 else first.classes_.size
+        width, initial = design.width, None
+        if outputs > 1 and design.intercept and first._first_intercept != 0.0:
+            initial = np.zeros((width, outputs))
+            initial[-1] = first._first_intercept
+        tasks = [
+            DescentTask(
+                plan,
+                row_norm(model.data_norm, width - int(design.intercept)),
+                rng,
+                initial if start is None else start,
+                self._regularization(model, plan, width, outputs),
+                learning_rate=model.learning_rate,
+                max_grad_norm=model.max_grad_norm,
+                keeps_steps=model.epochs is not None,
+                is_logistic=hasattr(model, "predict_proba"),
+            )
+            for model, plan, rng, start in each
+        ]
+        return fit_preconditioned(tasks, design, first._residuals_and_targets, codes, outputs)
 
     @staticmethod
     def _regularization(

@@ -2,6 +2,7 @@
 
 from skdptune.mechanisms._batches import Batch
 from skdptune.mechanisms._exact_noise import (
+    NoiseOfSeveral,
     NormalNoise,
     add_gaussian,
     add_spherical,

@@ -461,3 +461,51 @@ def test_ids_in_the_place_of_weights_are_neither_shown_nor_paid_for(solver, name
             model.fit(X, Y, **{name: ids})
         assert "SECRET" not in str(caught.value)
     assert not list(ledger.history())
+
+
+def random_settings(rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return parameters of six models, of which most have the solver that shares passes."""
+    choices = {
+        "solver": ["auto", "auto", "auto", "sgd", "output"],
+        "epsilon": [0.5, 3.0, math.inf],
+        "C": [None, 1e-3, 10.0],
+        "learning_rate": [None, 0.3],
+        "max_grad_norm": [None, 0.5],
+        "epochs": [None, 3],
+        "data_norm": [None, 2.0],
+        "fit_intercept": [True, True, False],
+        "class_weight": [None, None, {0: 3.0}],
+    }
+    return [
+        {name: values[rng.integers(len(values))] for name, values in choices.items()}
+        | {"random_state": seed}
+        for seed in range(6)
+    ]
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_models_fitted_together_are_those_fitted_alone_to_the_last_bit(case: int) -> None:
+    # Theorem M7.
+    rng = np.random.default_rng(case)
+    kind, labels = KINDS[case % 2], 2 + case // 2 % 2
+    # With many columns, rows come in several chunks; with most, there is a diagonal basis.
+    n_samples, n_features = [(60, 5), (3000, 90), (300, 20), (40, 1100)][case % 4]
+    rows = rng.normal(size=(n_samples, n_features)).astype([np.float64, np.float32][case % 3 == 1])
+    y = rng.integers(labels, size=n_samples)
+    groups = rng.integers(n_samples // 2, size=n_samples) if case > 8 else None
+    rows = sparse.csr_matrix(rows) if case % 5 == 3 else rows
+    models = [
+        kind(delta=1e-4, classes=range(labels)).set_params(**settings)
+        for settings in random_settings(rng)
+    ]
+    alone = [clone(model).fit(rows, y, groups=groups) for model in models]
+    # Without declared labels, this solver takes only two.
+    last = kind(delta=1e-4, solver="output", data_norm=1.0)
+    together = kind.fit_many([*models, last], rows, y, groups=groups, return_exceptions=True)
+    assert isinstance(together[-1], ValueError) == (labels > 2)
+    for model, one, other in zip(models, alone, together, strict=False):
+        assert model is other
+        for name in ("coef_", "intercept_", "classes_"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert one.privacy_ == other.privacy_
+        assert one.n_features_in_ == other.n_features_in_

@@ -598,7 +598,7 @@ def _fit_in_one_pass(
                     data = (*blocks.records, of_read)
                 known[is_strict] = (first, data)
             first, *found = shared[key]
-            _copy_features(first, model)
+            copy_features(first, model)
             outcomes.append(model._fit_checked(*found))
         except Exception as problem:
             if not return_exceptions:
@@ -612,7 +612,7 @@ def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
     return (model.data_norm, model._target_range(), model.fit_intercept)
 
 
-def _copy_features(source: Any, model: Any) -> None:
+def copy_features(source: Any, model: Any) -> None:
     """Copy the information about columns that a fit learns."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(source, name):

@@ -16,9 +16,11 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     Residuals,
     default_learning_rate,
     descend,
+    descend_together,
     fit_noisy_gradient,
     initial_weights,
     margin_residuals,
+    noise_of_steps,
     softmax_residuals,
 )
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,12 @@ from scipy import sparse
 from skdptune._progress import Progress
 from skdptune._validation import check_numbers, check_option, check_real
 from skdptune.linear_model._solvers._design import Design, DesignInParts
-from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
+from skdptune.mechanisms._shared import (
+    Batch,
+    NoiseOfSeveral,
+    NoisyGradientPlan,
+    NormalNoise,
+)
 
 # Sums of clipped per-record gradients of linear models, without the per-record gradients --------
 # `Coordinates` are the coordinates of a descent: a public linear map takes them to the weights.
@@ -21,7 +29,10 @@ from skdptune.mechanisms._shared import Batch, NoisyGradientPlan, NormalNoise
 # Rows are gathered into a buffer that stays in a processor's cache between its two products.
 _BUFFER_BYTES = 1 << 20
 _LEAST_ROWS = 64
+# Number of residuals, over all models, that are computed at once.
+_NUMBERS_OF_MODELS = 1 << 15
 
+Models = slice | EllipsisType
 Residuals = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -40,7 +51,7 @@ def margin_residuals(derivative: Callable[[np.ndarray], np.ndarray]) -> Residual
     """
 
     def residuals(decision: np.ndarray, signs: np.ndarray) -> np.ndarray:
-        signs = signs.reshape(decision.shape)
+        signs = signs.reshape(decision.shape[-2:])
         return signs * derivative(signs * decision)
 
     return residuals
@@ -55,9 +66,9 @@ def softmax_residuals(decision: np.ndarray, labels: np.ndarray) -> np.ndarray:
     >>> softmax_residuals(np.zeros((1, 2)), np.array([1])).tolist()
     [[0.5, -0.5]]
     """
-    result = np.exp(decision - decision.max(axis=1, keepdims=True))
-    result /= result.sum(axis=1, keepdims=True)
-    result[np.arange(labels.size), labels] -= 1.0
+    result = np.exp(decision - decision.max(axis=-1, keepdims=True))
+    result /= result.sum(axis=-1, keepdims=True)
+    result[..., np.arange(labels.size), labels] -= 1.0
     return result
 
 
@@ -73,11 +84,11 @@ class ClippedGradients:
     targets : ndarray of shape (n_samples, ...)
         Second argument of `residuals_of`.
     residuals_of : callable
-        From decisions (b, k) and targets of a batch to residuals ``r`` (b, k), the derivatives of
-        each record's loss by its decisions.
-    max_grad_norm : float
+        From decisions (..., b, k) and targets of a batch to residuals ``r`` (..., b, k), the
+        derivatives of each record's loss by its decisions.
+    max_grad_norm : float or ndarray of shape (n_models,)
         The norm to which the gradient of each record is clipped.
-    squared_norms : ndarray of shape (n_samples,), optional
+    squared_norms : ndarray of shape (n_samples,) or (n_models, n_samples), optional
         Squared norm of each row in the coordinates in which gradients are measured; by default
         that of the row itself.
 
@@ -91,6 +102,9 @@ class ClippedGradients:
 
     A record whose residuals are NaN, or several and not all finite, counts as a gradient of
     zero: the bound on its influence must not depend on the absence of overflow.
+
+    Several models read the rows at the same time, while these are in a processor's cache. Each
+    has its own products, so that its sums do not depend on the others, to the last bit.
 
     Examples
     --------
@@ -106,24 +120,27 @@ class ClippedGradients:
         design: Design,
         targets: np.ndarray,
         residuals_of: Residuals,
-        max_grad_norm: float,
+        max_grad_norm: float | np.ndarray,
         squared_norms: np.ndarray | None = None,
     ) -> None:
         self._design = design
-        self._squared_norms = design.squared_norms if squared_norms is None else squared_norms
+        squared_norms = design.squared_norms if squared_norms is None else squared_norms
         self._targets = np.asarray(targets)
         self._residuals_of = residuals_of
         # The products have the precision of the rows: a mixed product would copy the rows.
         dtype = design.rows.dtype
         self._precision = np.finfo(dtype if dtype.kind == "f" else np.float64)
         # The residuals' norm beyond which a record's gradient is clipped.
-        self._longest = self._longest_residuals(max_grad_norm)[:, None]
-        self._has_huge_rows = self._largest_denormal() > 1e-9 * max_grad_norm
+        limits = np.asarray(max_grad_norm)[..., None]
+        self._longest = self._longest_residuals(limits, squared_norms)[..., None]
+        has_huge_rows = self._largest_denormal() > 1e-9 * limits[..., None]
+        self._least = float(self._precision.tiny) * has_huge_rows if has_huge_rows.any() else None
         self._weights = None if design.weights is None else design.weights[:, None]
         # Multiplying by ones would change nothing, and takes a tenth of a step.
         self._scale = None if (design.scale == 1.0).all() else design.scale[:, None]
         self._n_features = design.rows.shape[1]
         self._is_sparse = sparse.issparse(design.rows)
+        self._product = _product_of_sparse if self._is_sparse else np.matmul
         row_bytes = max(1, design.rows.shape[1] * design.rows.dtype.itemsize)
         self._rows_at_once = max(_LEAST_ROWS, _BUFFER_BYTES // row_bytes)
         self._buffer = self._make_buffer()
@@ -131,11 +148,11 @@ class ClippedGradients:
         starts = range(0, n_samples, size)
         self._all_chunks: list[Batch] = [slice(s, min(s + size, n_samples)) for s in starts]
 
-    def _longest_residuals(self, max_grad_norm: float) -> np.ndarray:
+    def _longest_residuals(self, limits: np.ndarray, squared_norms: np.ndarray) -> np.ndarray:
         """Return for each record the norm of residuals beyond which its gradient is clipped."""
-        norms = np.sqrt(np.maximum(self._squared_norms, 1e-300))
+        norms = np.sqrt(np.maximum(squared_norms, 1e-300))
         # It must also be finite for rows near zero, in the precision of the products.
-        return np.minimum(max_grad_norm / norms, 0.25 * float(self._precision.max))
+        return np.minimum(limits / norms, 0.25 * float(self._precision.max))
 
     def _largest_denormal(self) -> float:
         """Return the norm of the longest row's gradient at the smallest normal residual."""
@@ -154,45 +171,54 @@ class ClippedGradients:
         return np.empty((size, rows.shape[1]), dtype=rows.dtype)
 
     def __call__(self, weights: np.ndarray, batch: Batch) -> np.ndarray:
-        """Return the sum over a batch, float64 of the shape of the weights (width, n_outputs)."""
+        """Return the sum over a batch, float64 of the shape of the weights.
+
+        Weights have the shape (width, n_outputs), or (n_models, width, n_outputs) for models with
+        their own norms.
+        """
         total = np.zeros(weights.shape)
-        features = weights[: self._n_features].astype(self._precision.dtype)
+        features = weights[..., : self._n_features, :].astype(self._precision.dtype)
         for chunk in self._chunks(batch):
             rows = self._gather(chunk)
-            decision = (rows @ features).astype(np.float64, copy=False)
-            if self._scale is not None:
-                scale = _selected(self._scale, chunk)
-                decision *= scale
-            if self._design.intercept:
-                decision += weights[-1]
-            residuals, sums = self._clipped(decision, chunk)
-            if self._design.intercept:
-                total[-1] += sums
-            if self._scale is not None:
-                residuals *= scale
-            if self._has_huge_rows:
-                # Denormal numbers have few digits: after rounding they could exceed the bound.
-                residuals[np.abs(residuals) < self._precision.tiny] = 0.0
-            total[: self._n_features] += rows.T @ residuals.astype(features.dtype, copy=False)
+            targets = _selected(self._targets, chunk)
+            scale = None if self._scale is None else _selected(self._scale, chunk)
+            for some in _of_models(weights, rows.shape[0]):
+                decision = self._product(rows, features[some]).astype(np.float64, copy=False)
+                if scale is not None:
+                    decision *= scale
+                if self._design.intercept:
+                    decision += weights[some][..., -1:, :]
+                residuals, sums = self._clipped(decision, targets, chunk, some)
+                if self._design.intercept:
+                    total[some][..., -1, :] += sums
+                if scale is not None:
+                    residuals *= scale
+                if self._least is not None:
+                    # Denormal numbers have few digits: after rounding they could exceed the bound.
+                    residuals[np.abs(residuals) < self._least[some]] = 0.0
+                residuals = residuals.astype(features.dtype, copy=False)
+                total[some][..., : self._n_features, :] += self._product(rows.T, residuals)
         return total
 
-    def _clipped(self, decision: np.ndarray, chunk: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def _clipped(
+        self, decision: np.ndarray, targets: np.ndarray, chunk: Batch, some: Models
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return a chunk's residuals, scaled so that gradients respect the norm, and their sum."""
-        residuals = self._residuals_of(decision, _selected(self._targets, chunk))
-        residuals = np.asarray(residuals, dtype=np.float64).reshape(decision.shape)
-        longest = _selected(self._longest, chunk)
-        if decision.shape[1] == 1:
+        residuals = self._residuals_of(decision, targets)
+        residuals = np.asarray(residuals, dtype=np.float64)
+        longest = _selected(self._longest[some], chunk, axis=-2)
+        if decision.shape[-1] == 1:
             residuals = np.minimum(residuals, longest)
             np.maximum(residuals, np.negative(longest), out=residuals)
         else:
-            norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))[:, None]
+            norms = np.sqrt(np.einsum("...j,...j->...", residuals, residuals))[..., None]
             residuals = residuals * np.minimum(1.0, longest / np.maximum(norms, 1e-300))
         if self._weights is not None:
             residuals *= _selected(self._weights, chunk)
-        sums = np.add.reduce(residuals, axis=0)
-        if not math.isfinite(sums[0] if sums.size == 1 else np.add.reduce(sums)):
-            residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
-            sums = np.add.reduce(residuals, axis=0)
+        sums = np.add.reduce(residuals, axis=-2)
+        if not math.isfinite(sums[0] if sums.shape == (1,) else np.add.reduce(sums, axis=None)):
+            residuals[~np.isfinite(residuals).all(axis=-1)] = 0.0
+            sums = np.add.reduce(residuals, axis=-2)
         return residuals, sums
 
     def _chunks(self, batch: Batch) -> list[Batch]:
@@ -211,9 +237,26 @@ class ClippedGradients:
         return rows.take(chunk, axis=0, out=self._buffer[: chunk.size], mode="clip")
 
 
-def _selected(values: np.ndarray, chunk: Batch) -> np.ndarray:
+def _selected(values: np.ndarray, chunk: Batch, axis: int = 0) -> np.ndarray:
     """Return some of the values; ``take`` has half the overhead of an index."""
-    return values[chunk] if isinstance(chunk, slice) else values.take(chunk, axis=0)
+    if isinstance(chunk, slice):
+        return values[chunk] if axis == 0 else values[..., chunk, :]
+    return values.take(chunk, axis=axis)
+
+
+def _of_models(weights: np.ndarray, n_rows: int) -> Iterable[Models]:
+    """Return which models have their residuals computed at once, so that these stay in a cache."""
+    if weights.ndim == 2:
+        return (...,)
+    size = max(1, _NUMBERS_OF_MODELS // max(1, n_rows * weights.shape[-1]))
+    return [slice(start, start + size) for start in range(0, len(weights), size)]
+
+
+def _product_of_sparse(rows: Any, columns: np.ndarray) -> np.ndarray:
+    """Return rows times columns of one model, or times those of each of several."""
+    if columns.ndim == 2:
+        return np.asarray(rows @ columns)
+    return np.stack([rows @ own for own in columns])
 
 
 # More than the change of a norm by rounding.
@@ -258,6 +301,19 @@ class Coordinates:
                     f"{basis.shape}."
                 )
         self.basis, self.width = basis, width
+        matrix = np.ones(1) if basis is None else basis
+        self._is_diagonal = matrix.ndim == 1
+        # A diagonal is a column, by which the numbers of a point are multiplied.
+        self._matrix = matrix[:, None] if self._is_diagonal else matrix
+
+    def with_others(self, others: Sequence[Coordinates]) -> Coordinates:
+        """Return the coordinates of several points in one array, from those of each.
+
+        All have a diagonal basis, or none has.
+        """
+        made = copy.copy(self)
+        made._matrix = np.stack([each._matrix for each in (self, *others)])
+        return made
 
     def squared_norms(self, design: Design) -> np.ndarray:
         """Return squared norms of the rows ``A' z``, slightly more rather than less."""
@@ -271,11 +327,7 @@ class Coordinates:
 
     def weights(self, point: np.ndarray) -> np.ndarray:
         """Return the weights of coordinates of shape (width, n_outputs)."""
-        if self.basis is None:
-            return point
-        if self.basis.ndim == 1:
-            return self.basis[:, None] * point
-        return self.basis @ point
+        return point if self.basis is None else self._times(self._matrix, point)
 
     def of(self, weights: np.ndarray) -> np.ndarray:
         """Return the coordinates of weights."""
@@ -285,27 +337,34 @@ class Coordinates:
             return weights / self.basis[:, None]
         return np.linalg.solve(self.basis, weights)
 
+    def start(self, initial: np.ndarray | None, n_outputs: int) -> np.ndarray:
+        """Return the coordinates of initial weights; None means zeros."""
+        if initial is None:
+            return np.zeros((self.width, n_outputs))
+        return self.of(np.array(initial, dtype=np.float64))
+
     def gradient(self, gradient: np.ndarray) -> np.ndarray:
         """Return the gradient by coordinates, given that by weights."""
         if self.basis is None:
             return gradient
-        if self.basis.ndim == 1:
-            return self.basis[:, None] * gradient
-        return self.basis.T @ gradient
+        matrix = self._matrix if self._is_diagonal else np.swapaxes(self._matrix, -1, -2)
+        return self._times(matrix, gradient)
 
-    def shrinker(self, strength: float) -> Callable[[np.ndarray], np.ndarray]:
+    def shrinker(self, strength: float | np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Return the implicit step of a penalty on the weights, a function of a point.
 
         The new point minimises half its squared distance to the given one, plus half of `strength`
         times the squared norm of its weights.
         """
-        if self.basis is None or self.basis.ndim == 1:
-            squares = 1.0 if self.basis is None else self.basis[:, None] ** 2
-            factors = 1.0 / (1.0 + strength * squares)
-            return lambda point: factors * point
-        squares = self.basis.T @ (strength * self.basis)
-        inverse = np.linalg.inv(np.eye(self.width) + squares)
-        return lambda point: inverse @ point
+        if self._is_diagonal:
+            factors = 1.0 / (1.0 + strength * self._matrix**2)
+        else:
+            squares = np.swapaxes(self._matrix, -1, -2) @ (strength * self._matrix)
+            factors = np.linalg.inv(np.eye(self.width) + squares)
+        return partial(self._times, factors)
+
+    def _times(self, matrix: np.ndarray, point: np.ndarray) -> np.ndarray:
+        return matrix * point if self._is_diagonal else matrix @ point
 
     def _squares(self, rows: Any, scale: np.ndarray, last: float) -> np.ndarray:
         """Return the squared norms of rows that will be scaled and end with a constant."""
@@ -465,14 +524,63 @@ def fit_noisy_gradient(
         gradient_at,
         coordinates,
         batches(),
-        n_outputs,
+        coordinates.start(initial, n_outputs),
+        noise_of_steps([plan], [limit], coordinates.width * n_outputs, [rng]),
         optimizer=optimizer,
-        learning_rate=learning_rate,
-        max_grad_norm=limit,
-        regularization=regularization,
-        rng=rng,
-        initial=initial,
+        learning_rate=_positive(learning_rate, "learning_rate"),
+        regularization=_strength(regularization),
         averages=averages,
+    )
+
+
+def descend_together(
+    plans: Sequence[NoisyGradientPlan],
+    design: Design,
+    problem_of: Problem,
+    labels: Any,
+    n_outputs: int,
+    settings: Sequence[Mapping[str, Any]],
+) -> np.ndarray:
+    """Return the weights of several descents with all records, which share each pass over them.
+
+    Parameters
+    ----------
+    plans : sequence of NoisyGradientPlan
+        They differ in the noise only, which either all have or none has.
+    design, problem_of, labels, n_outputs
+        See `fit_noisy_gradient`.
+    settings : sequence of mapping
+        Further arguments of each `fit_noisy_gradient`, which agree in `averages`. All bases are
+        diagonal, or none is; all descents have a penalty, or none has.
+
+    Returns
+    -------
+    ndarray of shape (n_models, width, n_outputs)
+        The weights of each descent are those of `fit_noisy_gradient`, to the last bit.
+
+    Notes
+    -----
+    Theorem M7.
+    """
+    limits = [_positive(own["max_grad_norm"], "max_grad_norm") for own in settings]
+    rates = [_positive(own["learning_rate"], "learning_rate") for own in settings]
+    strengths = [_strength(own["regularization"]) for own in settings]
+    each = [Coordinates(own["basis"], design.width) for own in settings]
+    coordinates = each[0].with_others(each[1:])
+    norms = np.stack([one.squared_norms(design) for one in each])
+    residuals_of, targets = problem_of(labels, n_outputs)
+    sums = ClippedGradients(design, targets, residuals_of, np.array(limits), norms)
+    starts = zip(each, settings, strict=True)
+    return descend(
+        plans[0],
+        lambda point, batch: coordinates.gradient(sums(coordinates.weights(point), batch)),
+        coordinates,
+        iter([slice(None)] * plans[0].steps),
+        np.stack([one.start(own["initial"], n_outputs) for one, own in starts]),
+        noise_of_steps(plans, limits, design.width * n_outputs, [own["rng"] for own in settings]),
+        learning_rate=np.reshape(rates, (-1, 1, 1)),
+        regularization=np.reshape(strengths, (-1, 1, 1)),
+        averages=settings[0]["averages"],
     )
 
 
@@ -481,43 +589,41 @@ def descend(
     gradient_at: Callable[[np.ndarray, Batch], np.ndarray],
     coordinates: Coordinates,
     batches: Iterator[Batch],
-    n_outputs: int,
+    point: np.ndarray,
+    with_noise: Callable[[np.ndarray], np.ndarray],
     *,
     optimizer: str = "sgd",
-    learning_rate: float,
-    max_grad_norm: float,
-    regularization: float,
-    rng: np.random.Generator,
-    initial: np.ndarray | None,
+    learning_rate: float | np.ndarray,
+    regularization: float | np.ndarray,
     averages: bool,
 ) -> np.ndarray:
     """Return the weights of `fit_noisy_gradient`, from a function that sums clipped gradients.
 
     Parameters
     ----------
-    plan, n_outputs, optimizer, learning_rate, max_grad_norm
-        See `fit_noisy_gradient`.
-    regularization, rng, initial, averages
+    plan, optimizer, averages
         See `fit_noisy_gradient`.
     gradient_at : callable
         Function of coordinates and a batch. It returns the sum of the batch's gradients by these
-        coordinates, each clipped to `max_grad_norm`.
+        coordinates, each clipped.
     coordinates : Coordinates
     batches : iterator
+    point : ndarray of shape (width, n_outputs) or (n_models, width, n_outputs)
+        The coordinates to start from.
+    with_noise : callable
+        From `noise_of_steps`.
+    learning_rate, regularization : float or ndarray of shape (n_models, 1, 1)
+        See `fit_noisy_gradient`.
     """
-    shape = coordinates.width, n_outputs
-    rate = _positive(learning_rate, "learning_rate")
-    strength = check_real(regularization, name="regularization", lower=0.0, upper=_LARGEST)
-    start = np.zeros(shape) if initial is None else np.array(initial, dtype=np.float64)
-    point = coordinates.of(start)
-    step = {"sgd": _sgd, "adam": _adam}[optimizer](rate, shape)
-    shrinkage = strength / plan.n_samples
+    penalty = regularization / plan.n_samples
+    is_penalised = bool(np.any(penalty > 0.0))
     # Adam divides a gradient by its usual length, of which the penalty is a part.
-    is_explicit = shrinkage > 0.0 and optimizer == "adam" and coordinates.basis is None
-    is_implicit = shrinkage > 0.0 and not is_explicit
-    shrunk = coordinates.shrinker(rate * shrinkage) if is_implicit else None
-    with_noise = _noise(plan, max_grad_norm, coordinates.width * n_outputs, rng)
-    mean, first = np.zeros(shape), plan.steps // 2 if averages else plan.steps - 1
+    is_explicit = is_penalised and optimizer == "adam" and coordinates.basis is None
+    step = {"sgd": _sgd, "adam": _adam}[optimizer](learning_rate, point.shape)
+    shrunk = None
+    if is_penalised and not is_explicit:
+        shrunk = coordinates.shrinker(learning_rate * penalty)
+    mean, first = np.zeros(point.shape), plan.steps // 2 if averages else plan.steps - 1
     # A warning that depends on the data would be a release.
     with np.errstate(all="ignore"), Progress("noisy gradient descent") as progress:
         for count, batch in enumerate(batches):
@@ -525,7 +631,7 @@ def descend(
             gradient = with_noise(gradient_at(point, batch))
             gradient /= plan.batch_size
             if is_explicit:
-                gradient += shrinkage * point
+                gradient += penalty * point
             step(point, gradient)
             if shrunk is not None:
                 point = shrunk(point)
@@ -570,18 +676,40 @@ def default_learning_rate(optimizer: str, steps: int) -> float:
     return SGD_LEARNING_RATE if optimizer == "sgd" else _ADAM_DISTANCE / math.sqrt(steps)
 
 
+def noise_of_steps(
+    plans: Sequence[NoisyGradientPlan],
+    limits: Sequence[float],
+    n_weights: int,
+    rngs: Sequence[np.random.Generator],
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that adds noise to each model's sum of gradients clipped to a limit."""
+    if len(plans) == 1:
+        return _noise(plans[0], limits[0], n_weights, rngs[0])
+    each = zip(plans, limits, rngs, strict=True)
+    sources = [_source(plan, limit, n_weights, rng) for plan, limit, rng in each]
+    noises = [source for source in sources if source is not None]
+    return NoiseOfSeveral(noises).added_to if noises else lambda total: total
+
+
 def _noise(
     plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that adds the noise of a step to a sum of clipped gradients."""
+    source = _source(plan, max_grad_norm, n_weights, rng)
+    return source.added_to if source is not None else lambda total: total
+
+
+def _source(
+    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
+) -> NormalNoise | None:
     deviation = plan.noise_multiplier * max_grad_norm
     if deviation == 0.0:
-        return lambda total: total
+        return None
     # Many steps with few weights share a portion of random numbers.
-    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE)).added_to
+    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
 
 
-def _sgd(learning_rate: float, shape: tuple[int, int]) -> Step:
+def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, ...]) -> Step:
     def step(weights: np.ndarray, gradient: np.ndarray) -> None:
         gradient *= learning_rate
         weights -= gradient
@@ -589,7 +717,7 @@ def _sgd(learning_rate: float, shape: tuple[int, int]) -> Step:
     return step
 
 
-def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
+def _adam(learning_rate: float | np.ndarray, shape: tuple[int, ...]) -> Step:
     """Return Adam's step (Kingma and Ba 2015, arXiv:1412.6980, Algorithm 1)."""
     first, second = np.zeros(shape), np.zeros(shape)
     count = 0
@@ -620,6 +748,10 @@ def _check_size(plan: NoisyGradientPlan, design: Design | DesignInParts) -> None
 
 def _positive(value: float, name: str) -> float:
     return check_real(value, name=name, lower=0.0, lower_open=True, upper=_LARGEST)
+
+
+def _strength(value: float) -> float:
+    return check_real(value, name="regularization", lower=0.0, upper=_LARGEST)
 
 
 def initial_weights(

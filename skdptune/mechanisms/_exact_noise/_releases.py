@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -79,6 +79,51 @@ class NormalNoise:
             done += part.size
             self._used += part.size
         result = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0), *parts])
+        return result.reshape(values.shape)
+
+
+class NoiseOfSeveral:
+    """Noise of several sources for a sequence of arrays, added at the same time.
+
+    Parameters
+    ----------
+    sources : sequence of NormalNoise
+        They are new, and have portions of one size.
+
+    Notes
+    -----
+    Theorem E1. The numbers are those of each source, to the last bit.
+    """
+
+    def __init__(self, sources: Sequence[NormalNoise]) -> None:
+        self._sources = sources
+        self._stack()
+
+    def _stack(self) -> None:
+        self._sums = [source._sums for source in self._sources]
+        self._noise = np.stack([sums._noise for sums in self._sums])
+        self._is_sure = not any(sums._draws.doubtful.size for sums in self._sums)
+        columns = ("_per_step", "_grid", "_slack", "_largest_easy_square")
+        self._per_step, self._grid, self._slack, self._largest = (
+            np.array([[getattr(sums, name)] for sums in self._sums]) for name in columns
+        )
+
+    def added_to(self, values: Floats) -> Floats:
+        """Return values plus noise, rounded to the grid; the first axis is that of the sources."""
+        flat, first = values.reshape(len(self._sources), -1), self._sources[0]._used
+        last = first + flat.shape[1]
+        if self._is_sure and last <= self._noise.shape[1]:
+            # As in `RoundedSums.of`.
+            steps, distances = _nearest_steps(flat, self._per_step, self._noise[:, first:last])
+            is_easy = np.einsum("ij,ij->i", flat, flat)[:, None] <= self._largest
+            if (is_easy & (distances < 0.5 - self._slack)).all():
+                for source in self._sources:
+                    source._used = last
+                return (steps * self._grid).reshape(values.shape)
+        pairs = zip(self._sources, flat, strict=True)
+        result = np.stack([source.added_to(own) for source, own in pairs])
+        if self._sums[0] is not self._sources[0]._sums:
+            self._stack()
         return result.reshape(values.shape)
 
 
@@ -287,11 +332,7 @@ class RoundedSums:
         if not square <= self._largest_easy_square:
             return self._of_large(values, first)
         last = first + values.size
-        sums = values * self._per_step
-        sums += self._noise[first:last]
-        steps = np.rint(sums)
-        sums -= steps
-        np.abs(sums, out=sums)
+        steps, sums = _nearest_steps(values, self._per_step, self._noise[first:last])
         result = steps * self._grid
         is_sure = np.maximum.reduce(sums, initial=0.0) < 0.5 - self._slack
         if not is_sure or self._draws.doubtful.size:
@@ -326,6 +367,15 @@ class RoundedSums:
             value = float(values[place])
             steps = _exact_steps(value, self._factor, self._draws, first + int(place), self._grid)
             result[place] = _multiple(steps, self._grid)
+
+
+def _nearest_steps(values: Floats, per_step: Floats | float, noise: Floats) -> list[Floats]:
+    """Return whole numbers of steps next to values plus noise, and the distances from them."""
+    sums = values * per_step
+    sums += noise
+    steps = np.rint(sums)
+    sums -= steps
+    return [steps, np.abs(sums, out=sums)]
 
 
 def rounded_sums(values: Floats, factor: Factor, draws: Draws, grid: float) -> Floats:

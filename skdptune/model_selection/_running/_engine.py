@@ -8,9 +8,9 @@ logs and prints are dropped, since they depend on the data.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -101,8 +101,10 @@ def fit_and_score(
         for model, known in zip(models, own, strict=True):
             forget_seeds(model, known)
         if tries_one:
+            # There may be no record.
+            first = cache(partial(train.take, np.arange(1)))
             fitted = [
-                problem or _problem_of(model, scorer, train, raises)
+                problem or _problem_of(model, scorer, first, raises)
                 for model, problem in zip(models, fitted, strict=True)
             ]
         going = [model for model, problem in zip(models, fitted, strict=True) if problem is None]
@@ -145,13 +147,11 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
 
 
 def _problem_of(
-    model: Any, scorer: BoundedScorer, train: Data, raises: bool
+    model: Any, scorer: BoundedScorer, first: Callable[[], Data], raises: bool
 ) -> BaseException | None:
-    """Return the exception with which scoring a model's first record fails, or None."""
+    """Return the exception with which scoring the first record fails, or None."""
     try:
-        # There may be no record.
-        probe = train.take(np.arange(1))
-        scorer.per_record(model, probe.X, probe.y)
+        scorer.per_record(model, first().X, first().y)
     except BaseException as error:
         if raises or not is_failure(error):
             raise
@@ -179,10 +179,13 @@ def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
     """Return whether all estimators have one class that fits many at once.
 
     Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``, see
-    `skdptune.base.protocol`. It takes ``groups``, too, if records are persons.
+    `skdptune.base.protocol`. It takes ``groups``, too, if records are persons. An estimator whose
+    ``shares_passes`` is False gains nothing from it.
     """
     kinds = {type(estimator) for estimator in estimators}
     if len(kinds) != 1 or data.per_record or data.constant:
+        return False
+    if not all(getattr(estimator, "shares_passes", True) for estimator in estimators):
         return False
     # A subclass with its own fit may do things that the inherited fit_many does not know.
     first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)

@@ -15,6 +15,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.stats import rankdata
 from sklearn.base import clone
 
@@ -288,12 +289,18 @@ def perform_runs(
 
     `on_result` is called with the number and the result of each run, as soon as it is known.
     """
-    together = can_be_together([run.estimator for run in runs], material.data)
-    batches = [runs] if together else [[run] for run in runs]
+    together, size = can_be_together([run.estimator for run in runs], material.data), 1
+    if together:
+        size = max(1, len(runs))
+        if all(getattr(run.estimator, "shares_passes", False) for run in runs):
+            # Such fits are the same in any company, to the last bit, so that workers divide them.
+            workers = 1 if material.data.is_in_parts else effective_n_jobs(n_jobs)
+            size, together = min(math.ceil(size / workers), _CHUNK), False
+    batches = [runs[start : start + size] for start in range(0, len(runs), size)]
 
     def on_batch(place: int, results: list[Result]) -> None:
         if on_result is not None:
-            for number, result in enumerate(results, start=place):
+            for number, result in enumerate(results, start=size * place):
                 on_result(number, result)
 
     lists: list[list[Result]] = []
