@@ -39,23 +39,23 @@ _LEAST_FLOOR = 1e-6
 _LARGEST_WIDTH = 1024
 _LARGEST_NOISE = 5.0
 # Clipping norm, in units of the usual norm of a row: the first number divided by the square root
-# of the noise on the moments, limited by the next two numbers. The last number is for several
-# classes in unscaled coordinates.
-_CLIPPING, _LEAST_CLIPPING, _LARGEST_CLIPPING, _UNSCALED_CLIPPING = 0.35, 0.15, 1.0, 0.05
-# Margins are steeper than the labels' by one over the clipping norm to this power.
-_STEEPNESS = 1.0 / 3.0
+# of the noise on the moments, limited by the next two numbers.
+_CLIPPING, _LEAST_CLIPPING, _LARGEST_CLIPPING = 0.35, 0.15, 1.0
+# Margins are steeper than the labels' by one over the clipping norm to this power. For several
+# classes in unscaled coordinates they are so by less, by the second number.
+_STEEPNESS, _UNSCALED_STEEPNESS = 1.0 / 3.0, 1.3
 # Variance of margins by noise, with as many columns as the next number at most: the first number
 # times the noise on the moments, which counts up to 1. Margins become shorter by the square of its
 # ratio to all of their squares, times the third number, and keep the last number at least.
 _MARGIN_NOISE, _FEW_COLUMNS, _NOISE_WEIGHT, _LEAST_KEPT = 1.2, 20.0, 2.5, 0.4
-# For several classes in unscaled coordinates, by noise only: with fewer records than the first
-# number for each column and unit of noise, by one over the second.
-_FEW_RECORDS, _FEW_RECORDS_FACTOR = 5.0, 0.7
 # Approximate distance by which noise moves a decision: with coordinates of moments and without.
 _NOISE_DISTANCE, _UNSCALED_NOISE_DISTANCE = 4.0, 2.0
 _LONGEST_STEP = 5.0
 # Minimum number of steps in unscaled coordinates; more steps as the noise on a decision falls.
 _LEAST_STEPS, _STEPS_BY_NOISE = 30, 1.2
+# Lengths of a record's parts in the release of the mean row and the mean squared norm. It is made
+# if the length of the noise on the mean is at most the third number, in units of the bound on rows.
+_MEAN_PART, _SQUARE_PART, _LARGEST_MEAN_NOISE = 0.8, 0.59, 0.5
 # Constant column for an intercept, in units of a row's norm.
 _CONSTANT = 0.125
 # A longer step would overflow at once.
@@ -96,22 +96,19 @@ class PreconditionedPlan:
         """Return whether coordinates are scaled by released moments."""
         return width <= _LARGEST_WIDTH and self.noise_of_moments(width) <= _LARGEST_NOISE
 
-    def clipping_share(self, width: int, n_outputs: int = 1) -> float:
+    def clipping_share(self, width: int) -> float:
         """Return the clipping norm by rule, in units of the usual norm of a row.
 
         Short gradients, nearly all of one length, withstand noise best, but carry less information
         about probabilities.
         """
-        if n_outputs > 1 and not self.scales(width):
-            return _UNSCALED_CLIPPING
         wanted = _CLIPPING / math.sqrt(max(self.noise_of_moments(width), 1e-300))
         return min(max(wanted, _LEAST_CLIPPING), _LARGEST_CLIPPING)
 
     def margin_factor(self, width: int, n_outputs: int, share: float) -> float:
         """Return `margin_factor` at a clipping norm in units of the usual norm of a row."""
         if n_outputs > 1 and not self.scales(width):
-            records = self.n_samples / (width * self.moment_noise * math.sqrt(_MOMENT_SHARE))
-            return _FEW_RECORDS_FACTOR if records < _FEW_RECORDS else 1.0
+            return min(_UNSCALED_STEEPNESS * margin_factor(share), 1.0)
         # A residual of several classes is up to sqrt(2) times as long as what its label lacks.
         return margin_factor(share / math.sqrt(min(n_outputs, 2)))
 
@@ -248,6 +245,8 @@ class Basis:
         Number of steps to take.
     moments : ndarray of shape (width, width), optional
         Released second moments of the rows, if coordinates are scaled by them.
+    centre : ndarray of shape (n_features,), optional
+        Released mean of the rows, which is subtracted from them.
     """
 
     matrix: np.ndarray
@@ -256,6 +255,7 @@ class Basis:
     noise_distance: float
     steps: int
     moments: np.ndarray | None = None
+    centre: np.ndarray | None = None
 
     @property
     def width(self) -> int:
@@ -294,7 +294,8 @@ def release_basis(
     With ``M`` the second moments, of deviation ``s`` in each entry, the coordinates are those in
     which ``M + s sqrt(width)`` is the identity. Directions that the noise hides are scaled alike,
     and not farther than the noise allows. If it would hide nearly all of them, and for wide data,
-    the mean squared norm of the rows is released in place of the moments.
+    the mean row and the mean squared norm are released in place of the moments. The mean is
+    subtracted from the rows, since noise along it would move the decisions of all records alike.
     """
     known = {} if known is None else known
     if plan.scales(design.width):
@@ -355,13 +356,26 @@ def _basis_of_mean_norm(
     rng: np.random.Generator,
     known: dict[Any, Any],
 ) -> Basis:
-    key = "norms", data_norm
+    n_features = design.width - int(design.intercept)
+    noise = plan.moment_noise / plan.n_samples
+    # Sparse rows would not stay so, and only an intercept makes up for what is subtracted.
+    can_be_centred = design.intercept and not sparse.issparse(design.rows)
+    has_mean = can_be_centred and noise * math.sqrt(n_features) <= _LARGEST_MEAN_NOISE * _MEAN_PART
+    key = "norms", data_norm, has_mean
     if key not in known:
-        known[key] = float(of_unit_total(design.total(partial(_total_share, data_norm))))
-    total = gaussian_release(known[key], 1.0, plan.moment_noise, rng)
-    # A mean that the noise hides is replaced by the size of the noise.
-    least = max(plan.moment_noise / plan.n_samples, 1e-12)
-    mean = math.sqrt(min(max(total / plan.n_samples, least), 1.0)) * data_norm
+        known[key] = of_unit_total(design.total(partial(_total_shares, data_norm, has_mean)))
+    shares = gaussian_release(known[key], 1.0, plan.moment_noise, rng) / plan.n_samples
+    squares, centre = shares, None
+    if has_mean:
+        squares = shares[-1] / _SQUARE_PART
+        of_mean = shares[:-1] / _MEAN_PART
+        length2 = float(of_mean @ of_mean)
+        # The mean is shortened by the noise on it, and if that hides it, it is 0.
+        kept = max(1.0 - n_features * (noise / _MEAN_PART) ** 2 / max(length2, 1e-300), 0.0)
+        centre = kept * data_norm * of_mean
+        squares -= kept**2 * length2
+    # A square that the noise hides is replaced by the size of the noise.
+    mean = math.sqrt(min(max(float(squares), noise, 1e-12), 1.0)) * data_norm
     diagonal, usual = np.ones(design.width), mean
     if design.intercept:
         diagonal[-1] = _CONSTANT * mean
@@ -372,13 +386,23 @@ def _basis_of_mean_norm(
         usual**2 / design.width,
         _UNSCALED_NOISE_DISTANCE,
         _unscaled_steps(plan, design.width),
+        centre=centre,
     )
 
 
-def _total_share(data_norm: float, design: Design, codes: np.ndarray | None) -> np.ndarray:
-    """Return the sum of squared norms as shares of the bound, in units of `unit_total`."""
+def _total_shares(
+    data_norm: float, has_mean: bool, design: Design, codes: np.ndarray | None
+) -> np.ndarray:
+    """Return sums in units of `unit_total`: of squared norms as shares of the bound, and of rows.
+
+    With rows, a record is a vector of length 1 at most, of which the last number is the share.
+    """
     squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
     shares = np.minimum(squares / data_norm**2, 1.0)
+    if has_mean:
+        shorter = np.minimum(1.0, data_norm / np.maximum(np.sqrt(squares), 1e-300))
+        factor = _MEAN_PART / data_norm * design.scale * shorter
+        shares = np.column_stack([design.rows * factor[:, None], _SQUARE_PART * shares])
     return unit_total(shares if design.persons is None else design.persons.means(shares))
 
 
@@ -433,18 +457,21 @@ class DescentTask:
             basis = replace(basis, steps=plan.steps)
         share = self.max_grad_norm
         if share is None:
-            share = plan.clipping_share(basis.width, n_outputs)
+            share = plan.clipping_share(basis.width)
         factor = plan.margin_factor(basis.width, n_outputs, share) if self.is_logistic else 1.0
         limit = share * basis.usual_norm
         rate = learning_rate_by_rule(plan, basis, limit)
         if self.learning_rate is not None:
             rate = check_real(rate * self.learning_rate, name="learning_rate", upper=_LARGEST)
+        initial = None if self.initial is None else self.initial / factor
+        if initial is not None and basis.centre is not None:
+            initial[-1] += basis.centre @ initial[:-1]
         settings = {
             "learning_rate": rate,
             "max_grad_norm": limit,
             "regularization": self.regularization,
             "rng": self.rng,
-            "initial": None if self.initial is None else self.initial / factor,
+            "initial": initial,
             "basis": basis.matrix,
             "averages": True,
         }
@@ -456,6 +483,8 @@ class DescentTask:
         # Steps that go on from other weights leave these as they are.
         if self.is_logistic and self.initial is None:
             weights *= noise_factor(self.plan, basis, weights)
+        if basis.centre is not None:
+            weights[-1] -= basis.centre @ weights[:-1]
         return weights
 
 
@@ -494,20 +523,23 @@ def fit_preconditioned(
     alike: dict[Any, list[int]] = {}
     for place, (task, (basis, _, settings)) in enumerate(zip(tasks, begun, strict=True)):
         plan, is_free = task.plan, task.plan.noise_multiplier == 0.0
-        sizes = plan.n_samples, basis.steps, basis.matrix.ndim
+        # Rows less their own mean are shared by no other fit.
+        sizes = plan.n_samples, basis.steps, basis.matrix.ndim, basis.centre is None or place
         alike.setdefault((*sizes, settings["regularization"] > 0.0, is_free), []).append(place)
     found: list[Any] = [None] * len(tasks)
     for places in alike.values():
         plans = [tasks[place].plan.descent(begun[place][0].steps) for place in places]
         own = [begun[place][2] for place in places]
+        centre = begun[places[0]][0].centre
+        rows = design if centre is None else design.centred(centre)
         descents: Any
-        if isinstance(design, DesignInParts):
+        if isinstance(rows, DesignInParts):
             descents = [
-                _descent_in_parts(plan, design, problem_of, n_outputs, each)
+                _descent_in_parts(plan, rows, problem_of, n_outputs, each)
                 for plan, each in zip(plans, own, strict=True)
             ]
         else:
-            problem = (design, problem_of, codes, n_outputs)
+            problem = (rows, problem_of, codes, n_outputs)
             if len(places) > 1:
                 descents = descend_together(plans, *problem, own)
             else:

@@ -448,9 +448,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             space["max_grad_norm"] = _around(self.max_grad_norm, self.max_grad_norm, _NORMS)
         elif n_features is not None:
             plan = self._plan_before_data(n_samples, n_features)
-            count = 2 if self.classes is None else len(self.classes)
-            width = n_features + int(self.fit_intercept)
-            norm = plan.clipping_share(width, count if count > 2 else 1)
+            norm = plan.clipping_share(n_features + int(self.fit_intercept))
             space["max_grad_norm"] = _around(None, norm, _NORMS_BY_RULE)
         return space
 

@@ -11,15 +11,19 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
+from skdptune import PrivateRows
 from skdptune.accounting import PrivacyProfile
+from skdptune.base._shared import persons_of
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.linear_model._preconditioned import (
     _bounded_rows,
+    _total_shares,
     plan_preconditioned,
     release_basis,
 )
 from skdptune.linear_model._regression import SufficientStatistics, squared_radius
 from skdptune.linear_model._solvers import Design
+from skdptune.mechanisms._shared import UNIT
 
 DELTA = 1e-5
 RNG = np.random.default_rng(0)
@@ -108,6 +112,61 @@ def test_coordinates_without_noise_have_second_moments_of_one():
     moved = np.column_stack([rows, np.ones(300)]) @ basis.matrix
     np.testing.assert_allclose(moved.T @ moved / 300, np.eye(5), atol=0.05)
     assert basis.usual_norm == pytest.approx(np.sqrt(5.0), rel=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("norm", [1e-3, 2.0, 1e5])
+def test_one_record_moves_the_mean_by_the_sensitivity_at_most(norm):
+    """Theorem M7: the mean row and the mean squared norm are one vector of length 1 at most."""
+
+    def total(rows, ids):
+        design = Design.clipped(rows, np.inf, intercept=True)
+        design = design.by_persons(None if ids is None else persons_of(np.array(ids), rows))
+        return _total_shares(norm, True, design, None)
+
+    longest = 0.0
+    for row in (np.zeros(4), X[0], 1e3 * X[1], 1e90 * X[2], 1e-200 * X[3]):
+        # A record alone, and a person with three rows.
+        for ids in (None, [*range(len(X)), -1, -1, -1]):
+            added = np.tile(row, (1 if ids is None else 3, 1))
+            moved = total(np.vstack([X, added]), ids)
+            moved -= total(X, None if ids is None else ids[: len(X)])
+            longest = max(longest, np.linalg.norm(moved * UNIT))
+    assert 0.5 < longest <= 1.0
+
+
+def labels_of(rows):
+    weights = np.random.default_rng(1).normal(size=(rows.shape[1], 3))
+    return np.argmax(rows @ weights, axis=1)
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_what_all_rows_have_in_common_costs_no_accuracy(in_parts):
+    # Noise along it would move the decisions of all records alike.
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1.0, 1.0, size=(2000, 300))
+    labels, common = labels_of(rows), rng.uniform(2.0, 3.0, size=300)
+    scores = []
+    for given in (rows, rows + common):
+        norm = float(np.linalg.norm(given, axis=1).max())
+        model = DPLogisticRegression(4.0, DELTA, data_norm=norm, classes=range(3), random_state=0)
+        if in_parts:
+            chunks = [(given[k::2], labels[k::2]) for k in range(2)]
+            model.fit(PrivateRows.from_chunks(lambda chunks=chunks: iter(chunks)))
+        else:
+            model.fit(given, labels)
+        scores.append(model.score(given, labels))
+    assert scores[0] > 0.6
+    assert scores[1] > scores[0] - 0.05
+
+
+def test_wide_steps_of_no_length_end_where_they_start():
+    rows = RNG.normal(size=(400, 300)) + 2.0
+    start = RNG.normal(size=(3, 300)), RNG.normal(size=3)
+    model = DPLogisticRegression(4.0, DELTA, learning_rate=1e-12, random_state=0)
+    model.fit(rows, labels_of(rows - 2.0), *start)
+    np.testing.assert_allclose(model.coef_, start[0], atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, start[1], atol=1e-6)
 
 
 # The rules --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import contextlib
 import math
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest

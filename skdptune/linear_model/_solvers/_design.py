@@ -89,6 +89,16 @@ class Design:
             return self
         return replace(self, weights=self.times_weights(persons.shares), persons=persons)
 
+    def centred(self, centre: np.ndarray) -> Design:
+        """Return the design of the rows less one row, of shape (n_features,), which is no secret.
+
+        It is a copy, and the rows must not be sparse.
+        """
+        rows = np.multiply(self.rows, self.scale[:, None], dtype=np.result_type(self.rows, 1.0))
+        rows -= centre
+        squares = squared_norms(rows) + float(self.intercept)
+        return replace(self, rows=rows, scale=np.ones_like(self.scale), squared_norms=squares)
+
     def rows_of(self, records: np.ndarray | slice) -> np.ndarray | slice:
         """Return the places of the rows of some records."""
         return records if self.persons is None else self.persons.rows_of(records)
@@ -190,6 +200,10 @@ class DesignInParts:
             return None
         return self.rows.kept(functools.partial(_of_chunk, self.read, _pair))
 
+    def centred(self, centre: np.ndarray) -> DesignInParts:
+        """Return the design of the rows less one row, which is no secret."""
+        return replace(self, read=functools.partial(_read_centred, self.read, centre))
+
     def gathered(self, batches: list[Batch]) -> tuple[Design, np.ndarray, list[np.ndarray]]:
         """Return the rows of some batches, their labels, and the places of each batch.
 
@@ -211,6 +225,11 @@ class DesignInParts:
 
 def _cells(design: Design, codes: np.ndarray) -> tuple[Any, ...]:
     return design.rows, design.scale, design.squared_norms, design.weights, codes
+
+
+def _read_centred(read: Any, centre: np.ndarray, X: Any, y: Any) -> tuple[Design, np.ndarray]:
+    design, codes = read(X, y)
+    return design.centred(centre), codes
 
 
 def _of_chunk(read: Any, function: Any, X: Any, y: Any) -> Any:

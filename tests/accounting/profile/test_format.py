@@ -272,7 +272,7 @@ BROKEN = {
     "no number": {**KNOTS.to_dict(), "total_variation": "0.1"},
     **{
         f"orders {orders}, divergences {values}": {
-            **LOSSES.to_dict(),
+            **KNOTS.to_dict(),
             "rdp": encoded(orders, values),
         }
         for orders, values in (
@@ -280,7 +280,7 @@ BROKEN = {
             *(([2.0], [math.nan]), ([2.0], [-1.0])),
         )
     },
-    "orders that are no table": {**LOSSES.to_dict(), "rdp": text_of(b"\0" * 24)},
+    "orders that are no table": {**KNOTS.to_dict(), "rdp": text_of(b"\0" * 24)},
 }
 
 
