@@ -53,8 +53,8 @@ _NOISE_DISTANCE, _UNSCALED_NOISE_DISTANCE = 4.0, 2.0
 _LONGEST_STEP = 5.0
 # Minimum number of steps in unscaled coordinates; more steps as the noise on a decision falls.
 _LEAST_STEPS, _STEPS_BY_NOISE = 30, 1.2
-# Lengths of a record's parts in the release of the mean row and the mean squared norm. It is made
-# if the length of the noise on the mean is at most the third number, in units of the bound on rows.
+# Lengths of a record's parts in the release of the mean row and the mean squared norm. The noise on
+# the mean must have a length of at most the third number, in units of the bound on rows.
 _MEAN_PART, _SQUARE_PART, _LARGEST_MEAN_NOISE = 0.8, 0.59, 0.5
 # Constant column for an intercept, in units of a row's norm.
 _CONSTANT = 0.125
