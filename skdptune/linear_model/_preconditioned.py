@@ -53,11 +53,12 @@ _NOISE_DISTANCE, _UNSCALED_NOISE_DISTANCE = 4.0, 2.0
 _LONGEST_STEP = 5.0
 # Minimum number of steps in unscaled coordinates; more steps as the noise on a decision falls.
 _LEAST_STEPS, _STEPS_BY_NOISE = 30, 1.2
-# Lengths of a record's parts in the release of the mean row and the mean squared norm. The noise on
-# the mean must have a length of at most the third number, in units of the bound on rows.
+# Lengths of a record's parts in the release of the mean row and the mean squared norm, and the
+# largest length of the noise on that mean, in units of the bound on rows.
 _MEAN_PART, _SQUARE_PART, _LARGEST_MEAN_NOISE = 0.8, 0.59, 0.5
-# Constant column for an intercept, in units of a row's norm.
-_CONSTANT = 0.125
+# Constant column for an intercept, in units of a row's norm; beside rows less their mean, in which
+# nothing else is constant, the second number.
+_CONSTANT, _CENTRED_CONSTANT = 0.125, 0.25
 # A longer step would overflow at once.
 _LARGEST = 1e300
 # Number of rows whose norms are computed at once.
@@ -378,7 +379,7 @@ def _basis_of_mean_norm(
     mean = math.sqrt(min(max(float(squares), noise, 1e-12), 1.0)) * data_norm
     diagonal, usual = np.ones(design.width), mean
     if design.intercept:
-        diagonal[-1] = _CONSTANT * mean
+        diagonal[-1] = (_CENTRED_CONSTANT if has_mean else _CONSTANT) * mean
         usual = math.hypot(mean, diagonal[-1])
     return Basis(
         diagonal,
