@@ -1,15 +1,15 @@
 """Fits to parquet files that are larger than memory: time per pass, and memory.
 
     python benchmarks/scale.py [--rows 1000000] [--columns 50] [--folder FOLDER]
-                               [--dask | --search]
+                               [--steps 10] [--batches | --dask | --search]
 
 The script writes files of float32 columns, and then measures
 
 * read: one pass over the files that only reads them, as a fit does;
 * DPRidge, DPLogisticRegression: the time of a fit over its passes, each relative to "read"; the
-  classifier takes ten steps with its default solver;
-* DPLogisticRegression with "sgd": the same for batches of 1,000 rows in 20 epochs, and then for
-  the same rows in memory, which gives the same model;
+  classifier takes ten steps, or --steps, with its default solver;
+* DPLogisticRegression with "sgd", with --batches: the same for batches of 1,000 rows in 20 epochs,
+  and then for the same rows in memory, which gives the same model;
 * SGDRegressor, SGDClassifier: scikit-learn's `partial_fit` of one pass over the same chunks,
   without privacy;
 * dask: with --dask, both fits on one worker process and on two, with the rows persisted in them;
@@ -41,13 +41,9 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from skdptune import DPGridSearchCV, DPLogisticRegression, DPRidge, PrivateRows
 
 _ROWS_PER_GROUP = 250_000
-_CLASSIFIER = DPLogisticRegression(1.0, 1e-9, classes=[0, 1], epochs=10, random_state=0)
+_RIDGE = DPRidge(1.0, 1e-9, target_bound=1.0, random_state=0)
+_CLASSIFIER = DPLogisticRegression(1.0, 1e-9, classes=[0, 1], random_state=0)
 _BATCHES = clone(_CLASSIFIER).set_params(solver="sgd", batch_size=1000, epochs=20)
-_MODELS = {
-    "DPRidge": DPRidge(1.0, 1e-9, target_bound=1.0, random_state=0),
-    "DPLogisticRegression": _CLASSIFIER,
-    "DPLogisticRegression, sgd": _BATCHES,
-}
 
 
 def write(folder: Path, n_rows: int, n_columns: int) -> None:
@@ -82,21 +78,20 @@ def memory() -> str:
     return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
 
 
-def in_one_process(folder: Path) -> None:
+def in_one_process(folder: Path, models: dict[str, Any]) -> None:
     """Print the time of passes in this process."""
     rows = PrivateRows.from_parquet(folder, target="y")
     print(f"start: {memory()}")
     read = timed(lambda: rows.total(nothing))
     print(f"read: {read:.2f} s, {memory()}")
     total = rows._carrier.total
-    for name, model in _MODELS.items():
+    for name, model in models.items():
         with mock.patch.object(rows._carrier, "total", side_effect=total) as passes:
             fit = timed(partial(clone(model).fit, rows))
-        each = fit / passes.call_count / read
-        print(
-            f"{name}: {fit:.2f} s, {passes.call_count} passes, {each:.2f} of reading per pass, "
-            f"{memory()}"
-        )
+        # Few rows are read once by the first pass, and kept.
+        count = max(passes.call_count, 1)
+        each = fit / count / read
+        print(f"{name}: {fit:.2f} s, {count} passes, {each:.2f} of reading per pass, {memory()}")
     for peer, labels in (
         (SGDRegressor(random_state=0), {}),
         (SGDClassifier(), {"classes": [0, 1]}),
@@ -122,7 +117,7 @@ def one_pass(rows: PrivateRows, peer: Any, labels: dict[str, Any]) -> None:
             peer.partial_fit(chunk, targets, **labels)
 
 
-def on_dask(folder: Path) -> None:
+def on_dask(folder: Path, models: dict[str, Any]) -> None:
     """Print the time of a fit on one and on two workers, with the rows in their memory."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster, wait
@@ -139,7 +134,7 @@ def on_dask(folder: Path) -> None:
             wait(frame)
             rows = PrivateRows.from_dask(frame, "y")
             rows.counted()
-            for name, model in _MODELS.items():
+            for name, model in models.items():
                 found = seconds.setdefault(name, [])
                 found.append(timed(partial(clone(model).fit, rows)))
                 print(f"{name}, {n_workers} worker(s): {found[-1]:.2f} s")
@@ -171,6 +166,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--batches", action="store_true")
     parser.add_argument("--dask", action="store_true")
     parser.add_argument("--search", action="store_true")
     given = parser.parse_args()
@@ -178,9 +175,17 @@ def main() -> None:
         folder = given.folder or Path(temporary)
         if not list(folder.glob("*.parquet")):
             write(folder, given.rows, given.columns)
-        tasks = (on_dask,) if given.dask else (in_one_process, in_memory)
-        for task in (of_search,) if given.search else tasks:
-            task(folder)
+        models = {
+            "DPRidge": _RIDGE,
+            "DPLogisticRegression": clone(_CLASSIFIER).set_params(epochs=given.steps),
+        }
+        if given.search:
+            of_search(folder)
+        elif given.batches:
+            in_one_process(folder, {"DPLogisticRegression, sgd": _BATCHES})
+            in_memory(folder)
+        else:
+            (on_dask if given.dask else in_one_process)(folder, models)
 
 
 if __name__ == "__main__":
