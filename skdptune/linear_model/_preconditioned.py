@@ -524,8 +524,9 @@ def fit_preconditioned(
     alike: dict[Any, list[int]] = {}
     for place, (task, (basis, _, settings)) in enumerate(zip(tasks, begun, strict=True)):
         plan, is_free = task.plan, task.plan.noise_multiplier == 0.0
-        # Rows less their own mean are shared by no other fit.
-        sizes = plan.n_samples, basis.steps, basis.matrix.ndim, basis.centre is None or place
+        # Rows less their own mean are shared by no other fit. Unlike True, None is no place.
+        whose = None if basis.centre is None else place
+        sizes = plan.n_samples, basis.steps, basis.matrix.ndim, whose
         alike.setdefault((*sizes, settings["regularization"] > 0.0, is_free), []).append(place)
     found: list[Any] = [None] * len(tasks)
     for places in alike.values():

@@ -510,3 +510,18 @@ def test_models_fitted_together_are_those_fitted_alone_to_the_last_bit(case: int
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
         assert one.privacy_ == other.privacy_
         assert one.n_features_in_ == other.n_features_in_
+
+
+@pytest.mark.parametrize("order", [(0, 0, 1, 1), (1, 0, 1, 0), (0, 1, 1, 0)])
+def test_no_fit_subtracts_the_mean_that_another_one_released(order: tuple[int, ...]) -> None:
+    # Theorem M7: with little noise rows are less their mean, with much noise they are not.
+    rows = np.random.default_rng(0).normal(3.0, size=(400, 100))
+    y = (rows[:, 0] > 3.0).astype(int)
+    models = [
+        DPLogisticRegression([4.0, 0.05][much], classes=[0, 1], epochs=20, random_state=place)
+        for place, much in enumerate(order)
+    ]
+    alone = [clone(model).fit(rows, y) for model in models]
+    for one, other in zip(alone, DPLogisticRegression.fit_many(models, rows, y), strict=True):
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        np.testing.assert_array_equal(one.intercept_, other.intercept_)
