@@ -717,9 +717,10 @@ def _noise(
 def _source(
     plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
 ) -> NormalNoise | None:
-    deviation = plan.noise_multiplier * max_grad_norm
-    if deviation == 0.0:
+    if plan.noise_multiplier == 0.0:
         return None
+    # A product that underflows must not mean no noise.
+    deviation = _positive(plan.noise_multiplier * max_grad_norm, "the deviation of the noise")
     # Many steps with few weights share a portion of random numbers.
     return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
 
