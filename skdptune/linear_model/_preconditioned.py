@@ -27,7 +27,14 @@ from skdptune.linear_model._solvers import (
     noise_of_steps,
 )
 from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget
-from skdptune.mechanisms._shared import WHOLE, Batch, NoisyGradientPlan, of_unit_total, unit_total
+from skdptune.mechanisms._shared import (
+    UNIT,
+    WHOLE,
+    Batch,
+    NoisyGradientPlan,
+    of_unit_total,
+    unit_total,
+)
 
 # Share of the squared shift of all releases that pays for the second moments.
 _MOMENT_SHARE = 0.08
@@ -359,9 +366,10 @@ def _basis_of_mean_norm(
 ) -> Basis:
     n_features = design.width - int(design.intercept)
     noise = plan.moment_noise / plan.n_samples
-    # Sparse rows would not stay so, and only an intercept makes up for what is subtracted.
-    can_be_centred = design.intercept and not sparse.issparse(design.rows)
-    has_mean = can_be_centred and noise * math.sqrt(n_features) <= _LARGEST_MEAN_NOISE * _MEAN_PART
+    # Only an intercept makes up for what is subtracted. Whether rows are sparse does not matter: a
+    # ColumnTransformer makes them so or not by the number of zeros, which one record may decide.
+    is_precise = noise * math.sqrt(n_features) <= _LARGEST_MEAN_NOISE * _MEAN_PART
+    has_mean = design.intercept and is_precise
     key = "norms", data_norm, has_mean
     if key not in known:
         known[key] = of_unit_total(design.total(partial(_total_shares, data_norm, has_mean)))
@@ -400,11 +408,30 @@ def _total_shares(
     """
     squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
     shares = np.minimum(squares / data_norm**2, 1.0)
+    sums_of_rows = np.zeros(0, dtype=np.int64)
     if has_mean:
         shorter = np.minimum(1.0, data_norm / np.maximum(np.sqrt(squares), 1e-300))
-        factor = _MEAN_PART / data_norm * design.scale * shorter
-        shares = np.column_stack([design.rows * factor[:, None], _SQUARE_PART * shares])
-    return unit_total(shares if design.persons is None else design.persons.means(shares))
+        factor, shares = _MEAN_PART / data_norm * design.scale * shorter, _SQUARE_PART * shares
+        if sparse.issparse(design.rows):
+            sums_of_rows = _sparse_total(design, factor)
+        else:
+            shares = np.column_stack([design.rows * factor[:, None], shares])
+    total = unit_total(shares if design.persons is None else design.persons.means(shares))
+    return np.append(sums_of_rows, total) if sums_of_rows.size else total
+
+
+def _sparse_total(design: Design, factor: np.ndarray) -> np.ndarray:
+    """Return `unit_total` of sparse rows times factors, with the cuts of `Persons.means`."""
+    units = sparse.csr_array(design.rows, dtype=np.float64, copy=True)
+    units.data *= np.repeat(factor, np.diff(units.indptr))
+    np.trunc(units.data / UNIT, out=units.data)
+    persons = design.persons
+    if persons is not None and persons.size < persons.codes.size:
+        places = persons.codes, np.arange(persons.codes.size)
+        shape = persons.size, persons.codes.size
+        units = sparse.csr_array((np.ones(shape[1]), places), shape=shape) @ units
+        np.trunc(units.data / np.repeat(persons.counts, np.diff(units.indptr)), out=units.data)
+    return np.asarray(units.astype(np.int64).sum(axis=0))
 
 
 def _unscaled_steps(plan: PreconditionedPlan, width: int) -> int:

@@ -135,6 +135,25 @@ def test_one_record_moves_the_mean_by_the_sensitivity_at_most(norm):
     assert 0.5 < longest <= 1.0
 
 
+@pytest.mark.parametrize("ids", [None, RNG.integers(200, size=400)])
+def test_one_record_does_not_decide_by_zeros_how_a_model_is_fitted(ids):
+    """Theorem M7: a table is made sparse or dense by the number of its zeros."""
+    rows = (RNG.normal(size=(400, 100)) + 3.0) * RNG.integers(2, size=(400, 100))
+    rows[0] *= 1e40
+    forms = [Design.clipped(kind(rows), np.inf, True) for kind in (np.asarray, sparse.csr_matrix)]
+    persons = None if ids is None else persons_of(ids, rows)
+    totals = [_total_shares(10.0, True, each.by_persons(persons), None) for each in forms]
+    np.testing.assert_array_equal(*totals)
+    assert np.abs(totals[0] * UNIT).max() > 5.0
+    model = DPLogisticRegression(4.0, DELTA, classes=range(3), random_state=0)
+    dense, other = (
+        clone(model).fit(kind(rows), labels_of(rows), groups=ids)
+        for kind in (np.asarray, sparse.csr_matrix)
+    )
+    np.testing.assert_allclose(other.coef_, dense.coef_, atol=1e-6)
+    np.testing.assert_allclose(other.intercept_, dense.intercept_, atol=1e-6)
+
+
 def labels_of(rows):
     weights = np.random.default_rng(1).normal(size=(rows.shape[1], 3))
     return np.argmax(rows @ weights, axis=1)

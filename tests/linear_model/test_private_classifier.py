@@ -512,6 +512,14 @@ def test_models_fitted_together_are_those_fitted_alone_to_the_last_bit(case: int
         assert one.n_features_in_ == other.n_features_in_
 
 
+@pytest.mark.parametrize("solver", ["preconditioned", "sgd"])
+def test_noise_that_underflows_is_not_left_out(solver: str) -> None:
+    # Theorem M5, Theorem M7.
+    model = DPLogisticRegression(None, noise_multiplier=0.1, max_grad_norm=5e-324, solver=solver)
+    with pytest.raises(ValueError, match="deviation of the noise must be"):
+        model.fit(FEW, FEW_LABELS)
+
+
 @pytest.mark.parametrize("order", [(0, 0, 1, 1), (1, 0, 1, 0), (0, 1, 1, 0)])
 def test_no_fit_subtracts_the_mean_that_another_one_released(order: tuple[int, ...]) -> None:
     # Theorem M7: with little noise rows are less their mean, with much noise they are not.

@@ -50,6 +50,8 @@ class Design:
     persons : Persons or None
         The persons to whom the rows belong, if a record is a person with several rows. The
         weights of a person's rows then sum to at most 1.
+    centre : ndarray of shape (n_features,) or None
+        A row that `ClippedGradients` subtracts from scaled rows, if these are sparse.
     """
 
     rows: Any
@@ -58,6 +60,7 @@ class Design:
     intercept: bool
     weights: np.ndarray | None = None
     persons: Persons | None = None
+    centre: np.ndarray | None = None
 
     @classmethod
     def clipped(cls, rows: Any, norm: float, intercept: bool) -> Design:
@@ -92,8 +95,15 @@ class Design:
     def centred(self, centre: np.ndarray) -> Design:
         """Return the design of the rows less one row, of shape (n_features,), which is no secret.
 
-        It is a copy, and the rows must not be sparse.
+        It is a copy; sparse rows stay so, in double precision.
         """
+        if sparse.issparse(self.rows):
+            # Upper bounds; the coordinates of a descent measure its rows. Sums over rows and over
+            # centres nearly cancel out, hence the precision.
+            lengths = np.sqrt(np.maximum(self.squared_norms - float(self.intercept), 0.0))
+            squares = (lengths + np.linalg.norm(centre)) ** 2 + float(self.intercept)
+            rows = self.rows.astype(np.float64)
+            return replace(self, rows=rows, squared_norms=squares, centre=centre)
         rows = np.multiply(self.rows, self.scale[:, None], dtype=np.result_type(self.rows, 1.0))
         rows -= centre
         squares = squared_norms(rows) + float(self.intercept)
@@ -127,6 +137,7 @@ class Design:
             self.squared_norms[index],
             self.intercept,
             weights,
+            centre=self.centre,
         )
 
     def total(self, function: Callable[[Design, Any], Any]) -> Any:

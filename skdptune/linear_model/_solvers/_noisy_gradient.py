@@ -176,7 +176,7 @@ class ClippedGradients:
         Weights have the shape (width, n_outputs), or (n_models, width, n_outputs) for models with
         their own norms.
         """
-        total = np.zeros(weights.shape)
+        total, centre = np.zeros(weights.shape), self._design.centre
         features = weights[..., : self._n_features, :].astype(self._precision.dtype)
         for chunk in self._chunks(batch):
             rows = self._gather(chunk)
@@ -188,6 +188,8 @@ class ClippedGradients:
                     decision *= scale
                 if self._design.intercept:
                     decision += weights[some][..., -1:, :]
+                if centre is not None:
+                    decision -= (centre @ features[some])[..., None, :]
                 residuals, sums = self._clipped(decision, targets, chunk, some)
                 if self._design.intercept:
                     total[some][..., -1, :] += sums
@@ -198,6 +200,9 @@ class ClippedGradients:
                     residuals[np.abs(residuals) < self._least[some]] = 0.0
                 residuals = residuals.astype(features.dtype, copy=False)
                 total[some][..., : self._n_features, :] += self._product(rows.T, residuals)
+                if centre is not None:
+                    of_centre = centre[:, None] * sums[..., None, :]
+                    total[some][..., : self._n_features, :] -= of_centre
         return total
 
     def _clipped(
@@ -320,7 +325,7 @@ class Coordinates:
         if self.basis is None:
             return design.squared_norms
         pieces = _pieces(design, self.basis.ndim == 2)
-        squares = [np.zeros(0), *(self._squares(*piece) for piece in pieces)]
+        squares = [np.zeros(0), *(self._squares(*piece, design.centre) for piece in pieces)]
         found = np.concatenate(squares) * _ROUNDING
         # Infinite in place of NaN: a row whose norm overflows changes nothing.
         return np.where(np.isnan(found), np.inf, found)
@@ -366,14 +371,24 @@ class Coordinates:
     def _times(self, matrix: np.ndarray, point: np.ndarray) -> np.ndarray:
         return matrix * point if self._is_diagonal else matrix @ point
 
-    def _squares(self, rows: Any, scale: np.ndarray, last: float) -> np.ndarray:
-        """Return the squared norms of rows that will be scaled and end with a constant."""
+    def _squares(
+        self, rows: Any, scale: np.ndarray, last: float, centre: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the squared norms of rows that will be scaled and end with a constant.
+
+        If there is a centre, which is then subtracted, the basis is diagonal.
+        """
         basis, width = self.basis, rows.shape[1]
         assert basis is not None
         with np.errstate(all="ignore"):
             if basis.ndim == 1:
                 squares = rows.multiply(rows) if sparse.issparse(rows) else rows * rows
-                squares = np.asarray(squares @ basis[:width] ** 2) * scale**2
+                own = basis[:width] ** 2
+                squares = np.asarray(squares @ own) * scale**2
+                if centre is not None:
+                    products = 2.0 * scale * np.asarray(rows @ (own * centre))
+                    # The square of a difference may be smaller than the rounding of its parts.
+                    squares = (squares + float(own @ centre**2)) * _ROUNDING - products
                 return squares + last * float((basis[width:] ** 2).sum())
             moved = (rows @ basis[:width]) * scale[:, None] + last * basis[width:].sum(axis=0)
             return np.einsum("ij,ij->i", moved, moved)
@@ -702,9 +717,10 @@ def _noise(
 def _source(
     plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
 ) -> NormalNoise | None:
-    deviation = plan.noise_multiplier * max_grad_norm
-    if deviation == 0.0:
+    if plan.noise_multiplier == 0.0:
         return None
+    # A product that underflows must not mean no noise.
+    deviation = _positive(plan.noise_multiplier * max_grad_norm, "the deviation of the noise")
     # Many steps with few weights share a portion of random numbers.
     return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
 

@@ -196,6 +196,32 @@ def test_no_record_moves_a_clipped_sum_by_more_than_the_limit(name, form, n_outp
     assert 0.29 < longest <= 0.3 * (1.0 + (1e-6 if form == "float32" else 0.0))
 
 
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_sparse_rows_less_a_row_are_those_of_a_dense_table(n_outputs):
+    """Theorem M7: also rows that are next to that row, or very long."""
+    rows, centre = ROWS + 10.0, ROWS[0] + 10.0
+    rows[1:4] = centre * np.array([[1.0 + 1e-12], [1.0 + 1e-6], [1e60]])
+    designs = [Design.clipped(kind(rows), np.inf, True) for kind in (np.asarray, FORMS["sparse"])]
+    targets = np.where(ROWS[:, 0] > 0, 1.0, -1.0) if n_outputs == 1 else np.arange(40) % 3
+    residuals = logistic if n_outputs == 1 else softmax_residuals
+    coordinates = Coordinates(BASES["diagonal"], 4)
+    weights = coordinates.weights(RNG.normal(size=(4, n_outputs)))
+    moved = []
+    for design in (each.centred(centre) for each in designs):
+        norms = coordinates.squared_norms(design)
+        # Without these norms, bounds on the rows' own are used.
+        for given in (norms, None)[: 1 + (design is not designs[0])]:
+            sums = ClippedGradients(design, targets, residuals, 0.3, given)
+            parts = [sums(weights, np.array([index])) for index in range(40)]
+            lengths = [np.linalg.norm(coordinates.gradient(part)) for part in parts]
+            assert given is None or max(lengths) <= 0.3 * (1.0 + 1e-12)
+            assert given is not None or max(map(np.linalg.norm, parts)) <= 0.3 * (1.0 + 1e-12)
+        moved.append(
+            ClippedGradients(design, targets, residuals, 0.3, norms)(weights, slice(None))
+        )
+    np.testing.assert_allclose(moved[1], moved[0], rtol=1e-3, atol=1e-3)
+
+
 def test_rows_whose_norm_overflows_move_nothing():
     rows = np.array([[1e99, -1e99, 0.0], [1.0, 0.0, 0.0]])
     design = Design.clipped(rows, np.inf, intercept=True)
