@@ -1,6 +1,7 @@
 """Whether what plans promise about a choice, and about the noise of predictions, holds.
 
     python benchmarks/promises.py clipped [--seeds 60]       searches of regressions
+    python benchmarks/promises.py gains [--seeds 15]         searches with a clear gain
     python benchmarks/promises.py levels [--seeds 200]       levels of a doubling threshold
     python benchmarks/promises.py predictions [--seeds 8]    noise of predictions
 
@@ -8,6 +9,9 @@
 estimator up to .4 %, in % of the searches, and the mean clipped error in units of its bound. "two
 values" is one end of the range in 90 % of records and the other end in 10 %; "a quarter" has the
 other end in 25 %; "both sides" is a quarter of half the range to either side of the middle.
+
+"gains": how often a table over `alpha` leaves an estimator that predicts nothing (alpha=1e6), in %
+of the searches, and R2 on new records in %, with and without the search.
 
 "levels": mean regret of a choice among ten utilities, and how often it exceeds what a plan says.
 
@@ -23,6 +27,7 @@ import math
 import numpy as np
 from search_default import NUMBERS
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 
 from skdptune import set_config
 from skdptune.linear_model import DPRidge
@@ -82,6 +87,28 @@ def clipped(seeds: int) -> None:
             print("| " + " | ".join(cells) + " |", flush=True)
 
 
+def gains(seeds: int) -> None:
+    """Print how often tables find a clear gain."""
+    slopes = np.array([2.0, 1.0, -1.0, 0.5, 0.0, 0.0])
+    for size, epsilon in ((3000, 1.0), (3000, 4.0), (10_000, 1.0), (10_000, 4.0), (30_000, 1.0)):
+        budget = {"epsilon": epsilon, "delta": DELTA}
+        found, reached, plain = 0, [], []
+        for seed in range(seeds):
+            rng = np.random.default_rng(seed)
+            X = rng.uniform(-1.0, 1.0, size=(size + 2000, slopes.size))
+            y = np.clip(X @ slopes + 0.5 * rng.normal(size=len(X)), -4.0, 4.0)
+            start = DPRidge(**budget, target_bound=4.0, alpha=1e6, random_state=seed)
+            listed = {"alpha": [1e-6, 1e-2, 1.0, 100.0]}
+            search = DPGridSearchCV(clone(start), listed, **budget, random_state=seed)
+            found += search.fit(X[:size], y[:size]).best_params_["alpha"] != start.alpha
+            start.fit(X[:size], y[:size])
+            for model, scores in ((search, reached), (start, plain)):
+                scores.append(100.0 * r2_score(y[size:], model.predict(X[size:])))
+        cells = [f"{size:,}", f"{epsilon:g}", f"{100.0 * found / seeds:.0f}"]
+        cells += [f"{np.mean(reached):.1f}", f"{np.mean(plain):.1f}"]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def levels(seeds: int) -> None:
     """Print the regret of doubling thresholds."""
     for noise, (count, epsilon) in itertools.product(
@@ -124,7 +151,8 @@ def predictions(seeds: int) -> None:
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = {"clipped": (clipped, 60), "levels": (levels, 200), "predictions": (predictions, 8)}
+    parts = {"clipped": (clipped, 60), "gains": (gains, 15)}
+    parts |= {"levels": (levels, 200), "predictions": (predictions, 8)}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--seeds", type=int)
     options = parser.parse_args()

@@ -20,7 +20,7 @@ from skdptune.accounting._curves import MOST_POINTS, Sides
 from skdptune.accounting._loss_distribution import LARGEST_LOSS, LossDistribution
 from skdptune.accounting._renyi import ORDERS, RenyiCurve, RenyiTable
 
-FORMAT = 3
+FORMAT = 4
 # Largest number of orders of a Rényi curve, and the relative error that chords may add.
 _MOST_ORDERS = 128
 _RENYI_TOLERANCE = 2e-3
@@ -81,8 +81,8 @@ def unpacked(
     """
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise ValueError(
-            f"content must be a dict written by to_dict, format {FORMAT}; got another "
-            f"{type(content).__name__}."
+            f"content must be a dict written by to_dict of this version of skdptune (format "
+            f"{FORMAT}); got another {type(content).__name__}."
         )
     try:
         step = check_real(

@@ -23,7 +23,7 @@ from skdptune._validation import check_kind, check_real
 from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._statement import PrivacyStatement, ReleaseFacts, includes_tuning
 
-_FORMAT = 2
+_FORMAT = 3
 _KEYS = (
     "format",
     "name",

@@ -10,7 +10,7 @@ from typing import Any
 # The place of a ledger in the memory of this process, which other processes cannot reach.
 MEMORY = ":memory:"
 # Of the tables, and of the entries in them.
-VERSION = 3
+VERSION = 4
 
 
 class LedgerError(RuntimeError):

@@ -670,7 +670,7 @@ def kept_in_words(outlook: TableOutlook, n_new: int = 0) -> str:
         f"{outlook.gain_in_words}"
     )
     if n_new:
-        words += f", and {n_new} new runs of it all score higher than {n_new} of theirs"
+        words += f", and {n_new} new runs of it all score higher than all {n_new} of theirs"
     words += ": the chance that a worse one is chosen is at most 5 %"
     if outlook.score not in _CLIPPED:
         return f"{words}."

@@ -50,9 +50,10 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     ----------
     module : torch.nn.Module, its class or "auto", default="auto"
         The network, with one output (logit) per record: positive in favour of the second class.
-        "auto" is an `MLP` with 120 hidden units, or with 32 if the signal (see `lr`) is 1,000 or
-        more. The modules of this package get their sizes from the net, as does any class with
-        arguments `input_shape` and `n_outputs`. An instance is copied before it is trained.
+        "auto" is an `MLP` with 64 hidden units, or with 32 if the signal (see `lr`) is 1,000 or
+        more; 120 with an optimizer of your own. The modules of this package get their sizes from
+        the net, as does any class with arguments `input_shape` and `n_outputs`. An instance is
+        copied before it is trained.
     criterion : class of torch.nn loss, default=BCEWithLogitsLoss
         With ``reduction="none"`` it must return one loss per record, for targets 0 and 1.
     {shared_parameters}

@@ -251,7 +251,7 @@ class FullTable(ScoreTable):
         the noise of the scores. The estimator's own values are kept unless a candidate's score is
         better by a margin that limits the probability of a mistake to 5 % (Theorem N6). For errors
         of a regression, which are clipped, three new runs of this candidate must also all score
-        higher than three of the estimator. "max" is the largest score.
+        higher than the best of three of the estimator. "max" is the largest score.
     score_epsilon : float, optional
         Cost of a candidate's score at `delta`; with several metrics, of its scores together.
     {storage_of_runs}

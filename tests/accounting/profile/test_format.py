@@ -238,7 +238,7 @@ BROKEN = {
     "no dict": 3,
     "nothing": None,
     "empty": {},
-    "of the past": {**KNOTS.to_dict(), "format": 1},
+    "of the past": {**KNOTS.to_dict(), "format": 3},
     "of the future": {**KNOTS.to_dict(), "format": 99},
     "one direction for both": {**KNOTS.to_dict(), "add": 3},
     **{

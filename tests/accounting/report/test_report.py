@@ -218,10 +218,10 @@ def test_any_report_survives_strict_json(report: PrivacyReport) -> None:
     assert str(again) == str(report) and round_trip(again) == again
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, 1.5])
+@pytest.mark.parametrize("version", [0, 2, 4, "3", None, True, 1.5])
 def test_other_formats_are_refused(version: Any) -> None:
     content = stored() | {"format": version}
-    with pytest.raises(ValueError, match="format must be 2; got .* Another version"):
+    with pytest.raises(ValueError, match="format must be 3; got .* Another version"):
         PrivacyReport.from_dict(content)
 
 
@@ -242,7 +242,7 @@ def test_missing_key_is_named(key: str) -> None:
         ("delta", 2, ValueError, "delta must be"),
         ("parts", {}, TypeError, "parts must be a list of dicts; got dict"),
         ("parts", [3], TypeError, "content must be a dict written by to_dict; got int"),
-        ("parts", [{"format": 7}], ValueError, "format must be 2; got 7"),
+        ("parts", [{"format": 7}], ValueError, "format must be 3; got 7"),
         ("assumptions", "n is public", TypeError, "Put it in a list."),
         ("profile", {"format": 99}, ValueError, "profile must be a dict written by Privacy"),
     ],
