@@ -100,6 +100,7 @@ ALLOWED = {
     ("skdptune._formatting", "repr"): "of numbers and short words, which it has checked",
     ("skdptune.accounting._statement", "repr"): "of a number, in a file that is asked for",
     ("skdptune.inspection._grid_scores", "repr"): "a key, which is not shown",
+    ("skdptune.linear_model._private_classifier", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._adaptive", "repr"): "of settings, in the user's storage",
     ("skdptune.model_selection._choosing", "value"): "a key, which is not shown",
     ("skdptune.model_selection._cost._candidates", "repr"): "a key, which is not shown",

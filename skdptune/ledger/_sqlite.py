@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from skdptune._formatting import shown_path
+from skdptune._formatting import shown, shown_path
 from skdptune.ledger._storage import (
     MEMORY,
     VERSION,
@@ -248,7 +248,7 @@ def _check_file(connection: sqlite3.Connection, path: str) -> None:
     (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
     if journal != _JOURNAL:
         raise LedgerError(
-            f"ledger {path!r} must have a rollback journal; got {journal!r}. Nothing was "
+            f"ledger {path!r} must have a rollback journal; got {shown(journal)}. Nothing was "
             f"recorded. `PRAGMA journal_mode = {_JOURNAL}` in SQLite converts the file."
         )
 
