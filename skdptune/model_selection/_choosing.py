@@ -28,9 +28,6 @@ _LARGEST_LOSS = 4.5
 # Scores of errors that are clipped at a bound. If most errors are near it, a run's score depends
 # on its noise to the first order, and not to the second as the loss does.
 _CLIPPED = ("neg_squared_error", "neg_absolute_error")
-# New runs of the winner, and as many of the unchanged estimator, that a table of clipped errors
-# then compares: of their 20 orders, one has all of the winner's above all others.
-_NEW_RUNS = 3
 # Sampling deviation of a score times the root of its number of records: two models disagree on few
 # records.
 _DEVIATION_OF_RECORDS = 0.25
@@ -650,35 +647,17 @@ def tail_factor(kind: str) -> float:
     return 1.5 if kind == "laplace" else 1.0
 
 
-def new_runs(score: str) -> int:
-    """Return how many new runs of each a winner and the unchanged estimator are compared by.
-
-    Notes
-    -----
-    Theorem N6. How much clipped errors deviate between runs is not known before the data.
-    """
-    return _NEW_RUNS if score in _CLIPPED else 0
-
-
-def kept_in_words(outlook: TableOutlook, n_new: int = 0) -> str:
-    """Return the sentences that say when the unchanged estimator is kept.
-
-    `n_new` is the number of new runs of each that are compared.
-    """
+def kept_in_words(outlook: TableOutlook) -> str:
+    """Return the sentences that say when the unchanged estimator is kept."""
     words = (
         "The estimator's own parameters are kept unless another candidate scores higher by "
-        f"{outlook.gain_in_words}"
+        f"{outlook.gain_in_words}: the chance that a worse one is chosen is at most 5 %"
     )
-    if n_new:
-        words += f", and {n_new} new runs of it all score higher than all {n_new} of theirs"
-    words += ": the chance that a worse one is chosen is at most 5 %"
     if outlook.score not in _CLIPPED:
         return f"{words}."
-    if not n_new:
-        words += ", if few errors are beyond the bound at which they are clipped"
     return (
-        f"{words}. They are also kept if their own score is in the lower half of its range, where "
-        "clipping decides."
+        f"{words}, if few errors are beyond the bound at which they are clipped. They are also "
+        "kept if their own score is in the lower half of its range, where clipping decides."
     )
 
 

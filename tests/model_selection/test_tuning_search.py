@@ -25,10 +25,9 @@ from skdptune.model_selection import (
     DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
-    FullTable,
     _choosing,
 )
-from skdptune.model_selection._strategies import _full_table, _random_runs
+from skdptune.model_selection._strategies import _random_runs
 from skdptune.model_selection._strategies._full_table import own_place
 from tests.flat import changed, flat
 from tests.model_selection.learners import Loud, Scripted, Unread, table
@@ -82,72 +81,35 @@ class TestKeepsTheDefault:
         assert {"quality": 0.6} in list(found.cv_results_["params"])
 
 
-MEASURED = ("errors at the end", "two ends", "heavy tails", "skewed")
-
-
-def targets(
-    kind: str, seed: int, n_samples: int, n_features: int = 3
-) -> tuple[np.ndarray, np.ndarray]:
+def targets(kind: str, seed: int, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Return records, and targets in [-1, 1], of which errors are clipped at .5 by default."""
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-0.5, 0.5, size=(n_samples, n_features))
+    X = rng.uniform(-0.5, 0.5, size=(n_samples, 3))
     y = {
         "errors at the end": 0.5 * np.sign(rng.normal(size=n_samples)) + 0.2 * X[:, 0],
         "two ends": np.sign(rng.normal(size=n_samples) + X[:, 0]),
         "heavy tails": 0.6 * X[:, 0] + 0.1 * rng.standard_t(2, size=n_samples),
         "skewed": 0.2 * rng.exponential(size=n_samples) - 1.0,
-        "a tenth at the other end": np.where(rng.random(n_samples) < 0.1, 1.0, -1.0),
     }[kind]
     return X, np.clip(y, -1.0, 1.0)
 
 
-def chosen_of_equals(kind: str, size: tuple[int, int], epsilon: float, alpha: float) -> int:
-    """Return how many of 25 tables choose another of five candidates of equal settings."""
-    budget, wrong = {"epsilon": epsilon, "delta": DELTA}, 0
-    start = DPRidge(**budget, data_norm=1.0, target_bound=1.0, alpha=alpha)
-    listed = {"alpha": [alpha * (1.0 + 1e-3 * step) for step in range(5)]}
-    with config_context(ledger=False):
-        for seed in range(25):
-            made = DPGridSearchCV(start, listed, **budget, strategy="table", random_state=seed)
-            wrong += made.fit(*targets(kind, seed, *size)).best_params_ != {"alpha": alpha}
-    return wrong
-
-
-EQUALS = [
-    *((kind, (n_samples, 3), 2.0, 1.0) for kind in MEASURED for n_samples in (3000, 20_000)),
-    ("a tenth at the other end", (20_000, 3), 1.0, 1e-6),
-]
-
-
-@pytest.mark.parametrize(("kind", "size", "epsilon", "alpha"), EQUALS)
-def test_clipped_errors_do_not_decide(
-    kind: str, size: tuple[int, int], epsilon: float, alpha: float
-) -> None:
+@pytest.mark.parametrize("kind", ["errors at the end", "two ends", "heavy tails", "skewed"])
+@pytest.mark.parametrize("n_samples", [3000, 20_000])
+def test_clipped_errors_do_not_decide(kind: str, n_samples: int) -> None:
     """Theorem N6: candidates of equal settings, with scores that noise changes to the first order.
 
-    Without the conditions, up to 52 % of these searches chose another candidate.
+    Without the condition, up to 36 % of these searches chose another candidate.
     """
-    wrong = chosen_of_equals(kind, size, epsilon, alpha)
-    assert wrong <= stats.binom(25, 0.05).ppf(0.999)
-
-
-def test_without_new_runs_clipped_errors_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Theorem N6: the test above can fail."""
-    monkeypatch.setattr(_full_table, "new_runs", lambda score: 0)
-    assert chosen_of_equals(*EQUALS[-1]) > stats.binom(25, 0.05).ppf(0.999)
-
-
-def test_new_runs_are_paid_for() -> None:
-    """Theorem N6, Theorem T8: a table of m regressions costs what one of m + 6 fits costs."""
-    start = DPRidge(1.0, DELTA, data_norm=1.0, target_bound=1.0)
-    few, many = ({"alpha": list(np.linspace(1.0, 2.0, count))} for count in (5, 11))
-    start.set_params(alpha=1.0)
-    compared = DPGridSearchCV(start, few, delta=DELTA, strategy="table").plan(2000, 3)
-    largest = FullTable(choose_by="max")
-    shown = DPGridSearchCV(start, many, delta=DELTA, strategy=largest).plan(2000, 3)
-    assert compared.report.epsilon_spent == pytest.approx(shown.report.epsilon_spent, rel=1e-9)
-    assert (compared.row.expected_fits, compared.row.worst_fits) == (5.0, 11.0)
-    assert "3 new runs" in compared.keeps
+    budget, wrong, count = {"epsilon": 2.0, "delta": DELTA}, 0, 25
+    start = DPRidge(**budget, data_norm=1.0, target_bound=1.0, alpha=1.0)
+    listed = {"alpha": [1.0 + 1e-3 * step for step in range(5)]}
+    with config_context(ledger=False):
+        for seed in range(count):
+            made = DPGridSearchCV(start, listed, **budget, strategy="table", random_state=seed)
+            found = made.fit(*targets(kind, seed, n_samples))
+            wrong += found.best_params_ != {"alpha": 1.0}
+    assert wrong <= stats.binom(count, 0.05).ppf(0.999)
 
 
 def test_the_condition_is_in_the_plan_and_leaves_clear_gains() -> None:

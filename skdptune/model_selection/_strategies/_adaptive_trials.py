@@ -199,10 +199,6 @@ class AdaptiveTrials(FullTable):
     def path_of_runs(self) -> None:
         """Return None: `storage` holds the study, not the runs."""
 
-    def n_new(self, request: PlanRequest) -> int:
-        """Return 0: a session pays for its trials only."""
-        return 0
-
     def n_runs(self, request: PlanRequest) -> int:
         """Return the number of candidates that are paid for."""
         return int(request.n_candidates or 1)

@@ -22,7 +22,6 @@ from skdptune.model_selection._choosing import (
     encode,
     expected_loss,
     kept_in_words,
-    new_runs,
 )
 from skdptune.model_selection._cost import (
     Cost,
@@ -249,9 +248,8 @@ class FullTable(ScoreTable):
     choose_by : {"posterior", "max"}, default="posterior"
         "posterior" is the posterior mean of a Gaussian process over the parameters, which knows
         the noise of the scores. The estimator's own values are kept unless a candidate's score is
-        better by a margin that limits the probability of a mistake to 5 % (Theorem N6). For errors
-        of a regression, which are clipped, three new runs of this candidate must also all score
-        higher than the best of three of the estimator. "max" is the largest score.
+        better by a margin that limits the probability of a mistake to 5 % (Theorem N6). "max" is
+        the largest score.
     score_epsilon : float, optional
         Cost of a candidate's score at `delta`; with several metrics, of its scores together.
     {storage_of_runs}
@@ -311,27 +309,6 @@ class FullTable(ScoreTable):
 
     # Candidates -------------------------------------------------------------------------------
 
-    def n_new(self, request: PlanRequest) -> int:
-        """Return how many new runs of the winner, and as many of the estimator, are paid for."""
-        listed = list(request.candidates.grid())
-        compares = self.choose_by == "posterior" and not callable(request.refit)
-        if not compares or len(listed) < 2 or own_place(request.estimator, listed) is None:
-            return 0
-        return new_runs(request.scorer.name)
-
-    def n_runs(self, request: PlanRequest) -> int:
-        """Return the number of runs that are paid for: candidates, and new runs of two."""
-        return super().n_runs(request) + 2 * self.n_new(request)
-
-    def number_of_fits(self, plan: Plan) -> tuple[float, float]:
-        """Return the number of candidates' fits, without and with new runs of two."""
-        fits = super().number_of_fits(plan)[1]
-        return fits - 2 * self.n_new(plan.request) * max(plan.layout.folds, 1), fits
-
-    def rivals(self, plan: Plan) -> int:
-        """Return the number of candidates that are compared with the unchanged estimator."""
-        return super().rivals(plan) - 2 * self.n_new(plan.request)
-
     def with_own(self, request: PlanRequest) -> PlanRequest:
         """Return the request with the estimator's own values in the first row, if they are not."""
         candidates, estimator = request.candidates, request.estimator
@@ -385,9 +362,7 @@ class FullTable(ScoreTable):
     def table_model(self, request: PlanRequest, layout: Layout) -> CostModel:
         """Return the cost model of a table followed by one fit."""
         of_fit, of_score = self._noise(request, layout) or (1.0, 1.0)
-        words, n_new = "candidates, all scores published", self.n_new(request)
-        if n_new:
-            words += f", and {n_new} new runs of two of them"
+        words = "candidates, all scores published"
         return replace(
             all_released(request, layout, self.n_runs(request), words),
             score_epsilon=self.score_epsilon,
@@ -410,14 +385,7 @@ class FullTable(ScoreTable):
         if self.choose_by != "posterior":
             return super().best(run, candidates, results)
         found = self._posterior(run, candidates, results)
-        index, n_new = found.index, self.n_new(run.plan.request)
-        own = own_place(run.plan.request.estimator, candidates)
-        if n_new and own is not None and index != own:
-            # Theorem N6: the noise of new runs is independent of why this candidate was chosen.
-            new = run.fit_and_score([candidates[index]] * n_new + [candidates[own]] * n_new)
-            scores = [result.score for result in new]
-            index = index if min(scores[:n_new]) > max(scores[n_new:]) else own
-        return index, float(found.mean[index]), float(found.std[index])
+        return found.index, float(found.mean[found.index]), float(found.std[found.index])
 
     def reason_against(self, plan: Plan, noise_ratio: float) -> str:
         """Return why the table cannot be expected to help; empty if it can."""
@@ -437,7 +405,7 @@ class FullTable(ScoreTable):
         # Steps of a pipeline are not tried on their own: only listed ones are.
         if not is_listed and own_place(estimator, list(candidates.grid())) is None:
             return ""
-        return kept_in_words(self.outlook(plan), self.n_new(plan.request))
+        return kept_in_words(self.outlook(plan))
 
 
 def row_of(params: dict[str, Any], result: Result, deviation: float) -> dict[str, Any]:
@@ -450,9 +418,10 @@ def row_of(params: dict[str, Any], result: Result, deviation: float) -> dict[str
 
 
 def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -> CostModel:
-    """Return the cost model of a number of runs, of which each listed candidate is one.
+    """Return the cost model of a number of candidates' fits and scores that are all shown.
 
-    Further runs, or all if candidates are drawn, may be of any candidate.
+    If as many as are listed, each listed candidate counts once. Otherwise any candidates may be
+    fitted.
     """
     n_listed = 0 if request.candidates.drawn else len(request.candidates.grid())
     return CostModel(
@@ -461,7 +430,7 @@ def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -
         request.delta,
         lambda run: run * count,
         all_together(count, n_listed),
-        note=f"{n_listed or count} {words}",
+        note=f"{count} {words}",
         n_runs=count,
         metrics=tuple(request.scorers),
     )
@@ -473,9 +442,9 @@ def all_together(count: int, n_listed: int = 0, *, resumes: bool = False) -> Sel
     Parameters
     ----------
     count : int
-        Number of runs.
+        Number of candidates.
     n_listed : int, default=0
-        Number of listed candidates. Each is fitted once; further runs may be of any candidate.
+        If as many are listed, each of these is fitted once. Otherwise any candidates may be.
     resumes : bool, default=False
         Whether the records may be split again, so that each of them pays for fits and scores.
     """
@@ -484,12 +453,11 @@ def all_together(count: int, n_listed: int = 0, *, resumes: bool = False) -> Sel
     def selections(
         model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
     ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-        if isinstance(setting, CurveSetting) or not n_listed:
+        if isinstance(setting, CurveSetting) or count != n_listed:
             fits = fit * count
         else:
             # Each listed candidate once, at its own cost.
             fits = model.fit_costs.composed(setting, model.train_size)
-            fits = fits + fit * (count - n_listed) if count > n_listed else fits
         fits, scores = fits * max(model.layout.folds - 1, 1), noise.profile * count
         has_others = model.layout.validation > 0.0
         if has_others and not resumes:
