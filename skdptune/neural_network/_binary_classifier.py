@@ -50,7 +50,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     ----------
     module : torch.nn.Module, its class or "auto", default="auto"
         The network, with one output (logit) per record: positive in favour of the second class.
-        "auto" is an `MLP` with 64 hidden units, or with 32 if the signal (see `lr`) is 1,000 or
+        "auto" is an `MLP` with 120 hidden units, or with 32 if the signal (see `lr`) is 1,000 or
         more; 120 with an optimizer of your own. The modules of this package get their sizes from
         the net, as does any class with arguments `input_shape` and `n_outputs`. An instance is
         copied before it is trained.

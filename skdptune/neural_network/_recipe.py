@@ -95,8 +95,7 @@ class Rule:
     norms : tuple of float
         Least and largest clipping norm.
     widths : tuple of int
-        Number of hidden units of other optimizers, and of Adam at less than the full rate and at
-        the full rate.
+        Number of hidden units, and that of Adam at the full rate.
     rates_of_sgd : tuple of float
         Least and largest rate of other optimizers.
     is_for_classes : bool
@@ -106,7 +105,7 @@ class Rule:
     batches: tuple[int, int]
     least_share: float
     norms: tuple[float, float]
-    widths: tuple[int, int, int]
+    widths: tuple[int, int]
     rates_of_sgd: tuple[float, float]
     is_for_classes: bool
 
@@ -135,13 +134,13 @@ class Rule:
         return (
             _RATE * share * math.sqrt(STEPS / plan.steps),
             min(max(signal / _PER_NORM, least), most),
-            self.widths[2 if share == 1.0 else 1],
+            self.widths[1 if share == 1.0 else 0],
             decay if self.is_for_classes else 0.0,
         )
 
 
-RULE_FOR_CLASSES = Rule((10_000, 10_000), 0.5, (3.0, 10.0), (120, 64, 32), (0.5, 2.0), True)
-RULE_FOR_TARGETS = Rule((10_000, 30_000), 0.0, (1.0, 1.0), (32, 32, 32), (0.5, 0.5), False)
+RULE_FOR_CLASSES = Rule((10_000, 10_000), 0.5, (3.0, 10.0), (120, 32), (0.5, 2.0), True)
+RULE_FOR_TARGETS = Rule((10_000, 30_000), 0.0, (1.0, 1.0), (32, 32), (0.5, 0.5), False)
 
 
 def group_layers(optimizer: torch.optim.Optimizer, module: nn.Module, decay: float) -> None:

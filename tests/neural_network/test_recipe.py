@@ -253,7 +253,7 @@ def test_rule_for_classes_follows_from_public_numbers(n_classes):
         signal = plan.batch_size * math.sqrt(300) / plan.noise_multiplier * 2.0 / n_classes
         assert settings.lr == pytest.approx(0.05 * min(1.0, max(0.5, math.sqrt(signal / 1000))))
         assert settings.max_grad_norm == pytest.approx(min(10.0, max(3.0, signal / 2500)))
-        assert settings.width == (32 if signal >= 1000 else 64)
+        assert settings.width == (32 if signal >= 1000 else 120)
         space = net.suggested_space(size)
         assert space["lr"][:2] == ["auto", pytest.approx(settings.lr / 3.0)]
         assert space["max_grad_norm"][1] == pytest.approx(settings.max_grad_norm / 3.0)
@@ -272,7 +272,7 @@ def test_classifier_uses_the_rule(kind):
     net = copy.deepcopy(given).fit(X, labels)
     assert (net.plan_, net.lr_) == (settings.plan, settings.lr)
     assert net.max_grad_norm_ == settings.max_grad_norm == 3.0
-    assert net.module_.layers[1].out_features == settings.width == 64
+    assert net.module_.layers[1].out_features == settings.width == 120
     assert net.score(X, labels) > 0.8
     # Weights decay by public numbers, and by what is given.
     shift = math.sqrt(300) / net.plan_.noise_multiplier

@@ -386,7 +386,7 @@ def test_the_worst_of_two_is_the_pointwise_maximum(first, second):
 
 
 def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
-    known = pure(0.5)
+    known = PrivacyProfile.from_dict(pure(0.5).to_dict())
     content = known.to_dict() | {"rdp": approximate(0.5, 1e-5).to_dict()["rdp"]}
     unknown = PrivacyProfile.from_dict(content | {"checksum": _checksum(content)})
     assert known == unknown
