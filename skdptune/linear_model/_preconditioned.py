@@ -49,7 +49,7 @@ _LARGEST_NOISE = 5.0
 # of the noise on the moments, limited by the next two numbers.
 _CLIPPING, _LEAST_CLIPPING, _LARGEST_CLIPPING = 0.35, 0.15, 1.0
 # Margins are steeper than the labels' by one over the clipping norm to this power. For several
-# classes in unscaled coordinates they are so by less, by the second number.
+# classes in unscaled coordinates this is divided by the second number.
 _STEEPNESS, _UNSCALED_STEEPNESS = 1.0 / 3.0, 1.3
 # Variance of margins by noise, with as many columns as the next number at most: the first number
 # times the noise on the moments, which counts up to 1. Margins become shorter by the square of its
@@ -63,8 +63,8 @@ _LEAST_STEPS, _STEPS_BY_NOISE = 30, 1.2
 # Lengths of a record's parts in the release of the mean row and the mean squared norm, and the
 # largest length of the noise on that mean, in units of the bound on rows.
 _MEAN_PART, _SQUARE_PART, _LARGEST_MEAN_NOISE = 0.8, 0.59, 0.5
-# Constant column for an intercept, in units of a row's norm; beside rows less their mean, in which
-# nothing else is constant, the second number.
+# Constant column for an intercept, in units of a row's norm. The second number is for rows less
+# their mean, which have nothing else that is constant.
 _CONSTANT, _CENTRED_CONSTANT = 0.125, 0.25
 # A longer step would overflow at once.
 _LARGEST = 1e300
@@ -551,7 +551,7 @@ def fit_preconditioned(
     alike: dict[Any, list[int]] = {}
     for place, (task, (basis, _, settings)) in enumerate(zip(tasks, begun, strict=True)):
         plan, is_free = task.plan, task.plan.noise_multiplier == 0.0
-        # Rows less their own mean are shared by no other fit. Unlike True, None is no place.
+        # Only one fit uses rows less its mean. None differs from each place, but True equals 1.
         whose = None if basis.centre is None else place
         sizes = plan.n_samples, basis.steps, basis.matrix.ndim, whose
         alike.setdefault((*sizes, settings["regularization"] > 0.0, is_free), []).append(place)

@@ -636,7 +636,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
 
     def _input_refusal(self, form: str) -> str | None:
         if form == PARTS and solver_of(self) not in CLIPPING_SOLVERS:
-            return "Use solver='preconditioned', which reads rows only through exact sums."
+            return "Use solver='preconditioned', 'sgd' or 'adam'."
         if form == PARTS and self.classes is None:
             return DECLARE_LABELS
         return None
