@@ -48,13 +48,15 @@ SAMPLERS = ("auto", "tpe", "gp", "random")
 _RANDOM_SHARE, _FEWEST_RANDOM = 0.25, 4
 
 
-def make_sampler(sampler: Any, n_trials: int, seed: int | None, batch_size: int) -> Any:
+def make_sampler(
+    sampler: Any, n_trials: int, seed: int | None, batch_size: int, has_conditions: bool
+) -> Any:
     """Return the optuna sampler with a name, or a copy of the given one."""
     if not isinstance(sampler, str):
         return copy.deepcopy(sampler)
     if sampler == "auto":
-        # With 20 noisy scores it found better candidates.
-        sampler = "gp" if find_spec("torch") is not None else "tpe"
+        # With 20 noisy scores it found better candidates. It has no conditions.
+        sampler = "gp" if find_spec("torch") is not None and not has_conditions else "tpe"
     samplers = optuna().samplers
     n_random = max(_FEWEST_RANDOM, int(_RANDOM_SHARE * n_trials))
     with warnings.catch_warnings():
@@ -68,6 +70,7 @@ def make_sampler(sampler: Any, n_trials: int, seed: int | None, batch_size: int)
             seed=seed,
             n_startup_trials=n_random,
             multivariate=True,
+            group=has_conditions,
             constant_liar=batch_size > 1,
         )
 
@@ -178,9 +181,9 @@ class Studies:
         if params:
             self.choosing.enqueue_trial(self.space.to_optuna(params))
         with _silence():
-            chosen = self.choosing.ask(self.space.distributions())
+            chosen = self.choosing.ask()
+            drawn = self.space.suggest(chosen)
         # Use the given values: optuna's copies may be rounded.
-        drawn = self.space.from_optuna(chosen.params)
         return AdaptiveTrial(number, drawn | dict(params or {}), chosen)
 
     def ask_own(self, number: int) -> AdaptiveTrial:

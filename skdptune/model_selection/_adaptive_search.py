@@ -28,10 +28,10 @@ class DPAdaptiveSearchCV(TuningSearch):
     Parameters
     ----------
     {estimator}
-    param_space : dict, optional
+    param_space : dict or list of dicts, optional
         From parameter names to lists or arrays (categories), tuples ``(low, high)`` or
         ``(low, high, "log")`` (integers if both ends are), frozen scipy distributions, or optuna
-        distributions.
+        distributions. With a list, each candidate has the parameters of one of the dicts.
 
         {no_space}
     {budget}

@@ -236,6 +236,8 @@ class SearchSpace:
     param_space : mapping of str
         For each parameter a list or array (categories), a tuple ``(low, high)`` or
         ``(low, high, "log")`` (integers when both ends are), or a frozen scipy distribution.
+    by_value : bool
+        Whether optuna holds categories by value where possible.
 
     Examples
     --------
@@ -245,10 +247,7 @@ class SearchSpace:
     {'rate': 2.0, 'n': 4, 'kind': 'a'}
     """
 
-    # Whether optuna holds categories by value where possible.
-    _by_value = False
-
-    def __init__(self, param_space: Mapping[str, Any]) -> None:
+    def __init__(self, param_space: Mapping[str, Any], *, by_value: bool = False) -> None:
         if not isinstance(param_space, Mapping):
             kind = type(param_space).__name__
             raise TypeError(f"param_space must be a mapping from names to dimensions; got {kind}.")
@@ -258,7 +257,7 @@ class SearchSpace:
         for name, given in param_space.items():
             if not isinstance(name, str):
                 raise TypeError(f"param_space's names must be strings; got {shown(name)}.")
-            self.dimensions[name] = _dimension(name, given, self._by_value)
+            self.dimensions[name] = _dimension(name, given, by_value)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -331,13 +330,17 @@ class SearchSpace:
                     f"{shown(value)}."
                 )
 
-    def holds(self, params: Mapping[str, Any]) -> bool:
-        """Return whether all parameters are given and have values in the space."""
+    def accepts(self, params: Mapping[str, Any]) -> bool:
+        """Return whether all given parameters have values in the space."""
         try:
             self.check(params)
         except ValueError:
             return False
-        return set(params) == set(self.names)
+        return True
+
+    def holds(self, params: Mapping[str, Any]) -> bool:
+        """Return whether all parameters are given and have values in the space."""
+        return self.accepts(params) and set(params) == set(self.names)
 
     def costed(self) -> dict[str, Any]:
         """Return lists, and objects that draw at random, for computing the costs of fits."""
@@ -351,27 +354,117 @@ class SearchSpace:
         return "; ".join(f"{name}: {d.describe()}" for name, d in self.dimensions.items())
 
 
-class AdaptiveSpace(SearchSpace):
-    """The parameters that an adaptive search may choose.
+# Optuna's name of the choice among several dicts; no parameter has such a name.
+_WHICH = "(dict)"
+
+
+class AdaptiveSpace:
+    """The parameters that an adaptive search may choose: those of a dict, or of one in a list.
 
     Optuna's own distributions are accepted as well, and values are passed to optuna in its own
-    distributions if these exist.
+    distributions if these exist. With several dicts, optuna chooses one of them, and then only
+    its parameters.
     """
 
-    _by_value = True
-
-    def __init__(self, param_space: Mapping[str, Any]) -> None:
-        if not isinstance(param_space, Mapping):
-            raise TypeError(
-                "param_space must be a dict from parameter names to values; got "
-                f"{shown(param_space)}."
-            )
-        for name, given in param_space.items():
-            if is_finite(given) and len(given) == 0:
-                raise ValueError(
-                    f"param_space[{shown(name)}] must not be empty; got {shown(given)}."
+    def __init__(self, param_space: Any) -> None:
+        listed = param_space if isinstance(param_space, list | tuple) else [param_space]
+        for each in listed or [param_space]:
+            if not isinstance(each, Mapping):
+                raise TypeError(
+                    "param_space must be a dict from parameter names to values, or a list of "
+                    f"dicts; got {shown(param_space)}."
                 )
-        super().__init__({name: _translated(given) for name, given in param_space.items()})
+            for name, given in each.items():
+                if is_finite(given) and len(given) == 0:
+                    raise ValueError(
+                        f"param_space[{shown(name)}] must not be empty; got {shown(given)}."
+                    )
+        self.spaces = [
+            SearchSpace({name: _translated(given) for name, given in each.items()}, by_value=True)
+            for each in listed
+        ]
+        self.names = tuple(dict.fromkeys(name for space in self.spaces for name in space.names))
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether there are several dicts."""
+        return len(self.spaces) > 1
+
+    def suggest(self, trial: Any) -> dict[str, Any]:
+        """Let optuna choose for a trial; return the parameters."""
+        distributions = self.distributions()
+        if self.has_conditions:
+            _suggested(trial, _WHICH, distributions[_WHICH])
+        place = trial.params.get(_WHICH, 0)
+        for name in self.spaces[place].names:
+            stored = self._stored(place, name)
+            _suggested(trial, stored, distributions[stored])
+        return self.from_optuna(trial.params)
+
+    def distributions(self) -> dict[str, Any]:
+        """Return optuna's distributions of all dicts."""
+        found = {
+            self._stored(place, name): distribution
+            for place, space in enumerate(self.spaces)
+            for name, distribution in space.distributions().items()
+        }
+        which = Categories(range(len(self.spaces))).distribution()
+        return {_WHICH: which, **found} if self.has_conditions else found
+
+    def _stored(self, place: int, name: str) -> str:
+        """Return optuna's name of a parameter: one for each of its dimensions."""
+        found = [space.dimensions[name].describe() for space in self.spaces if name in space.names]
+        return name if len(set(found)) == 1 else f"{name} ({place})"
+
+    def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return optuna's values of the given parameters, of the first dict with all of them."""
+        place = next(place for place, space in enumerate(self.spaces) if space.accepts(params))
+        found = self.spaces[place].to_optuna(params)
+        stored = {self._stored(place, name): value for name, value in found.items()}
+        return {_WHICH: place, **stored} if self.has_conditions else stored
+
+    def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters that optuna represents."""
+        place = params.get(_WHICH, 0)
+        space = self.spaces[place]
+        stored = {name: self._stored(place, name) for name in space.names}
+        return space.from_optuna({n: params[key] for n, key in stored.items() if key in params})
+
+    def check(self, params: Mapping[str, Any]) -> None:
+        """Raise unless one of the dicts has the given parameters with these values."""
+        if not any(space.accepts(params) for space in self.spaces):
+            # The dict that was probably meant.
+            max(self.spaces, key=lambda space: len({*space.names} & {*params})).check(params)
+
+    def own(self, known: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the known values of the first dict that holds them; None if there is none."""
+        for space in self.spaces:
+            found = {name: known[name] for name in space.names if name in known}
+            if space.holds(found):
+                return found
+        return None
+
+    def holds(self, params: Mapping[str, Any]) -> bool:
+        """Return whether one of the dicts has exactly these parameters with these values."""
+        return any(space.holds(params) for space in self.spaces)
+
+    def costed(self) -> list[dict[str, Any]]:
+        """Return lists, and objects that draw at random, for computing the costs of fits."""
+        return [space.costed() for space in self.spaces]
+
+    def describe(self) -> str:
+        """Return a description that is the same in every process."""
+        return " or ".join(space.describe() for space in self.spaces)
+
+
+def _suggested(trial: Any, name: str, distribution: Any) -> None:
+    """Let optuna choose one parameter of a trial."""
+    if hasattr(distribution, "choices"):
+        trial.suggest_categorical(name, distribution.choices)
+        return
+    is_float = type(distribution).__name__ == "FloatDistribution"
+    suggest = trial.suggest_float if is_float else trial.suggest_int
+    suggest(name, distribution.low, distribution.high, log=distribution.log)
 
 
 def _dimension(name: str, given: Any, by_value: bool) -> Dimension:

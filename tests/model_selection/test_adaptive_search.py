@@ -124,6 +124,37 @@ def test_own_values_are_costed_with_the_space() -> None:
     assert search.privacy_.epsilon_spent <= 2.0
 
 
+def test_each_dict_of_a_list_is_costed_and_tried(tmp_path: Path) -> None:
+    # Theorem F2: candidates of both dicts cost what the plan says, resumed or not.
+    estimator = DPLogisticRegression(solver="sgd", batch_size=0.05)
+    space = [
+        {"epochs": (1, 3), "max_grad_norm": [0.5, 1.0]},
+        {"epochs": (2, 4), "learning_rate": (0.1, 1.0, "log")},
+    ]
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    for storage in (None, str(tmp_path / "a.db")):
+        settings = {"epsilon": 20.0, "n_trials": 8, "sampler": "auto", "storage": storage}
+        search = made(space, estimator, try_own_values=False, **settings)
+        if storage is not None:
+            first = search.start(rows, rows[:, 0] > 0)
+            begun = [first.ask({"learning_rate": 0.3}), *(first.ask() for _ in range(3))]
+            assert (
+                begun[0].params["learning_rate"] == 0.3 and "max_grad_norm" not in begun[0].params
+            )
+            for trial in begun:
+                first.tell(trial)
+        search.fit(rows, rows[:, 0] > 0)
+        params = search.cv_results_["params"]
+        assert len(params) == 8
+        assert {tuple(sorted(each)) for each in params} == {
+            ("epochs", "max_grad_norm"),
+            ("epochs", "learning_rate"),
+        }
+        masked = search.cv_results_["param_max_grad_norm"].mask
+        assert list(masked) == ["max_grad_norm" not in each for each in params]
+        assert search.privacy_.epsilon_spent <= 20.0
+
+
 # The default is a Gaussian process where torch is there.
 @pytest.mark.parametrize("sampler", ["auto", optuna.samplers.RandomSampler(seed=3)], ids=str)
 def test_samplers_find_what_is_better(sampler: Any) -> None:

@@ -111,7 +111,7 @@ class TestOptuna:
         for given_form, expected in forms:
             space = AdaptiveSpace({"a": given_form})
             assert space.distributions() == {"a": expected}
-            drawn = space.costed()["a"]
+            drawn = space.costed()[0]["a"]
             for _ in range(5):
                 value = drawn.rvs(rng) if hasattr(drawn, "rvs") else drawn[rng.randint(len(drawn))]
                 known = space.from_optuna(space.to_optuna({"a": value}))["a"]
@@ -136,7 +136,35 @@ class TestOptuna:
 
     @pytest.mark.parametrize("bad", [{}, {"a": []}, {"a": (2.0, 1.0)}, {"a": "x"}, {3: [1]}])
     def test_bad_spaces_are_refused(self, bad: Any) -> None:
-        with pytest.raises((TypeError, ValueError), match="param_space"):
-            AdaptiveSpace(bad)
-        with pytest.raises(TypeError, match="param_space must be a dict"):
-            AdaptiveSpace([bad])  # type: ignore[arg-type]
+        for space in (bad, [bad], [{"a": [1]}, bad]):
+            with pytest.raises((TypeError, ValueError), match="param_space"):
+                AdaptiveSpace(space)
+        for space in ([], [[bad]], "a"):
+            with pytest.raises(TypeError, match="param_space must be a dict"):
+                AdaptiveSpace(space)
+
+    def test_each_dict_of_a_list_has_its_own_parameters(self) -> None:
+        listed = [{"kind": ["a"], "rate": (0.1, 1.0)}, {"kind": ["b"], "n": (1, 8)}]
+        space = AdaptiveSpace(listed)
+        optuna = pytest.importorskip("optuna")
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(n_startup_trials=5, seed=0))
+        drawn = []
+        for number in range(20):
+            trial = study.ask()
+            drawn.append(space.suggest(trial))
+            assert space.holds(drawn[-1])
+            assert space.from_optuna(trial.params) == drawn[-1]
+            restored = space.from_optuna(space.to_optuna(drawn[-1]))
+            assert restored == pytest.approx(drawn[-1])
+            study.tell(trial, float(number))
+        assert {tuple(params) for params in drawn} == {("kind", "rate"), ("kind", "n")}
+        assert {tuple(params) for params in space.costed()} == {("kind", "rate"), ("kind", "n")}
+        # Values of two dicts do not mix, and a part means the first dict that has it.
+        assert not space.holds({"kind": "a", "n": 2})
+        assert set(space.from_optuna(space.to_optuna({"n": 2}))) == {"n"}
+        with pytest.raises(ValueError, match=r"params\['n'\] must be in param_space"):
+            space.check({"kind": "b", "n": 9})
+        known = {"kind": "b", "n": 3, "rate": 0.5}
+        assert space.own(known) == {"kind": "b", "n": 3}
+        assert space.own({**known, "kind": "c"}) is None
+        assert space.describe() != AdaptiveSpace(listed[::-1]).describe()

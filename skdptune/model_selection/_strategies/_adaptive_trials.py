@@ -172,16 +172,15 @@ class AdaptiveTrials(FullTable):
         own = self.own_first(estimator, space)
         if own is None or space.holds(own):
             return space.costed()
-        # Nothing is drawn from these spaces; both are costed.
-        return [{name: [value] for name, value in own.items()}, space.costed()]
+        # Nothing is drawn from these spaces; all are costed.
+        return [{name: [value] for name, value in own.items()}, *space.costed()]
 
     def own_first(self, estimator: Any, space: AdaptiveSpace) -> dict[str, Any] | None:
         """Return the estimator's own values if they should be tried, in the space or not."""
         if not self.try_own_values:
             return None
-        known = known_values(estimator)
-        inside = {name: known[name] for name in space.names if name in known}
-        return inside if space.holds(inside) else own_values(estimator, space.names)
+        inside = space.own(known_values(estimator))
+        return own_values(estimator, space.names) if inside is None else inside
 
     def suggested(self, candidates: Candidates) -> Candidates:
         """Return all combinations of the suggested values; few of them are tried."""
@@ -189,12 +188,11 @@ class AdaptiveTrials(FullTable):
         found.suggestion = candidates.suggestion
         return found
 
-    def searched(self, plan: Plan) -> Mapping[str, Any]:
+    def searched(self, plan: Plan) -> Any:
         """Return the searched space: the given or the suggested one."""
         if plan.candidates.suggestion is not None:
             return _lists(plan.candidates)
-        given: Mapping[str, Any] = plan.request.given
-        return given
+        return plan.request.given
 
     def path_of_runs(self) -> None:
         """Return None: `storage` holds the study, not the runs."""
@@ -272,9 +270,12 @@ class AdaptiveTrials(FullTable):
         session.run_all()
         return session.choice()
 
-    def make_sampler(self, n_trials: int, n_jobs: int | None, seed: int | None) -> Any:
+    def make_sampler(
+        self, n_trials: int, n_jobs: int | None, seed: int | None, has_conditions: bool
+    ) -> Any:
         """Return the sampler for a study."""
-        return make_sampler(self.sampler, n_trials, seed, self.n_at_once(n_jobs))
+        n_at_once = self.n_at_once(n_jobs)
+        return make_sampler(self.sampler, n_trials, seed, n_at_once, has_conditions)
 
     def n_at_once(self, n_jobs: int | None) -> int:
         """Return the number of candidates that are chosen and fitted in parallel."""
@@ -357,7 +358,7 @@ class AdaptiveSearchSession(SearchSession):
         seeds = child_stream(running.streams.draw, len(self._told))
         seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
         self._studies.choosing.sampler = strategy.make_sampler(
-            self._model.n_runs, search.n_jobs, seed
+            self._model.n_runs, search.n_jobs, seed, space.has_conditions
         )
         # The trial of the estimator's own values may have been completed before a crash.
         told = [params for params, _ in self._told]
