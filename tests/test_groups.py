@@ -159,7 +159,9 @@ def frozen_releases() -> Iterator[list[tuple[np.ndarray, float]]]:
         seen.append((exact.copy(), sensitivity))
         return float(made) if np.ndim(value) == 0 else made
 
-    def step_noise(plan: Any, limit: float, n_weights: int, rng: Any) -> Any:
+    def step_noise(plans: Any, limits: Any, n_weights: int, rngs: Any) -> Any:
+        (plan,), (limit,) = plans, limits
+
         def added(total: np.ndarray) -> np.ndarray:
             made = published(total, plan.noise_multiplier * limit)
             seen.append((total.ravel().copy(), limit))
@@ -191,7 +193,7 @@ def frozen_releases() -> Iterator[list[tuple[np.ndarray, float]]]:
         patch.setattr(_boosting, "NormalNoise", Noise)
         patch.setattr(_boosting, "add_gaussian", counts)
         patch.setattr(_pairs, "add_gaussian", counts)
-        patch.setattr(_noisy_gradient, "_noise", step_noise)
+        patch.setattr(_noisy_gradient, "noise_of_steps", step_noise)
         patch.setattr(_output, "add_noise", weights_noise)
         patch.setattr(_regressions, "add_noise", weights_noise)
         yield seen

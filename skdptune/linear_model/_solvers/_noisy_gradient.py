@@ -698,31 +698,19 @@ def noise_of_steps(
     rngs: Sequence[np.random.Generator],
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that adds noise to each model's sum of gradients clipped to a limit."""
-    if len(plans) == 1:
-        return _noise(plans[0], limits[0], n_weights, rngs[0])
-    each = zip(plans, limits, rngs, strict=True)
-    sources = [_source(plan, limit, n_weights, rng) for plan, limit, rng in each]
-    noises = [source for source in sources if source is not None]
-    return NoiseOfSeveral(noises).added_to if noises else lambda total: total
-
-
-def _noise(
-    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that adds the noise of a step to a sum of clipped gradients."""
-    source = _source(plan, max_grad_norm, n_weights, rng)
-    return source.added_to if source is not None else lambda total: total
-
-
-def _source(
-    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
-) -> NormalNoise | None:
-    if plan.noise_multiplier == 0.0:
-        return None
-    # A product that underflows must not mean no noise.
-    deviation = _positive(plan.noise_multiplier * max_grad_norm, "the deviation of the noise")
-    # Many steps with few weights share a portion of random numbers.
-    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
+    if not any(plan.noise_multiplier for plan in plans):
+        return lambda total: total
+    sources = [
+        NormalNoise(
+            # A product that underflows must not mean no noise.
+            _positive(plan.noise_multiplier * limit, "the deviation of the noise"),
+            rng,
+            # Many steps with few weights share a portion of random numbers.
+            at_once=min(plan.steps * n_weights, _AT_ONCE),
+        )
+        for plan, limit, rng in zip(plans, limits, rngs, strict=True)
+    ]
+    return sources[0].added_to if len(sources) == 1 else NoiseOfSeveral(sources).added_to
 
 
 def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, ...]) -> Step:
