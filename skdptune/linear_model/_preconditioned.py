@@ -65,8 +65,6 @@ _MEAN_PART, _SQUARE_PART, _LARGEST_MEAN_NOISE = 0.8, 0.59, 0.5
 # Constant column for an intercept, in units of a row's norm. The second number is for rows less
 # their mean, which have nothing else that is constant.
 _CONSTANT, _CENTRED_CONSTANT = 0.125, 0.25
-# A longer step would overflow at once.
-_LARGEST = 1e300
 # Number of rows whose norms are computed at once.
 _ROWS_AT_ONCE = 1 << 12
 
@@ -474,7 +472,7 @@ class DescentTask:
         limit = share * basis.usual_norm
         rate = learning_rate_by_rule(plan, basis, limit)
         if self.learning_rate is not None:
-            rate = check_real(rate * self.learning_rate, name="learning_rate", upper=_LARGEST)
+            rate *= self.learning_rate
         initial = None if self.initial is None else self.initial / factor
         if initial is not None and basis.centre is not None:
             initial[-1] += basis.centre @ initial[:-1]

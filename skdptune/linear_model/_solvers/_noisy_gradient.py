@@ -542,8 +542,8 @@ def fit_noisy_gradient(
         coordinates.start(initial, n_outputs),
         noise_of_steps([plan], [limit], coordinates.width * n_outputs, [rng]),
         optimizer=optimizer,
-        learning_rate=_positive(learning_rate, "learning_rate"),
-        regularization=_strength(regularization),
+        learning_rate=learning_rate,
+        regularization=regularization,
         averages=averages,
     )
 
@@ -578,8 +578,10 @@ def descend_together(
     Theorem M7.
     """
     limits = [_positive(own["max_grad_norm"], "max_grad_norm") for own in settings]
-    rates = [_positive(own["learning_rate"], "learning_rate") for own in settings]
-    strengths = [_strength(own["regularization"]) for own in settings]
+    rates, strengths = (
+        np.reshape([own[name] for own in settings], (-1, 1, 1))
+        for name in ("learning_rate", "regularization")
+    )
     each = [Coordinates(own["basis"], design.width) for own in settings]
     coordinates = each[0].with_others(each[1:])
     norms = np.stack([one.squared_norms(design) for one in each])
@@ -593,8 +595,8 @@ def descend_together(
         iter([slice(None)] * plans[0].steps),
         np.stack([one.start(own["initial"], n_outputs) for one, own in starts]),
         noise_of_steps(plans, limits, design.width * n_outputs, [own["rng"] for own in settings]),
-        learning_rate=np.reshape(rates, (-1, 1, 1)),
-        regularization=np.reshape(strengths, (-1, 1, 1)),
+        learning_rate=rates,
+        regularization=strengths,
         averages=settings[0]["averages"],
     )
 
@@ -630,7 +632,8 @@ def descend(
     learning_rate, regularization : float or ndarray of shape (n_models, 1, 1)
         See `fit_noisy_gradient`.
     """
-    penalty = regularization / plan.n_samples
+    learning_rate = _numbers_of_each(learning_rate, "learning_rate", lower_open=True)
+    penalty = _numbers_of_each(regularization, "regularization") / plan.n_samples
     is_penalised = bool(np.any(penalty > 0.0))
     # Adam divides a gradient by its usual length, of which the penalty is a part.
     is_explicit = is_penalised and optimizer == "adam" and coordinates.basis is None
@@ -754,8 +757,13 @@ def _positive(value: float, name: str) -> float:
     return check_real(value, name=name, lower=0.0, lower_open=True, upper=_LARGEST)
 
 
-def _strength(value: float) -> float:
-    return check_real(value, name="regularization", lower=0.0, upper=_LARGEST)
+def _numbers_of_each(values: Any, name: str, *, lower_open: bool = False) -> np.ndarray:
+    """Return the number of one descent, or those of several, as floats from 0."""
+    numbers = [
+        check_real(value, name=name, lower=0.0, lower_open=lower_open, upper=_LARGEST)
+        for value in np.ravel(values).tolist()
+    ]
+    return np.reshape(numbers, np.shape(values))
 
 
 def initial_weights(
