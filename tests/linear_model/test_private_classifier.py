@@ -164,7 +164,7 @@ def reaching(monkeypatch, model, rows, labels):
     """Return the clipped rows, norms and labels that reach the solver."""
     found = []
 
-    def weights(self, model, plan, design, codes, rng, start):
+    def weights(self, fits, design, codes):
         clipped = np.asarray(sparse.csr_matrix(design.rows).toarray(), dtype=float)
         found.append((clipped * design.scale[:, None], design.squared_norms, codes))
         raise Reached

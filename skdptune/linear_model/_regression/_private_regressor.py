@@ -385,15 +385,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         list
             The estimators, fitted in place.
         """
-        models = list(estimators)
-        for model in models:
-            check_kind(
-                model,
-                name="each of estimators",
-                kind=PrivateLinearRegressor,
-                domain="a private linear regression",
-            )
-            model._check_parameters()
+        models = check_models(estimators, PrivateLinearRegressor, "a private linear regression")
         return _fit_in_one_pass(models, (X, y, groups), return_exceptions)
 
     def _fit_checked(
@@ -610,6 +602,15 @@ def _fit_in_one_pass(
 def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
     """Return the parameters that determine the sums of a model."""
     return (model.data_norm, model._target_range(), model.fit_intercept)
+
+
+def check_models(estimators: Sequence[Any], kind: type, domain: str) -> list[Any]:
+    """Return the estimators of a `fit_many`, of one kind and with valid parameters, or raise."""
+    models = list(estimators)
+    for model in models:
+        check_kind(model, name="each of estimators", kind=kind, domain=domain)
+        model._check_parameters()
+    return models
 
 
 def copy_features(source: Any, model: Any) -> None:
