@@ -66,6 +66,7 @@ from skdptune.base._shared import (
     Persons,
     PrivateRows,
     Records,
+    check_has_records,
     check_ranges,
     persons_of,
     table_shape,
@@ -475,8 +476,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             rows = rows.by_persons(persons)
         statistics = rows.total(functools.partial(sums_of_chunk, bounds))
         size = statistics.n_samples if persons is None else persons.size
-        if size == 0 and self.n_public is None:
-            raise ValueError("X must have records; got 0 sample(s) in all parts.")
+        check_has_records(size, 1 if self.n_public is None else 0)
         return statistics, size, None if rows.is_read_once else Blocks(rows, bounds), persons
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
