@@ -250,3 +250,10 @@ class PersonSum(QuickParameters, ClassifierMixin, PrivateEstimatorMixin, BaseEst
 
     def predict(self, X):
         return ((X[:, -1] > self.cut) | (X[:, -1] < -self.sum_)).astype(int)
+
+
+class PersonCut(PersonSum):
+    """Says 1 by the cut alone, so that only scores show a person."""
+
+    def predict(self, X):
+        return (X[:, -1] > self.cut).astype(int)

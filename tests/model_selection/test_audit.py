@@ -1,7 +1,6 @@
 """Empirical audit: thousands of whole searches on neighbouring data, and what they reveal.
 
-Of everything published a statistic is taken, on the first half of the searches a threshold is
-chosen, and on the second half the Clopper-Pearson lower bound on epsilon is found. A sound search
+Of everything published a statistic is taken, and from it a lower bound on epsilon. A sound search
 stays below its report; searches that are broken on purpose are caught.
 """
 
@@ -11,83 +10,26 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from scipy import stats
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdptune.accounting import Geometric, Poisson
 from skdptune.mechanisms import gaussian_profile
-from skdptune.metrics import BoundedScorer, make_bounded_scorer
+from skdptune.metrics import BoundedScorer
 from skdptune.model_selection import Composition, DPGridSearchCV, DPRandomSearchCV
+from tests.audited import MIDDLE, N_PUBLIC, ONE_ROW, CutOnly, NoisySum
+from tests.auditing import counted_epsilon
 from tests.flat import flat
-from tests.model_selection.learners import QuickParameters
 
 DELTA = 1e-5
-# One-sided confidence of each bound.
+# Confidence of each bound.
 CONFIDENCE = 0.999
-N_PUBLIC = 64
 EVERYONE = np.zeros((N_PUBLIC, 1)), np.arange(N_PUBLIC) % 2
 # The neighbour has one record more, unlike all others.
 NEIGHBOUR = np.vstack([EVERYONE[0], [[1.0]]]), np.append(EVERYONE[1], 1)
 
 
-class NoisySum(QuickParameters, ClassifierMixin, BaseEstimator):
-    """Releases the sum of a feature in [0, 1] with Gaussian noise, and says 1 above `cut`."""
-
-    cost_parameters = frozenset({"noise"})
-
-    def __init__(self, noise=1.0, cut=0.5, true_noise=None, random_state=None, n_public=None):
-        self.noise = noise
-        self.cut = cut
-        self.true_noise = true_noise
-        self.random_state = random_state
-        self.n_public = n_public
-
-    def privacy_profile(self, n_samples, n_features=None):
-        return gaussian_profile(1.0, self.noise)
-
-    def fit(self, X, y):
-        deviation = self.noise if self.true_noise is None else self.true_noise
-        noise = np.random.default_rng(self.random_state).normal(scale=deviation)
-        self.sum_ = float(np.clip(X[:, 0], 0.0, 1.0).sum()) + noise
-        self.classes_ = np.array([0, 1])
-        return self
-
-    def predict(self, X):
-        """Say 1 for rows above the cut, and for those that the sum exceeds."""
-        return ((X[:, 0] > self.cut) | (X[:, 0] < -self.sum_)).astype(int)
-
-
-class CutOnly(NoisySum):
-    """Predicts only by the cut, so that the sum contains no information on the score."""
-
-    def predict(self, X):
-        return (X[:, 0] > self.cut).astype(int)
-
-
 def lower_bound(with_record, without, delta=DELTA):
     """Return the largest epsilon that is refuted, in either direction, by one test."""
-    samples = [np.asarray(side, dtype=float) for side in (with_record, without)]
-    halves = [(side[::2], side[1::2]) for side in samples]
-    best, found = -math.inf, 0.0
-    for p, q in ((0, 1), (1, 0)):
-        for sign in (1.0, -1.0):
-            levels = np.unique(sign * np.concatenate([halves[0][0], halves[1][0]]))
-            for level in levels[:: max(levels.size // 200, 1)]:
-                hits = [int((sign * halves[i][0] >= level).sum()) for i in (p, q)]
-                guess = _refuted(hits, [halves[i][0].size for i in (p, q)], delta)
-                if guess > best:
-                    best = guess
-                    hits = [int((sign * halves[i][1] >= level).sum()) for i in (p, q)]
-                    found = _refuted(hits, [halves[i][1].size for i in (p, q)], delta)
-    return max(found, 0.0)
-
-
-def _refuted(hits, sizes, delta):
-    risk = (1.0 - CONFIDENCE) / 2.0
-    low = stats.beta.ppf(risk, hits[0], sizes[0] - hits[0] + 1) if hits[0] else 0.0
-    rest = sizes[1] - hits[1]
-    high = stats.beta.ppf(1.0 - risk, hits[1] + 1, rest) if rest else 1.0
-    return math.log((low - delta) / high) if low > delta else -math.inf
+    return counted_epsilon(with_record, without, delta, 1.0 - CONFIDENCE)
 
 
 def published(search, statistic, trials, **fit):
@@ -104,16 +46,6 @@ def published(search, statistic, trials, **fit):
 
 # Public rows on which a larger sum is a better score, as finely as it gets.
 PUBLIC = {"X_val": np.linspace(-6.0, 4.0, 201)[:, None], "y_val": np.zeros(201, dtype=int)}
-# One row that is right as soon as the sum is above a half.
-ONE_ROW = {"X_val": np.array([[-0.5]]), "y_val": np.array([0])}
-
-
-def half_or_whole(y, prediction):
-    """Return a half, the middle of the bounds, for all records but those above the cut."""
-    return 0.5 + 0.5 * prediction
-
-
-MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 
 
 def random_search(estimator, n_iter_distribution=None, **more):
