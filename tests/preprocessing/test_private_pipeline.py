@@ -51,7 +51,7 @@ def test_classifier_knows_norm_and_labels(kind) -> None:
     name = kind.__name__.lower()
     assert list(pipeline.named_steps) == ["tableencoder", name]
     model = pipeline[-1]
-    assert model.data_norm == pipeline[0].data_norm == 3**0.5
+    assert model.data_norm == pipeline[0].data_norm == 5**0.5
     assert model.classes == ["no", "yes"]
     # The given one is left alone.
     assert (given.data_norm, given.classes) == (None, None)
@@ -62,7 +62,7 @@ def test_classifier_knows_norm_and_labels(kind) -> None:
 def test_regression_knows_norm_and_bound(kind) -> None:
     pipeline = make_private_pipeline(kind(epsilon=3.0), NUMBERS, n_knots=3)
     assert pipeline[-1].target_bound == (-50.0, 100.0)
-    assert pipeline[-1].data_norm == 3**0.5
+    assert pipeline[-1].data_norm == 5**0.5
     assert pipeline[0].n_knots == 3
     pipeline.fit(X, NUMBER)
     assert pipeline.predict(X).shape == (N,)
