@@ -237,32 +237,31 @@ class Descent:
         self, fits: Sequence[Fit], design: Design | DesignInParts, codes: np.ndarray | None
     ) -> list[np.ndarray]:
         """Return the private weights of each fit, as `Perturbation` does."""
-        return [self._weights(fit, design, codes) for fit in fits]
-
-    def _weights(
-        self, fit: Fit, design: Design | DesignInParts, codes: np.ndarray | None
-    ) -> np.ndarray:
-        model, rate = fit.model, fit.model.learning_rate
-        outputs = 1 if model.classes_.size == 2 else model.classes_.size
-        if rate is None:
-            rate = default_learning_rate(self._optimizer, fit.plan.steps)
-        limit, factor = max_grad_norm_of(model), 1.0
-        if hasattr(model, "predict_proba"):
-            longest = row_norm(model.data_norm, design.width - int(design.intercept))
-            factor = margin_factor(limit / math.hypot(longest, float(design.intercept)))
-        return factor * fit_noisy_gradient(
-            fit.plan,
-            design,
-            model._residuals_and_targets,
-            codes,
-            outputs,
-            optimizer=self._optimizer,
-            learning_rate=rate,
-            max_grad_norm=limit,
-            regularization=1.0 / strength_of(model),
-            rng=fit.rng,
-            initial=None if fit.initial is None else fit.initial / factor,
-        )
+        outputs = 1 if fits[0].model.classes_.size == 2 else fits[0].model.classes_.size
+        found = []
+        for fit in fits:
+            model, rate = fit.model, fit.model.learning_rate
+            if rate is None:
+                rate = default_learning_rate(self._optimizer, fit.plan.steps)
+            limit, factor = max_grad_norm_of(model), 1.0
+            if hasattr(model, "predict_proba"):
+                longest = row_norm(model.data_norm, design.width - int(design.intercept))
+                factor = margin_factor(limit / math.hypot(longest, float(design.intercept)))
+            weights = fit_noisy_gradient(
+                fit.plan,
+                design,
+                model._residuals_and_targets,
+                codes,
+                outputs,
+                optimizer=self._optimizer,
+                learning_rate=rate,
+                max_grad_norm=limit,
+                regularization=1.0 / strength_of(model),
+                rng=fit.rng,
+                initial=None if fit.initial is None else fit.initial / factor,
+            )
+            found.append(factor * weights)
+        return found
 
 
 class Preconditioned:

@@ -26,7 +26,7 @@ from skdptune.model_selection._running._parallel import (
     private_folder,
     remove_stale,
 )
-from tests.base.recording.test_clusters import of_ray
+from tests.clusters import of_ray
 from tests.model_selection.learners import Scripted, cloudpickle, table
 from tests.model_selection.ways import WAYS
 
