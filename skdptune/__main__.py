@@ -84,13 +84,10 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         if path.is_dir():
             found = (one for suffix in ("py", "ipynb") for one in path.rglob(f"*.{suffix}"))
-            yield from sorted(one for one in found if not _is_hidden(one.relative_to(path)))
+            names = ((one, one.relative_to(path).parts) for one in found)
+            yield from sorted(one for one, own in names if not any(n[0] == "." for n in own))
         else:
             yield path
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _plan(asked: argparse.Namespace) -> int:

@@ -67,6 +67,7 @@ from skdptune.model_selection._running import _runs
 from skdptune.preprocessing import DPPCA, DPMinMaxScaler, DPStandardScaler
 from tests import auditing
 from tests.flat import flat
+from tests.model_selection.learners import QuickParameters
 from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 # One column. The last record is the one that is added or removed, if the number of records is
@@ -537,15 +538,15 @@ MANY_ROWS = {"X_val": np.linspace(-7.0, 7.0, 201)[:, None], "y_val": np.zeros(20
 ONE_ROW = {"X_val": np.array([[-0.5]]), "y_val": np.array([0])}
 
 
-class NoisySum(ClassifierMixin, BaseEstimator):
+class NoisySum(QuickParameters, ClassifierMixin, BaseEstimator):
     """Releases the sum of a feature in [0, 1] with Gaussian noise, and predicts 1 above `cut`."""
 
     cost_parameters = frozenset({"noise"})
 
-    def __init__(self, noise=1.0, cut=10.0, exact=False, random_state=None, n_public=None):
+    def __init__(self, noise=1.0, cut=10.0, true_noise=None, random_state=None, n_public=None):
         self.noise = noise
         self.cut = cut
-        self.exact = exact
+        self.true_noise = true_noise
         self.random_state = random_state
         self.n_public = n_public
 
@@ -554,7 +555,7 @@ class NoisySum(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         total = float(np.clip(X[:, 0], 0.0, 1.0).sum())
-        scale = 0.0 if self.exact else self.noise
+        scale = self.noise if self.true_noise is None else self.true_noise
         self.sum_ = gaussian_release(total, 1.0, scale, self.random_state)
         self.classes_ = np.array([0, 1])
         return self
@@ -627,7 +628,7 @@ def searches() -> dict[str, Case]:
         strategy="noisy_max",
         selection_epsilon=2.0,
         n_partitions=2,
-        tuning_estimator=NoisySum(exact=True),
+        tuning_estimator=NoisySum(true_noise=0.0),
         **common,
     )
     by_score = flat(
@@ -877,7 +878,7 @@ def threshold_search_case(noise: str) -> Case:
         n_partitions=2,
         granularity=0.25,
         noise=noise,
-        tuning_estimator=NoisySum(exact=True),
+        tuning_estimator=NoisySum(true_noise=0.0),
         **limits,
     )
     delta = 0.1 * DELTA if noise == "per-round" else 0.0

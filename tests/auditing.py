@@ -37,6 +37,14 @@ def counted_epsilon(together: Any, without: Any, delta: float, risk: float) -> f
     return _bounds.bound_by(event, together[1::2], without[1::2], delta, risk)
 
 
+def least_epsilon(hits: Any, trials: Any, delta: float, risk: float) -> float:
+    """Return a lower bound on epsilon from how often an event happened, likelier side first."""
+    pairs = zip(np.array(hits, dtype=float), np.array(trials, dtype=float), strict=True)
+    counts = _bounds.Counts(*(np.array([number]) for pair in pairs for number in pair))
+    found = _bounds.intervals(counts, risk)
+    return float(_bounds.least_epsilons(found, np.array([delta]))[0, 0])
+
+
 def gaussian_epsilon(together: Any, without: Any, delta: float, risk: float) -> float:
     """Return a lower bound on epsilon if both sides are normal with equal deviations."""
     shift = min(_bounds.gaussian_shift(together, without, risk), _bounds.LARGEST_SHIFT)

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 
-from skdptune import DPRandomSearchCV, PrivateRows
+from skdptune import DPRandomSearchCV
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, privacy_of
 from skdptune.base._shared import Persons, paid_for, persons_of
@@ -56,6 +56,7 @@ from skdptune.linear_model._solvers import (
 from skdptune.mechanisms import _noise
 from skdptune.mechanisms._quantiles import ROUNDING, counts_of_points, ranked_runs
 from skdptune.preprocessing import BoundedScaler, DPMinMaxScaler, DPStandardScaler, Schema
+from tests.parts import in_parts
 
 WIDTH, P = 3, 30
 SIZES = [1, 2, 50, 5000]
@@ -69,19 +70,12 @@ BOUNDS = {"target_bound": 1.0, "random_state": 0}
 LABELS = {"classes": [0, 1], "random_state": 0}
 
 
-class InParts(DPRidge):
-    """A ridge regression that reads any table in parts of seven rows."""
-
-    def fit(self, X, y=None, *, groups=None):
-        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7), groups=groups)
-
-
 REGRESSORS = [
     DPRidge(**BOUNDS),
     DPRidge(alpha=1.0, fit_intercept=False, **BOUNDS),
     AdaSSPLinearRegression(**BOUNDS),
     OutputPerturbationLinearRegression(**BOUNDS),
-    InParts(**BOUNDS),
+    in_parts(DPRidge)(**BOUNDS),
 ]
 CLASSIFIERS = [
     DPLogisticRegression(**LABELS),
@@ -159,7 +153,9 @@ def frozen_releases() -> Iterator[list[tuple[np.ndarray, float]]]:
         seen.append((exact.copy(), sensitivity))
         return float(made) if np.ndim(value) == 0 else made
 
-    def step_noise(plan: Any, limit: float, n_weights: int, rng: Any) -> Any:
+    def step_noise(plans: Any, limits: Any, n_weights: int, rngs: Any) -> Any:
+        (plan,), (limit,) = plans, limits
+
         def added(total: np.ndarray) -> np.ndarray:
             made = published(total, plan.noise_multiplier * limit)
             seen.append((total.ravel().copy(), limit))
@@ -191,7 +187,7 @@ def frozen_releases() -> Iterator[list[tuple[np.ndarray, float]]]:
         patch.setattr(_boosting, "NormalNoise", Noise)
         patch.setattr(_boosting, "add_gaussian", counts)
         patch.setattr(_pairs, "add_gaussian", counts)
-        patch.setattr(_noisy_gradient, "_noise", step_noise)
+        patch.setattr(_noisy_gradient, "noise_of_steps", step_noise)
         patch.setattr(_output, "add_noise", weights_noise)
         patch.setattr(_regressions, "add_noise", weights_noise)
         yield seen

@@ -104,16 +104,13 @@ class Charge:
         if not isinstance(found, PrivacyReport) or found.profile == self.profile:
             return
         deltas = {0.0, ledger.delta, ledger.delta / 2.0, found.delta, *_DELTAS}
-        if all(_covers(self.profile, found.profile, delta) for delta in deltas):
+        actual, announced = found.profile, self.profile
+        if all(actual.epsilon(d) <= announced.epsilon(d) * (1.0 + 1e-9) for d in deltas):
             return
         details = self.details | {"announced": self.name}
         more = Charge(found.profile, self.name, self.assumptions, self.neighbouring, details)
         with more.reserved(ledger):
             pass
-
-
-def _covers(announced: PrivacyProfile, found: PrivacyProfile, delta: float) -> bool:
-    return bool(found.epsilon(delta) <= announced.epsilon(delta) * (1.0 + 1e-9))
 
 
 def charge_of_fit(estimator: Any, arguments: Mapping[str, Any]) -> Charge:

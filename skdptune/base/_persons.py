@@ -26,7 +26,7 @@ from skdptune._formatting import shown
 from skdptune.base._parameters import nested_estimators
 from skdptune.base._reading import LARGEST_INTEGER, Mask, Table, is_of_words, unmasked
 from skdptune.ledger._shared import BY_PERSON
-from skdptune.mechanisms._shared import UNIT, WHOLE
+from skdptune.mechanisms._shared import UNIT, WHOLE, in_units
 
 # Assumptions stated in reports, from Assumption P0.
 PUBLIC_SIZE = "the number of records is public"
@@ -168,12 +168,12 @@ class Persons:
         """Return the same persons for the rows in another order."""
         return Persons(self.codes[order], self.counts)
 
-    def means(self, units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    def means(self, units: Any) -> Any:
         """Return the mean of each person's numbers in [-1, 1], cut towards 0.
 
         Parameters
         ----------
-        units : ndarray of shape (n_rows,) or (n_rows, n_values)
+        units : ndarray of shape (n_rows,) or (n_rows, n_values), or CSR array
             See `unit_sum`, which sums the result exactly.
 
         Notes
@@ -181,18 +181,18 @@ class Persons:
         Theorem P14, Theorem R1. Numbers are cut to multiples of 2^-26. Their sum over a person's
         rows is an integer in these units, and it is divided once. So no order of rows matters.
         """
-        # NaN becomes -1.
-        whole = np.fmax(units, -1.0, dtype=np.float64)
-        np.fmin(whole, 1.0, out=whole)
-        whole *= 1.0 / UNIT
-        np.trunc(whole, out=whole)
+        whole = in_units(units)
         if self.size == self.codes.size:
-            return np.asarray(whole * UNIT)
+            return whole * UNIT
         order, starts = self._places
         parts = np.ones(order.size), order, np.append(starts, order.size)
         total = sparse.csr_array(parts, shape=(self.size, order.size)) @ whole
         # Integers, as are their quotients: rounded divisions cut as exact ones do.
-        return np.asarray(np.trunc((total.T / self.counts).T) * UNIT)
+        if sparse.issparse(total):
+            total.data = np.trunc(total.data / np.repeat(self.counts, np.diff(total.indptr)))
+        else:
+            total = np.trunc((total.T / self.counts).T)
+        return total * UNIT
 
 
 def rows_by_weight(weights: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:

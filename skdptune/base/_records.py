@@ -330,6 +330,15 @@ def check_given(y: Any, estimator: Any) -> None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
 
 
+def check_has_records(n_samples: int, least: int = 1) -> None:
+    """Raise if there are fewer records than the least number."""
+    if n_samples < least:
+        raise ValueError(
+            f"X must have records; got {n_samples} sample(s) while a minimum of {least} is "
+            "required."
+        )
+
+
 def check_length(n_targets: int, n_samples: int) -> None:
     """Raise unless there is a target for each record."""
     if n_targets != n_samples:
@@ -396,11 +405,7 @@ def check_rows_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples:
             "Reshape your data with X.reshape(-1, 1) if it has a single column, "
             "X.reshape(1, -1) if a single record."
         )
-    if shape[0] < min_samples:
-        raise ValueError(
-            f"X must have records; got {shape[0]} sample(s) (shape={shape}) while a minimum of "
-            f"{min_samples} is required."
-        )
+    check_has_records(shape[0], min_samples)
     if 0 in shape[1:]:
         raise ValueError(
             f"X must have columns; got 0 feature(s) (shape={shape}) while a minimum of 1 is "

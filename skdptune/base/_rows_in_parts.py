@@ -37,6 +37,7 @@ from skdptune._validation import NamedArguments, check_integer, installed
 from skdptune.base._persons import ADVICE, OWN_USE, PARTS, Persons, names_persons, refusal_of
 from skdptune.base._reading import NUMBERS, as_table, table_shape
 from skdptune.base._records import (
+    check_has_records,
     check_rows_form,
     check_target_type,
     read_targets,
@@ -1069,8 +1070,7 @@ class PrivateRows(NamedArguments):
         if n_public is not None:
             return n_public
         size = self.counted()
-        if size == 0:
-            raise ValueError("X must have records; got 0 sample(s) in all parts.")
+        check_has_records(size)
         return size
 
 

@@ -143,10 +143,6 @@ def _after_pipeline(pipeline: Pipeline, n_features: Width) -> Width:
     return n_features
 
 
-def _after_union(union: FeatureUnion, n_features: Width) -> Width:
-    return _added(width_after(step, n_features) for _, step in union.transformer_list)
-
-
 def _after_columns(columns: ColumnTransformer, n_features: Width) -> Width:
     chosen = [_chosen(places) for _, _, places in columns.transformers]
     steps = [step for _, step, _ in columns.transformers]
@@ -205,7 +201,9 @@ _RULES: dict[type, Callable[[Any, Width], Width]] = {
     SparseCoder: lambda step, n_features: len(step.dictionary) * (2 if step.split_sign else 1),
     SplineTransformer: _after_splines,
     FeatureHasher: lambda step, n_features: int(step.n_features),
-    FeatureUnion: _after_union,
+    FeatureUnion: lambda union, n_features: _added(
+        width_after(step, n_features) for _, step in union.transformer_list
+    ),
     HashingVectorizer: lambda step, n_features: int(step.n_features),
     OneHotEncoder: _after_one_hot,
     Pipeline: _after_pipeline,
@@ -328,10 +326,6 @@ def _wrong_selector(selector: Any) -> Settings:
     return [*wrong, ("max_features", "None")] if callable(selector.max_features) else wrong
 
 
-def _wrong_frozen(frozen: Any) -> Settings:
-    return [] if is_fitted(frozen) else [("estimator", "one that was fitted to public data")]
-
-
 # For each step that can be stateless: which settings are missing for that, if any.
 _CONDITIONS: dict[type, Callable[[Any], Settings]] = {
     **dict.fromkeys(_STATELESS, lambda step: []),
@@ -348,7 +342,9 @@ _CONDITIONS: dict[type, Callable[[Any], Settings]] = {
     TfidfVectorizer: _wrong_words,
     TfidfTransformer: _wrong_frequencies,
     SelectFromModel: _wrong_selector,
-    FrozenEstimator: _wrong_frozen,
+    FrozenEstimator: lambda frozen: (
+        [] if is_fitted(frozen) else [("estimator", "one that was fitted to public data")]
+    ),
 }
 
 

@@ -91,6 +91,7 @@ from skdptune.base._records import (
     check_class_weight,
     check_classes,
     check_given,
+    check_has_records,
     check_length,
     check_ranges,
     check_rows_form,

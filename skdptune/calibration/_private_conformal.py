@@ -65,7 +65,6 @@ import copy
 import functools
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -410,7 +409,10 @@ class PrivateConformal(PrivateEstimatorMixin, BaseEstimator):
         self._warn_of_large_delta(self._public_size(n_samples))
         if plan.level is None:
             self._warn_of_few_records(self._public_size(n_samples), _unit(persons))
-        coins, fits, noise = _streams(self.random_state)
+        # Without a seed, the operating system's entropy.
+        seed = check_seed(self.random_state)
+        streams = [None] * 3 if seed is None else np.random.SeedSequence(seed).spawn(3)
+        coins, fits, noise = streams
         # Theorem I1: each record's part depends only on its own random draw.
         is_held = _generator(coins).random(n_samples) < plan.fraction
         held, of_held = _part(is_held, persons)
@@ -601,12 +603,6 @@ def _share_budget(inner: Any, budget: Budget, size: int, n_features: int | None)
 
 
 Stream = np.random.SeedSequence | None
-
-
-def _streams(random_state: int | None) -> Sequence[Stream]:
-    """Return seeds of random splits, fit and noise; None uses the operating system's entropy."""
-    seed = check_seed(random_state)
-    return [None] * 3 if seed is None else np.random.SeedSequence(seed).spawn(3)
 
 
 def _generator(stream: Stream) -> np.random.Generator:

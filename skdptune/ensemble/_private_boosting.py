@@ -135,6 +135,7 @@ from skdptune.base._shared import (
     PrivateRows,
     as_table,
     check_given,
+    check_has_records,
     check_length,
     labels_of_chunk,
     persons_of,
@@ -630,23 +631,17 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     ) -> tuple[Any, NDArray[Any]]:
         """Return rows and targets that are valid whatever the records hold."""
         if self.schema is not None:
-            self._check_length(number_of_samples(X), targets, least)
+            check_length(targets.shape[0], number_of_samples(X))
+            check_has_records(targets.shape[0], least)
             return X, self._proper(targets, np.zeros(targets.shape[0], dtype=bool))[0]
         rows, improper = validate_rows(owner, X, min_samples=least)
-        self._check_length(rows.shape[0], targets, least)
+        check_length(targets.shape[0], rows.shape[0])
         targets, improper = self._proper(targets, improper)
         return zeroed(rows, improper), targets
 
     def _set_terms(self) -> None:
         self._terms = self._terms_of(self.n_features_in_)
         self._check_terms(self._terms)
-
-    def _check_length(self, n_samples: int, targets: NDArray[Any], least: int) -> None:
-        check_length(targets.shape[0], n_samples)
-        if n_samples < least:
-            raise ValueError(
-                "X must have records; got 0 sample(s) while a minimum of 1 is required."
-            )
 
     def _check_fit(self, given: Mapping[str, Any]) -> None:
         """Refuse a table that lacks the columns of the schema, or has other types."""

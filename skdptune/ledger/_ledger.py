@@ -686,7 +686,8 @@ class PrivacyLedger(NamedArguments, LedgerReference):
         with self._books(write=False) as (_, books):
             records, state = self._records(books), books.state
             standing = self._replayed[0][0].standing
-        records = [r for r in records if not self._parts or not r.parts or self._shares(r)]
+        own = set(self._parts)
+        records = [r for r in records if not own or not r.parts or own & {*r.parts}]
         used: dict[str, float] = {}
         more: float | None = None
         if state.ways is not None:
@@ -698,10 +699,6 @@ class PrivacyLedger(NamedArguments, LedgerReference):
                 more = ways.more(worst, charges)
         figures = self.spent(), self.remaining(), self._used(state), n_records
         return LedgerReport(self._terms, records, *figures, used, more, self._parts)
-
-    def _shares(self, record: LedgerRecord) -> bool:
-        """Return whether a record is of one of the parts of this object."""
-        return not set(self._parts).isdisjoint(record.parts)
 
     def statement(self, **about: Any) -> PrivacyStatement:
         """Return a page about all releases for an auditor, and for OpenDP's registry.

@@ -264,13 +264,10 @@ def _run(connection: sqlite3.Connection, statement: str) -> None:
             connection.execute(statement).fetchall()
             return
         except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() > limit:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > limit:
                 raise
             time.sleep(_RANDOM.uniform(*_STEPS_S))
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 @contextmanager

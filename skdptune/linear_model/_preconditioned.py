@@ -28,7 +28,6 @@ from skdptune.linear_model._solvers import (
 )
 from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget
 from skdptune.mechanisms._shared import (
-    UNIT,
     WHOLE,
     Batch,
     NoisyGradientPlan,
@@ -66,8 +65,6 @@ _MEAN_PART, _SQUARE_PART, _LARGEST_MEAN_NOISE = 0.8, 0.59, 0.5
 # Constant column for an intercept, in units of a row's norm. The second number is for rows less
 # their mean, which have nothing else that is constant.
 _CONSTANT, _CENTRED_CONSTANT = 0.125, 0.25
-# A longer step would overflow at once.
-_LARGEST = 1e300
 # Number of rows whose norms are computed at once.
 _ROWS_AT_ONCE = 1 << 12
 
@@ -408,30 +405,15 @@ def _total_shares(
     """
     squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
     shares = np.minimum(squares / data_norm**2, 1.0)
-    sums_of_rows = np.zeros(0, dtype=np.int64)
     if has_mean:
         shorter = np.minimum(1.0, data_norm / np.maximum(np.sqrt(squares), 1e-300))
-        factor, shares = _MEAN_PART / data_norm * design.scale * shorter, _SQUARE_PART * shares
+        factor = _MEAN_PART / data_norm * design.scale * shorter
         if sparse.issparse(design.rows):
-            sums_of_rows = _sparse_total(design, factor)
+            rows = sparse.diags_array(factor) @ design.rows
+            shares = sparse.hstack([rows, (_SQUARE_PART * shares)[:, None]], format="csr")
         else:
-            shares = np.column_stack([design.rows * factor[:, None], shares])
-    total = unit_total(shares if design.persons is None else design.persons.means(shares))
-    return np.append(sums_of_rows, total) if sums_of_rows.size else total
-
-
-def _sparse_total(design: Design, factor: np.ndarray) -> np.ndarray:
-    """Return `unit_total` of sparse rows times factors, with the cuts of `Persons.means`."""
-    units = sparse.csr_array(design.rows, dtype=np.float64, copy=True)
-    units.data *= np.repeat(factor, np.diff(units.indptr))
-    np.trunc(units.data / UNIT, out=units.data)
-    persons = design.persons
-    if persons is not None and persons.size < persons.codes.size:
-        places = persons.codes, np.arange(persons.codes.size)
-        shape = persons.size, persons.codes.size
-        units = sparse.csr_array((np.ones(shape[1]), places), shape=shape) @ units
-        np.trunc(units.data / np.repeat(persons.counts, np.diff(units.indptr)), out=units.data)
-    return np.asarray(units.astype(np.int64).sum(axis=0))
+            shares = np.column_stack([design.rows * factor[:, None], _SQUARE_PART * shares])
+    return unit_total(shares if design.persons is None else design.persons.means(shares))
 
 
 def _unscaled_steps(plan: PreconditionedPlan, width: int) -> int:
@@ -490,7 +472,7 @@ class DescentTask:
         limit = share * basis.usual_norm
         rate = learning_rate_by_rule(plan, basis, limit)
         if self.learning_rate is not None:
-            rate = check_real(rate * self.learning_rate, name="learning_rate", upper=_LARGEST)
+            rate *= self.learning_rate
         initial = None if self.initial is None else self.initial / factor
         if initial is not None and basis.centre is not None:
             initial[-1] += basis.centre @ initial[:-1]

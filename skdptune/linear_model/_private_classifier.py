@@ -18,7 +18,6 @@ from skdptune._formatting import shown
 from skdptune._validation import (
     check_flag,
     check_integer,
-    check_kind,
     check_option,
     check_real,
 )
@@ -44,12 +43,13 @@ from skdptune.base._shared import (
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.linear_model._regression import copy_features
+from skdptune.linear_model._regression import check_models, copy_features
 from skdptune.linear_model._solver_choice import (
     AUTO,
     CLIPPING_SOLVERS,
     PRECONDITIONED,
     SOLVERS,
+    Fit,
     active_solver,
     batch_size_of,
     follows_noise,
@@ -498,10 +498,10 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         # An interrupted fit leaves no model, nor that of an earlier fit.
         self.__dict__.pop("privacy_", None)
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
-        task = self._begun(X, y, persons, given, {})
+        rows, fit = self._begun(X, y, persons, given, {})
         # A warning of overflow would reveal something about the data.
         with np.errstate(all="ignore"):
-            _fit_tasks([(0, self, task)], [self], return_exceptions=False)
+            _fit_together(rows, [(0, fit)], [self], return_exceptions=False)
         return self
 
     @classmethod
@@ -533,15 +533,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         list
             The estimators, fitted in place.
         """
-        models: list[Any] = list(estimators)
+        models = check_models(estimators, PrivateLinearClassifier, "a private linear classifier")
         for model in models:
-            check_kind(
-                model,
-                name="each of estimators",
-                kind=PrivateLinearClassifier,
-                domain="a private linear classifier",
-            )
-            model._check_parameters()
             model._check_fit({"X": X})
         for model in models:
             model.__dict__.pop("privacy_", None)
@@ -549,20 +542,20 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         known: dict[str, _Read] = {}
         outcomes = list(models)
         # Fits that read the same design, with one loss, share their passes.
-        together: dict[Any, list[tuple[int, Any, _Task]]] = {}
+        together: dict[Any, tuple[_Read, list[tuple[int, Fit]]]] = {}
         with np.errstate(all="ignore"):
             for place, model in enumerate(models):
                 try:
-                    task = model._begun(X, y, persons, {}, known)
+                    rows, fit = model._begun(X, y, persons, {}, known)
                 except Exception as problem:
                     if not return_exceptions:
                         raise
                     outcomes[place] = problem
                     continue
-                key = type(model), id(task.rows), None if model.shares_passes else place
-                together.setdefault(key, []).append((place, model, task))
-            for chosen in together.values():
-                _fit_tasks(chosen, outcomes, return_exceptions)
+                key = type(model), id(rows), None if model.shares_passes else place
+                together.setdefault(key, (rows, []))[1].append((place, fit))
+            for rows, chosen in together.values():
+                _fit_together(rows, chosen, outcomes, return_exceptions)
         return outcomes
 
     @property
@@ -577,8 +570,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         persons: Any,
         given: Mapping[str, Any],
         known: dict[str, _Read],
-    ) -> _Task:
-        """Return the rows as the solver reads them, or as an equal fit did, and its plan."""
+    ) -> tuple[_Read, Fit]:
+        """Return the rows as the solver, or an equal fit before, reads them, and the fit."""
         key = repr(
             (
                 None if self.classes is None else list(self.classes),
@@ -596,7 +589,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         planned = self if persons is None else self._by_persons()
         plan = active_solver(self).plan(planned, n_samples, n_features, len(self.classes_))
         start = self._start(given, n_features, len(self.classes_))
-        return _Task(rows, plan, start, noise_generator(self.random_state))
+        return rows, Fit(self, plan, noise_generator(self.random_state), start)
 
     def _read(self, X: Any, y: Any, persons: Any) -> _Read:
         """Return the rows, with the labels of `classes_`."""
@@ -624,15 +617,14 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
             design, codes = bounded(read)
         return _Read(self, persons, size, design.by_persons(persons), codes)
 
-    def _ended(self, task: _Task, weights: np.ndarray) -> Self:
+    def _ended(self, rows: _Read, plan: Any, weights: np.ndarray) -> None:
         """Keep the weights, shape (width, n_outputs), and report their cost."""
         self._set_weights(weights.T)
-        self.plan_ = task.plan
+        self.plan_ = plan
         self.solver_ = solver_of(self)
-        n_samples = self._public_size(task.rows.size)
+        n_samples = self._public_size(rows.size)
         assumptions = self.privacy_assumptions(n_samples, self.n_features_in_)
-        self.privacy_ = self._make_report(task.plan.profile, assumptions, task.rows.persons)
-        return self
+        self.privacy_ = self._make_report(plan.profile, assumptions, rows.persons)
 
     def _input_refusal(self, form: str) -> str | None:
         if form == PARTS and solver_of(self) not in CLIPPING_SOLVERS:
@@ -804,34 +796,28 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         return tags
 
 
-def _fit_tasks(
-    chosen: Sequence[tuple[int, Any, _Task]], outcomes: list[Any], return_exceptions: bool
+def _fit_together(
+    rows: _Read, chosen: Sequence[tuple[int, Fit]], outcomes: list[Any], return_exceptions: bool
 ) -> None:
-    """Fit models with one design together; keep those that fail as exceptions if asked to.
+    """Fit models to the same rows together; keep those that fail as exceptions if asked to.
 
-    Each has its place among the outcomes.
+    Each fit comes with its place among the outcomes.
     """
-    rows = chosen[0][2].rows
-    solver: Any = active_solver(chosen[0][1])
+    fits = [fit for _, fit in chosen]
+    solver: Any = active_solver(fits[0].model)
     try:
-        each = [(model, task.plan, task.rng, task.start) for _, model, task in chosen]
-        if len(each) == 1:
-            model, plan, *others = each[0]
-            columns = [solver.weights(model, plan, rows.design, rows.codes, *others)]
-        else:
-            columns = solver.weights_of_all(each, rows.design, rows.codes)
-        for (_, model, task), weights in zip(chosen, columns, strict=True):
-            model._ended(task, weights)
+        for fit, weights in zip(fits, solver.weights(fits, rows.design, rows.codes), strict=True):
+            fit.model._ended(rows, fit.plan, weights)
     except Exception as problem:
         if not return_exceptions:
             raise
         if len(chosen) == 1:
             outcomes[chosen[0][0]] = problem
             return
-        for place, model, task in chosen:
+        for place, fit in chosen:
             # From the first random number again.
-            again = replace(task, rng=noise_generator(model.random_state))
-            _fit_tasks([(place, model, again)], outcomes, return_exceptions)
+            again = replace(fit, rng=noise_generator(fit.model.random_state))
+            _fit_together(rows, [(place, again)], outcomes, return_exceptions)
 
 
 @dataclass(frozen=True)
@@ -855,16 +841,6 @@ class _Read:
     size: int
     design: Any
     codes: Any
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A fit that has read its rows: its plan, its starting weights, and its source of noise."""
-
-    rows: _Read
-    plan: Any
-    start: np.ndarray | None
-    rng: np.random.Generator
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,6 +129,27 @@ def max_grad_norm_of(model: Any) -> float:
     return _MAX_GRAD_NORM if model.max_grad_norm is None else model.max_grad_norm
 
 
+@dataclass(frozen=True)
+class Fit:
+    """A fit to rows that were read.
+
+    Attributes
+    ----------
+    model : PrivateLinearClassifier
+    plan : object
+        The noise of the fit, its constants and its cost.
+    rng : numpy.random.Generator
+        Source of the noise.
+    initial : ndarray of shape (width, n_outputs) or None
+        Starting weights.
+    """
+
+    model: PrivateLinearClassifier
+    plan: Any
+    rng: np.random.Generator
+    initial: np.ndarray | None
+
+
 class Perturbation:
     """A solver that adds noise to an objective or to its minimum, one problem for each class.
 
@@ -168,21 +190,20 @@ class Perturbation:
         )
         return self._make_plan(problem, **_budget(model), **self._settings_of(model, n_samples))
 
-    def weights(
-        self,
-        model: PrivateLinearClassifier,
-        plan: Any,
-        design: Design,
-        codes: np.ndarray,
-        rng: np.random.Generator,
-        initial: np.ndarray | None,
-    ) -> np.ndarray:
-        """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
-        positives = [1] if model.classes_.size == 2 else range(model.classes_.size)
-        columns = [
-            self._fit(plan, design, np.where(codes == k, 1.0, -1.0), rng) for k in positives
+    def weights(self, fits: Sequence[Fit], design: Design, codes: np.ndarray) -> list[np.ndarray]:
+        """Return the private weights of fits of one class with the same labels 0, 1, ...
+
+        Those of each have the shape (width, n_outputs).
+        """
+        n_classes = fits[0].model.classes_.size
+        signs = [
+            np.where(codes == label, 1.0, -1.0)
+            for label in ([1] if n_classes == 2 else range(n_classes))
         ]
-        return np.stack(columns, axis=1)
+        return [
+            np.stack([self._fit(fit.plan, design, own, fit.rng) for own in signs], axis=1)
+            for fit in fits
+        ]
 
 
 class Descent:
@@ -213,36 +234,34 @@ class Descent:
         )
 
     def weights(
-        self,
-        model: PrivateLinearClassifier,
-        plan: NoisyGradientPlan,
-        design: Design | DesignInParts,
-        codes: np.ndarray | None,
-        rng: np.random.Generator,
-        initial: np.ndarray | None,
-    ) -> np.ndarray:
-        """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
-        outputs = 1 if model.classes_.size == 2 else model.classes_.size
-        rate = model.learning_rate
-        if rate is None:
-            rate = default_learning_rate(self._optimizer, plan.steps)
-        limit, factor = max_grad_norm_of(model), 1.0
-        if hasattr(model, "predict_proba"):
-            longest = row_norm(model.data_norm, design.width - int(design.intercept))
-            factor = margin_factor(limit / math.hypot(longest, float(design.intercept)))
-        return factor * fit_noisy_gradient(
-            plan,
-            design,
-            model._residuals_and_targets,
-            codes,
-            outputs,
-            optimizer=self._optimizer,
-            learning_rate=rate,
-            max_grad_norm=limit,
-            regularization=1.0 / strength_of(model),
-            rng=rng,
-            initial=None if initial is None else initial / factor,
-        )
+        self, fits: Sequence[Fit], design: Design | DesignInParts, codes: np.ndarray | None
+    ) -> list[np.ndarray]:
+        """Return the private weights of each fit, as `Perturbation` does."""
+        outputs = 1 if fits[0].model.classes_.size == 2 else fits[0].model.classes_.size
+        found = []
+        for fit in fits:
+            model, rate = fit.model, fit.model.learning_rate
+            if rate is None:
+                rate = default_learning_rate(self._optimizer, fit.plan.steps)
+            limit, factor = max_grad_norm_of(model), 1.0
+            if hasattr(model, "predict_proba"):
+                longest = row_norm(model.data_norm, design.width - int(design.intercept))
+                factor = margin_factor(limit / math.hypot(longest, float(design.intercept)))
+            weights = fit_noisy_gradient(
+                fit.plan,
+                design,
+                model._residuals_and_targets,
+                codes,
+                outputs,
+                optimizer=self._optimizer,
+                learning_rate=rate,
+                max_grad_norm=limit,
+                regularization=1.0 / strength_of(model),
+                rng=fit.rng,
+                initial=None if fit.initial is None else fit.initial / factor,
+            )
+            found.append(factor * weights)
+        return found
 
 
 class Preconditioned:
@@ -261,28 +280,10 @@ class Preconditioned:
         return plan_preconditioned(n_samples, steps=steps, **_budget(model))
 
     def weights(
-        self,
-        model: PrivateLinearClassifier,
-        plan: PreconditionedPlan,
-        design: Design | DesignInParts,
-        codes: np.ndarray | None,
-        rng: np.random.Generator,
-        initial: np.ndarray | None,
-    ) -> np.ndarray:
-        """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
-        return self.weights_of_all([(model, plan, rng, initial)], design, codes)[0]
-
-    def weights_of_all(
-        self,
-        each: Sequence[tuple[PrivateLinearClassifier, PreconditionedPlan, Any, Any]],
-        design: Design | DesignInParts,
-        codes: np.ndarray | None,
+        self, fits: Sequence[Fit], design: Design | DesignInParts, codes: np.ndarray | None
     ) -> list[np.ndarray]:
-        """Return the private weights of models of one class with the same labels.
-
-        Each comes with its plan, its generator and its starting weights.
-        """
-        first = each[0][0]
+        """Return the private weights of each fit, as `Perturbation` does, with shared passes."""
+        first = fits[0].model
         outputs = 1 if first.classes_.size == 2 else first.classes_.size
         width, initial = design.width, None
         if outputs > 1 and design.intercept and first._first_intercept != 0.0:
@@ -290,17 +291,17 @@ class Preconditioned:
             initial[-1] = first._first_intercept
         tasks = [
             DescentTask(
-                plan,
-                row_norm(model.data_norm, width - int(design.intercept)),
-                rng,
-                initial if start is None else start,
-                self._regularization(model, plan, width, outputs),
-                learning_rate=model.learning_rate,
-                max_grad_norm=model.max_grad_norm,
-                keeps_steps=model.epochs is not None,
-                is_logistic=hasattr(model, "predict_proba"),
+                fit.plan,
+                row_norm(fit.model.data_norm, width - int(design.intercept)),
+                fit.rng,
+                initial if fit.initial is None else fit.initial,
+                self._regularization(fit.model, fit.plan, width, outputs),
+                learning_rate=fit.model.learning_rate,
+                max_grad_norm=fit.model.max_grad_norm,
+                keeps_steps=fit.model.epochs is not None,
+                is_logistic=hasattr(fit.model, "predict_proba"),
             )
-            for model, plan, rng, start in each
+            for fit in fits
         ]
         return fit_preconditioned(tasks, design, first._residuals_and_targets, codes, outputs)
 

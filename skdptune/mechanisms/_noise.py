@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
+from scipy import optimize, sparse
 
 from skdptune._secure_random import secure_generator
 from skdptune._validation import check_private_numbers, check_real
@@ -294,18 +294,30 @@ def of_unit_total(total: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(np.clip(total, -_LARGEST, _LARGEST) * UNIT, dtype=np.float64)
 
 
-def unit_total(units: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+def unit_total(units: Any) -> NDArray[np.int64]:
     """Return the sum of `unit_sum` as integers, in units of 2^-26: totals of parts add up to it.
+
+    Rows may be sparse here.
 
     Notes
     -----
     Theorem R1, Theorem R10.
     """
-    if not isinstance(units, np.ndarray) or units.dtype.kind not in "iuf" or units.ndim == 0:
+    is_array = isinstance(units, np.ndarray) or sparse.issparse(units)
+    if not is_array or units.dtype.kind not in "iuf" or units.ndim == 0:
         raise TypeError("units must be an array of numbers, one row per record; got another.")
     total = np.zeros(units.shape[1:], dtype=np.int64)
     for start in range(0, units.shape[0], _ROWS):
-        block = np.asarray(units[start : start + _ROWS], dtype=np.float64)
-        block = np.clip(np.where(np.isnan(block), -1.0, block), -1.0, 1.0)
-        total += np.trunc(block / UNIT).astype(np.int64).sum(axis=0)
+        total += in_units(units[start : start + _ROWS]).astype(np.int64).sum(axis=0)
     return total
+
+
+def in_units(values: Any) -> Any:
+    """Return numbers in [-1, 1] as whole multiples of 2^-26, cut towards 0; NaN counts as -1."""
+    if sparse.issparse(values):
+        entries = in_units(values.data), values.indices, values.indptr
+        return sparse.csr_array(entries, shape=values.shape)
+    whole = np.fmax(values, -1.0, dtype=np.float64)
+    np.fmin(whole, 1.0, out=whole)
+    whole *= 1.0 / UNIT
+    return np.trunc(whole, out=whole)

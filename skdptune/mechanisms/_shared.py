@@ -13,6 +13,7 @@ from skdptune.mechanisms._exact_noise import (
 from skdptune.mechanisms._noise import (
     UNIT,
     WHOLE,
+    in_units,
     nonprivate_profile,
     of_unit_total,
     pure_profile,

@@ -27,6 +27,7 @@ from skdptune.base._shared import (
     Persons,
     Refusal,
     assumptions_of,
+    check_has_records,
     check_target_type,
     cost_of,
     forget_seeds,
@@ -395,8 +396,7 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
         if persons is None and self._person_column is not None:
             raise TypeError(refused_groups("a fit inside of another one"))
         size = self._public_size(number_of_samples(X) if persons is None else persons.size)
-        if size < 1:
-            raise ValueError("X must have records; got 0 sample(s), and at least 1 is needed.")
+        check_has_records(size)
         self._warn_of_large_delta(size)
         model = self._unfitted(size)
         own, seed = own_seeds(model), check_seed(self.random_state)

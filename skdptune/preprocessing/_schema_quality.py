@@ -21,6 +21,7 @@ from skdptune.base._shared import (
     GROUPS,
     PUBLIC_SIZE,
     about_unit,
+    check_has_records,
     check_length,
     check_target_type,
     persons_of,
@@ -352,8 +353,7 @@ def checked_table(schema: Any, X: Any, y: Any) -> tuple[Any, Any]:
     check_form(X, schema.columns)
     check_types(X, schema.columns)
     n_samples = number_of_samples(X)
-    if n_samples == 0:
-        raise ValueError("X must have records; got none.")
+    check_has_records(n_samples)
     if y is None:
         return X, None
     if not names:

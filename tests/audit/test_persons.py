@@ -17,12 +17,12 @@ from skdptune.linear_model import (
     DPRidge,
     OutputPerturbationLinearRegression,
 )
-from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import DPRandomSearchCV
 from skdptune.model_selection._running import _engine
 from skdptune.preprocessing import DPStandardScaler
+from tests.audited import MIDDLE
 from tests.flat import flat
-from tests.model_selection.learners import PersonSum
+from tests.model_selection.learners import PersonCut
 
 ROWS = np.zeros((30, 2))
 CLASSES = {"epsilon": 1.0, "delta": 1e-5, "classes": [0, 1]}
@@ -147,18 +147,6 @@ def test_a_canary_of_persons_keeps_the_other_records():
     assert "one person" in fitted.privacy_.neighbouring
 
 
-class CutOnly(PersonSum):
-    """Predicts by the cut alone, so that only scores show a person."""
-
-    def predict(self, X):
-        return (X[:, -1] > self.cut).astype(int)
-
-
-def half_or_whole(y, prediction):
-    """Return a half, the middle of the bounds, for all rows but those above the cut."""
-    return 0.5 + 0.5 * prediction
-
-
 @pytest.mark.parametrize("weighs", ["persons", "rows"])
 def test_scores_that_weigh_rows_are_refuted(weighs, monkeypatch):
     # Theorem P14.
@@ -166,9 +154,9 @@ def test_scores_that_weigh_rows_are_refuted(weighs, monkeypatch):
         monkeypatch.setattr(_engine, "values_of", _engine._values_of_rows)
     search = flat(
         DPRandomSearchCV,
-        CutOnly(noise=50.0),
+        PersonCut(noise=50.0),
         {"cut": [0.5]},
-        scoring=make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True),
+        scoring=MIDDLE,
         cv=2,
         refit=True,
         n_iter_distribution=Binomial(1, 1.0),

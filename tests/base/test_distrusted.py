@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
-from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdptune import DPGridSearchCV
 from skdptune.base import NoProfileError, profile_of, register_profile
+from tests import auditing
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,9 +58,7 @@ def made(name: str, **more: Any) -> Any:
 
 def least_epsilon(one: np.ndarray, other: np.ndarray) -> float:
     """Return a lower bound on epsilon, at 99 % confidence, from the frequency of an event."""
-    n, often, rare = len(one), int(one.sum()), int(other.sum())
-    least = beta.ppf(0.005, often, n - often + 1)
-    return float(np.log(least / beta.ppf(0.995, rare + 1, n - rare)))
+    return auditing.least_epsilon((one.sum(), other.sum()), (one.size, other.size), 0.0, 0.01)
 
 
 def share(event: Callable[[Any], bool], name: str, data: Any, n: int, **more: Any) -> np.ndarray:

@@ -66,7 +66,7 @@ from skdptune.linear_model import (
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import BoundedScaler, DPMinMaxScaler, DPStandardScaler, RowNormClipper
 from tests.base.estimators import Private
-from tests.model_selection.learners import Centroids, Scripted
+from tests.model_selection.learners import Centroids, Replacing, Scripted
 from tests.testing.public_estimators import ESTIMATORS, SEARCHES
 
 
@@ -441,10 +441,6 @@ def test_weakest_relation() -> None:
             weakest(others)
     with pytest.raises(TypeError, match="private steps of one kind"):
         weakest([ADD_OR_REMOVE, "add or remove one user"])
-
-
-class Replacing(Scripted):
-    neighbouring = REPLACE
 
 
 def test_relations_of_estimators_are_those_of_their_steps() -> None:

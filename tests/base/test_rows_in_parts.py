@@ -41,6 +41,7 @@ from skdptune.base._rows_in_parts import Tally, merged
 from skdptune.linear_model import SufficientStatistics
 from skdptune.preprocessing import BoundedScaler, RowNormClipper
 from skdptune.testing import replay_neighbours
+from tests.parts import in_parts
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(900, 3)) * rng.choice([0.1, 1.0, 30.0], size=(900, 1))
@@ -169,16 +170,9 @@ def test_reports_are_those_of_a_fit_in_memory():
 
 def test_replayed_neighbours_differ_as_they_may():
     # Theorem R10.
-    model = InParts(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
+    model = in_parts(DPRidge)(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
     record = (np.array([1e9, np.nan, -1.0]), 5.0)
     replay_neighbours(model, ROWS[10:70], TARGETS[10:70], record, n_repeats=6).assert_passes()
-
-
-class InParts(DPRidge):
-    """A ridge regression that reads any table in parts of seven rows."""
-
-    def fit(self, X, y=None, *, groups=None):
-        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7), groups=groups)
 
 
 # Persons ----------------------------------------------------------------------------------------
@@ -231,7 +225,7 @@ def test_persons_in_maps_dask_files_and_tables(files, tmp_path):
 @pytest.mark.parametrize("count", [2, 300])
 def test_replayed_persons_differ_as_they_may(count):
     # Theorem R10, Theorem P14.
-    model = InParts(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
+    model = in_parts(DPRidge)(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
     person = np.tile([[1e9, 3.0, -1.0]], (count, 1)), np.full(count, 5.0)
     ids = np.arange(60) // 3
     replay_neighbours(

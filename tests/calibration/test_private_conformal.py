@@ -8,7 +8,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -29,6 +28,7 @@ from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from tests.calibration.models import Told
+from tests.tables import COLUMNS, people
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1.0, 1.0, size=(3000, 3))
@@ -36,22 +36,6 @@ TARGETS = 0.5 * ROWS[:, 0] + RNG.normal(scale=0.1, size=3000)
 LABELS = (ROWS[:, 0] + RNG.normal(scale=0.3, size=3000) > 0).astype(int)
 RIDGE = DPRidge(target_bound=1.0, data_norm=2.0)
 LOGISTIC = DPLogisticRegression(solver="output", data_norm=2.0)
-SCHEMA = {"age": (0, 100), "sector": ["farm", "office"], "active": [True, False]}
-
-
-def people(n_samples: int = 2000) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a table with categories, truth values and missing values, and its targets."""
-    rng = np.random.default_rng(1)
-    table = pd.DataFrame(
-        {
-            "age": rng.integers(0, 100, n_samples).astype(float),
-            "sector": rng.choice(["farm", "office"], n_samples),
-            "active": rng.random(n_samples) < 0.5,
-        }
-    )
-    targets = table.age.to_numpy() / 100.0 + 0.5 * (table.sector == "farm").to_numpy()
-    table.loc[rng.random(n_samples) < 0.1, "age"] = np.nan
-    return table, targets
 
 
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
@@ -225,24 +209,23 @@ def test_with_too_few_records_every_answer_is_the_whole_range() -> None:
 
 
 def test_a_table_with_words_and_gaps() -> None:
-    table, targets = people()
+    table, _, targets = people(2000)
     ridge = DPRidge()
-    schema = Schema(SCHEMA, target=(0.0, 1.5))
+    schema = Schema(COLUMNS, target=(-50.0, 100.0))
     around = PrivateConformalRegressor(make_private_pipeline(ridge, schema), random_state=0)
     low, high = around.fit(table, targets).predict_interval(table).T
     assert 0.85 < np.mean((low <= targets) & (targets <= high)) < 0.96
-    assert list(around.feature_names_in_) == list(SCHEMA)
+    assert list(around.feature_names_in_) == list(COLUMNS)
     within = make_private_pipeline(PrivateConformalRegressor(ridge), schema)
-    assert within[-1].target_bound == (0.0, 1.5)
+    assert within[-1].target_bound == (-50.0, 100.0)
     # What the schema knows reaches the model inside.
     assert within[-1].estimator.data_norm == around.estimator[-1].data_norm
     assert 0.999 < privacy_of(within.fit(table, targets)).epsilon <= 1.0
 
 
 def test_labels_of_a_schema_and_of_a_table() -> None:
-    table, targets = people()
-    labels = np.where(targets > 0.7, "yes", "no")
-    schema = Schema(SCHEMA, target=["no", "yes"])
+    table, labels, _ = people(2000)
+    schema = Schema(COLUMNS, target=["no", "yes"])
     pipeline = make_private_pipeline(DPLogisticRegression(), schema)
     model = PrivateConformalClassifier(pipeline, random_state=0).fit(table, labels)
     sets = model.predict_set(table)

@@ -16,7 +16,7 @@ from skdptune.ledger import PrivacyLedger, config_context
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.preprocessing import DPStandardScaler, Schema, TableEncoder, make_private_pipeline
 from tests.checks.estimators import Private
-from tests.checks.examples import model, named, random_search
+from tests.checks.examples import centred, model, named, random_search, squared
 from tests.flat import changed
 
 
@@ -58,10 +58,6 @@ def test_budget_of_a_step_counts_for_nothing_where_the_search_sets_it() -> None:
     assert "SKP016" in check(own, n_samples=10_000).codes
 
 
-def centred(X: Any) -> Any:
-    return X - X.mean(axis=0)
-
-
 def scaled(X: Any) -> Any:
     return X / np.abs(X).max()
 
@@ -87,10 +83,6 @@ def constant(X: Any) -> Any:
 
 
 MIXING = [centred, scaled, ranked, summed, shifted, dropped, constant]
-
-
-def squared(X: Any) -> Any:
-    return X**2
 
 
 def normed(X: Any) -> Any:

@@ -11,6 +11,7 @@ from skdptune.ensemble import DPExplainableBoostingClassifier as Classifier
 from skdptune.ensemble import DPExplainableBoostingRegressor as Regressor
 from skdptune.testing import replay_neighbours
 from tests.ensemble.tables import SCHEMA, people
+from tests.parts import in_chunks, in_parts
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (3000, 3))
@@ -37,13 +38,6 @@ def learned(model):
         return {name: repr(getattr(model, name)) for name in names} | {"cost": str(model.privacy_)}
 
 
-def in_chunks(targets, cuts, order):
-    def chunk(places):
-        return lambda: iter([(X[places], targets[places])])
-
-    return PrivateRows.from_chunks([chunk(part) for part in np.split(order, cuts)])
-
-
 @pytest.mark.parametrize("ids", [None, PERSONS], ids=["rows", "persons"])
 @pytest.mark.parametrize("name", MODELS)
 def test_any_parts_give_the_bits_of_a_fit_in_memory(name, ids):
@@ -54,7 +48,7 @@ def test_any_parts_give_the_bits_of_a_fit_in_memory(name, ids):
     for cuts in ([], [0, 1, 700, 700, 3000]):
         order = np.random.default_rng(len(cuts)).permutation(3000)
         groups = None if ids is None else ids[order]
-        found = clone(model).fit(in_chunks(targets, cuts, order), groups=groups)
+        found = clone(model).fit(in_chunks(X, targets, cuts, order), groups=groups)
         assert learned(found) == learned(whole)
 
 
@@ -88,16 +82,11 @@ def test_tables_with_text_in_files(tmp_path):
     assert not ledger.history()
 
 
-class InParts(Regressor):
-    """A regressor that reads any table in parts of seven rows."""
-
-    def fit(self, X, y=None, *, groups=None):
-        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7), groups=groups)
-
-
 def test_replayed_neighbours_differ_as_they_may():
     # Theorem R10, Theorem B1.
-    model = InParts(1.0, 1e-6, target_bound=1.0, max_leaves=2, max_rounds=2, bounds=(-1, 1))
+    model = in_parts(Regressor)(
+        1.0, 1e-6, target_bound=1.0, max_leaves=2, max_rounds=2, bounds=(-1, 1)
+    )
     for record in ((np.array([1e9, 0.3, -1.0]), 5.0), (np.array([np.nan, 0.3, -1.0]), np.nan)):
         replay_neighbours(model, X[10:70], X[10:70, 0], record, n_repeats=6).assert_passes()
 

@@ -40,17 +40,3 @@ def exact_curves(loss, others, record, lam, sigma, epsilons):
 def hockey_stick(first, second, epsilons):
     """Return the curve of two discrete distributions."""
     return np.array([np.maximum(first - np.exp(e) * second, 0.0).sum() for e in epsilons])
-
-
-def clopper_pearson(hits, trials, failure=1e-3):
-    """Return a lower and an upper confidence limit, each wrong with probability `failure`."""
-    low = stats.beta.ppf(failure, hits, trials - hits + 1) if hits else 0.0
-    high = stats.beta.isf(failure, hits + 1, trials - hits) if hits < trials else 1.0
-    return low, high
-
-
-def epsilon_lower_bound(first, second, delta, threshold):
-    """Return a lower limit of epsilon at delta from samples of a statistic on two data sets."""
-    hits = clopper_pearson(int(np.sum(first > threshold)), first.size)[0]
-    false = clopper_pearson(int(np.sum(second > threshold)), second.size)[1]
-    return np.log(max(hits - delta, 1e-300) / false)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -14,13 +13,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import profile_of
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.testing import replay_neighbours
 from tests.base.nasty_records import FIT_TAKES_ANY_RECORD
+from tests.conventions import check_as_scikit_learn_does
+from tests.tables import rare_class
 
 SOLVERS = ["auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"]
 EXPECTED_FAILURES = {
@@ -72,16 +72,7 @@ def cancer():
 
 @DEAR_PAIRS
 def test_scikit_learns_checks(kind, solver):
-    with warnings.catch_warnings():
-        # The checks fit a few dozen records, for which delta is too large.
-        warnings.simplefilter("ignore")
-        results = check_estimator(
-            kind(solver=solver), expected_failed_checks=EXPECTED_FAILURES, on_fail=None
-        )
-    failed = [result["check_name"] for result in results if result["status"] == "failed"]
-    passed = [result for result in results if result["status"] == "passed"]
-    assert failed == []
-    assert len(passed) >= 45
+    check_as_scikit_learn_does(kind(solver=solver), EXPECTED_FAILURES, 45)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -206,13 +197,6 @@ def test_profile_is_that_of_the_hand_built_event(cancer):
 # Class weights ----------------------------------------------------------------------------
 
 WEIGHTS = {0: 1.0, 1: 8.0}
-
-
-def rare_class(n=3000):
-    """Return records of which few are positive, and no rule tells all of them."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3))
-    return X, (X[:, 0] + 0.7 * rng.normal(size=n) > 1.9).astype(int)
 
 
 @PAIRS

@@ -34,6 +34,7 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     margin_residuals,
 )
 from skdptune.testing import replay_neighbours
+from tests.parts import in_parts
 
 rng = np.random.default_rng(0)
 N = 700
@@ -381,17 +382,12 @@ def test_the_limit_is_reached():
     assert 0.999e-3 < np.linalg.norm(sums.of_total(total)) <= 1e-3
 
 
-class InParts(DPLogisticRegression):
-    """Fits any table in parts of seven rows."""
-
-    def fit(self, X, y=None, *, groups=None):
-        return super().fit(PrivateRows.from_arrays(X, y, rows_per_part=7))
-
-
 @pytest.mark.parametrize("solver", ["preconditioned", "sgd"])
 def test_replayed_neighbours_differ_as_they_may(solver):
     """Theorem R10."""
-    model = InParts(1.0, 1e-6, classes=[0, 1], epochs=3, batch_size=20, solver=solver)
+    model = in_parts(DPLogisticRegression)(
+        1.0, 1e-6, classes=[0, 1], epochs=3, batch_size=20, solver=solver
+    )
     record = (np.array([1e9, np.nan, -1.0, 2.0]), 1)
     replay_neighbours(model, ROWS[10:70], LABELS[10:70], record, n_repeats=6).assert_passes()
 

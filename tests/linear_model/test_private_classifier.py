@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from skdptune.calibration import PrivateScoreCurves
@@ -25,10 +24,10 @@ from tests.base.nasty_records import (
     FORMS,
     IMPROPER,
     as_list,
-    interrupted_draws,
     nasty_rows,
     with_record,
 )
+from tests.conventions import check_interrupted_fit
 from tests.linear_model.test_classifiers import (
     SOLVERS,
     WEIGHTS,
@@ -164,7 +163,7 @@ def reaching(monkeypatch, model, rows, labels):
     """Return the clipped rows, norms and labels that reach the solver."""
     found = []
 
-    def weights(self, model, plan, design, codes, rng, start):
+    def weights(self, fits, design, codes):
         clipped = np.asarray(sparse.csr_matrix(design.rows).toarray(), dtype=float)
         found.append((clipped * design.scale[:, None], design.squared_norms, codes))
         raise Reached
@@ -235,13 +234,7 @@ def test_an_interrupted_fit_leaves_nothing_of_the_data(solver):
         model = subset_model(DPLogisticRegression, solver)
         model.set_params(n_public=None if solver == "psgd" else 400)
         model.fit(X, Y).set_params(random_state=None)
-        before = set(vars(model)) - {"privacy_"}
-        with pytest.raises(KeyboardInterrupt), interrupted_draws():
-            model.fit(rows, Y)
-        assert set(vars(model)) == before
-        with pytest.raises(NotFittedError):
-            model.predict(X)
-        left.append(model.coef_)
+        left.append(check_interrupted_fit(model, rows, Y))
     np.testing.assert_array_equal(*left)
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import REPLACE
 from skdptune.mechanisms import gaussian_profile, noise_for_budget
 
 try:
@@ -250,3 +251,20 @@ class PersonSum(QuickParameters, ClassifierMixin, PrivateEstimatorMixin, BaseEst
 
     def predict(self, X):
         return ((X[:, -1] > self.cut) | (X[:, -1] < -self.sum_)).astype(int)
+
+
+class PersonCut(PersonSum):
+    """Says 1 by the cut alone, so that only scores show a person."""
+
+    def predict(self, X):
+        return (X[:, -1] > self.cut).astype(int)
+
+
+class Replacing(Scripted):
+    """Has a guarantee about replacing a record."""
+
+    neighbouring = REPLACE
+
+
+class Stopped(KeyboardInterrupt):
+    """What ends a search as a user does."""

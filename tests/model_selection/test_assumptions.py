@@ -15,7 +15,7 @@ from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, FullTable
 from skdptune.preprocessing import DPStandardScaler
 from tests.flat import flat
-from tests.model_selection.learners import Scripted
+from tests.model_selection.learners import Replacing, Scripted
 from tests.model_selection.ways import WAYS
 
 ADD_OR_REMOVE = "add or remove one record"
@@ -110,10 +110,6 @@ def test_a_search_without_a_model_says_what_was_known() -> None:
     estimator, parameter, values = CASES["function"]
     search = WAYS["grid"].make(estimator, {parameter: values}, epsilon=4.0, refit=False)
     assert any("FunctionTransformer" in words for words in search.fit(X, Y).privacy_.assumptions)
-
-
-class Replacing(Scripted):
-    neighbouring = REPLACE
 
 
 @pytest.mark.parametrize("name", ["random-refit", "grid"])

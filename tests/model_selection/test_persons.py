@@ -39,7 +39,7 @@ from skdptune.model_selection._running._engine import values_of
 from skdptune.model_selection._table_model import RULES
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from skdptune.testing import replay_neighbours
-from tests.model_selection.learners import PersonSum
+from tests.model_selection.learners import PersonCut, PersonSum
 from tests.model_selection.test_audit import MIDDLE, N_PUBLIC, PUBLIC, lower_bound, of_sum
 from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
@@ -289,13 +289,6 @@ SETTINGS = {"delta": DELTA, "n_public": N_PUBLIC}
 BY_SCORES = {"scoring": MIDDLE, "cv": 0.7, **SETTINGS}
 
 
-class CutOnly(PersonSum):
-    """Predicts only by the cut, so that the sum contains no information on the score."""
-
-    def predict(self, X):
-        return (X[:, 0] > self.cut).astype(int)
-
-
 def of_scores(search):
     return float(np.mean(search.cv_results_["mean_test_score"]))
 
@@ -317,9 +310,9 @@ def _table(estimator, cuts, **more):
 # Name: search, statistic, arguments of fit.
 AUDITED: dict[str, Any] = {
     "fits of a random search": (_random(PersonSum(12.0), [10.0], **SETTINGS), of_sum, PUBLIC),
-    "scores of a random search": (_random(CutOnly(12.0), [0.5], **BY_SCORES), of_scores, {}),
+    "scores of a random search": (_random(PersonCut(12.0), [0.5], **BY_SCORES), of_scores, {}),
     "fits of a table": (_table(PersonSum(12.0), [10.0], **SETTINGS), of_sum, PUBLIC),
-    "scores of a table": (_table(CutOnly(12.0), [0.5], **BY_SCORES), of_scores, {}),
+    "scores of a table": (_table(PersonCut(12.0), [0.5], **BY_SCORES), of_scores, {}),
     "fits of a threshold search": (
         DoublingThresholdSearchCV(
             PersonSum(12.0),
@@ -343,7 +336,7 @@ AUDITED: dict[str, Any] = {
 }
 if HAS_OPTUNA:
     AUDITED["scores of an adaptive search"] = (
-        DPAdaptiveSearchCV(CutOnly(12.0), {"cut": (0.4, 0.6)}, n_trials=2, **BY_SCORES),
+        DPAdaptiveSearchCV(PersonCut(12.0), {"cut": (0.4, 0.6)}, n_trials=2, **BY_SCORES),
         of_scores,
         {},
     )

@@ -21,13 +21,10 @@ from skdptune import DPGridSearchCV, DPLogisticRegression, DPRandomSearchCV
 from skdptune.accounting import Logarithmic, PrivacyProfile
 from skdptune.base import PrivacyWarning
 from skdptune.model_selection import Composition, FullTable, RandomRuns
+from tests.model_selection.learners import Stopped
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="file modes and signals of POSIX")
 SPACE = {"C": [1e-3, 1e-2, 0.1, 1.0, 10.0]}
-
-
-class Stopped(KeyboardInterrupt):
-    """What ends a search as a user does."""
 
 
 X = np.random.default_rng(0).normal(size=(600, 3))

@@ -31,6 +31,7 @@ from skdptune import (
     make_private_pipeline,
 )
 from skdptune.model_selection import FullTable, HoldOut
+from tests.parts import in_chunks
 
 N = 600
 rng = np.random.default_rng(0)
@@ -78,18 +79,6 @@ def data_of(name):
     if name == "batches":
         return X, Y > 0
     return (TABLE, PAID) if name == "table" else (X, Y)
-
-
-def in_chunks(rows, targets, cuts):
-    """Return rows in parts, each of which is one chunk."""
-
-    def chunk(part):
-        return lambda: iter([(rows[part], targets[part])])
-
-    ends = [0, *sorted(cuts), len(rows)]
-    return PrivateRows.from_chunks(
-        [chunk(slice(*pair)) for pair in zip(ends, ends[1:], strict=False)]
-    )
 
 
 def learned(search):

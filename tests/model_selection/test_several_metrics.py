@@ -31,7 +31,7 @@ from skdptune.model_selection import (
 from skdptune.testing import replay_neighbours
 from tests import auditing
 from tests.flat import flat
-from tests.model_selection.learners import Scripted, table
+from tests.model_selection.learners import Scripted, Stopped, table
 from tests.model_selection.ways import HAS_OPTUNA
 
 DELTA = 1e-5
@@ -220,10 +220,6 @@ def test_searches_pass_on_neighbouring_data(record: Any) -> None:
 
 
 # What goes on ------------------------------------------------------------------------------------
-
-
-class Stopped(KeyboardInterrupt):
-    """What ends a search as a user does."""
 
 
 class Interrupted(Scripted):

@@ -18,38 +18,15 @@ from skdptune.model_selection._table_model import RULES, families_for
 from skdptune.preprocessing import Schema, make_private_pipeline
 from skdptune.testing import check_private_estimator, replay_neighbours
 from tests.base.nasty_records import CELLS, as_column
+from tests.tables import COLUMNS, people
 
 N = 240
-COLUMNS = {
-    "age": {"range": (18, 80), "missing": True},
-    "pay": {"range": (0, 1e6), "scale": "log"},
-    "since": ("2000-01-01", "2030-01-01"),
-    "sector": {"categories": ["farm", "office", "school"], "missing": True},
-    "paid": "boolean",
-    "name": "drop",
-}
 LABELS = Schema(COLUMNS, target=["no", "yes"])
 NUMBERS = Schema(COLUMNS, target=(-50, 100))
 BUDGET = {"epsilon": 2.0, "delta": 1e-5}
 
 
-def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {
-            "age": rng.choice([20.0, 45.0, 70.0, np.nan], n),
-            "pay": rng.lognormal(8, 2, n),
-            "since": pd.Timestamp("2001-02-03") + pd.to_timedelta(rng.integers(0, 9999, n), "D"),
-            "sector": rng.choice(["farm", "office", "school", None], n),
-            "paid": rng.random(n) < 0.5,
-            "name": [f"person {i}" for i in range(n)],
-        }
-    )
-    score = (table.age.fillna(45) - 45) + 20 * (table.sector == "farm")
-    return table, np.where(score > 10, "yes", "no"), score.to_numpy(float)
-
-
-X, LABEL, NUMBER = people()
+X, LABEL, NUMBER = people(N)
 
 
 def model(word: str = "classifier", **settings: Any) -> Any:

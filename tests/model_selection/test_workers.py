@@ -26,6 +26,7 @@ from skdptune.model_selection._running._parallel import (
     private_folder,
     remove_stale,
 )
+from tests.clusters import of_ray
 from tests.model_selection.learners import Scripted, cloudpickle, table
 from tests.model_selection.ways import WAYS
 
@@ -219,21 +220,6 @@ def of_joblib() -> Iterator[None]:
     """Give searches joblib's own workers."""
     with joblib.parallel_config(backend="loky", n_jobs=2):
         yield
-
-
-@contextmanager
-def of_ray() -> Iterator[None]:
-    """Give searches the workers of a ray cluster of this machine."""
-    ray = pytest.importorskip("ray")
-    from ray.util.joblib import register_ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        register_ray()
-        with joblib.parallel_config(backend="ray", n_jobs=2):
-            yield
-    finally:
-        ray.shutdown()
 
 
 # Workers that were killed leave sockets and child processes for the collector.

@@ -20,6 +20,7 @@ from skdptune.neural_network import (
     SmallCNN,
 )
 from skdptune.testing import replay_neighbours
+from tests.tables import rare_class
 
 DELTA = 1e-4
 SGD = {"optimizer": torch.optim.SGD, "lr": 2.0}
@@ -115,18 +116,11 @@ def test_bad_labels_are_refused():
 # Class weights ----------------------------------------------------------------------------------
 
 
-def rare_class(n=2000):
-    """Return records of which few are positive, and no rule tells all of them."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3))
-    return X, (X[:, 0] + 0.7 * rng.normal(size=n) > 1.9).astype(int)
-
-
 @pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetBinaryClassifier])
 @pytest.mark.parametrize("max_grad_norm", [0.05, 1.0])
 def test_class_weights_find_more_of_a_rare_class(kind, max_grad_norm):
     # Also where all gradients are clipped.
-    X, y = rare_class()
+    X, y = rare_class(2000)
     rate = 0.5 / max_grad_norm
     settings = {"max_grad_norm": max_grad_norm, "optimizer": torch.optim.SGD, "lr": rate}
     settings |= {"classes": [0, 1], "random_state": 0}

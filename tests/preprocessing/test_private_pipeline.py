@@ -26,33 +26,14 @@ from skdptune.linear_model import (
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 from tests.base.nasty_records import CELLS, as_column
 from tests.flat import flat
+from tests.tables import COLUMNS, people
 
 N = 400
-COLUMNS = {
-    "age": {"range": (18, 80), "missing": True},
-    "pay": {"range": (0, 1e6), "scale": "log"},
-    "sector": {"categories": ["farm", "office", "school"], "missing": True},
-    "name": "drop",
-}
 LABELS = Schema(COLUMNS, target=["no", "yes"])
 NUMBERS = Schema(COLUMNS, target=(-50, 100))
 
 
-def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {
-            "age": rng.choice([20.0, 45.0, 70.0, np.nan], n),
-            "pay": rng.lognormal(8, 2, n),
-            "sector": rng.choice(["farm", "office", "school", None], n),
-            "name": [f"person {i}" for i in range(n)],
-        }
-    )
-    score = (table.age.fillna(45) - 45) + 20 * (table.sector == "farm")
-    return table, np.where(score > 10, "yes", "no"), score.to_numpy(float)
-
-
-X, LABEL, NUMBER = people()
+X, LABEL, NUMBER = people(N)
 
 
 def classifier(**settings: Any) -> DPLogisticRegression:
@@ -70,7 +51,7 @@ def test_classifier_knows_norm_and_labels(kind) -> None:
     name = kind.__name__.lower()
     assert list(pipeline.named_steps) == ["tableencoder", name]
     model = pipeline[-1]
-    assert model.data_norm == pipeline[0].data_norm == 3**0.5
+    assert model.data_norm == pipeline[0].data_norm == 5**0.5
     assert model.classes == ["no", "yes"]
     # The given one is left alone.
     assert (given.data_norm, given.classes) == (None, None)
@@ -81,7 +62,7 @@ def test_classifier_knows_norm_and_labels(kind) -> None:
 def test_regression_knows_norm_and_bound(kind) -> None:
     pipeline = make_private_pipeline(kind(epsilon=3.0), NUMBERS, n_knots=3)
     assert pipeline[-1].target_bound == (-50.0, 100.0)
-    assert pipeline[-1].data_norm == 3**0.5
+    assert pipeline[-1].data_norm == 5**0.5
     assert pipeline[0].n_knots == 3
     pipeline.fit(X, NUMBER)
     assert pipeline.predict(X).shape == (N,)

@@ -425,7 +425,7 @@ def test_what_does_not_fit_into_the_ledger_is_not_released(ledger: PrivacyLedger
         ({"delta": 1.0}, ValueError, "delta must be"),
         ({"y": ["no"] * 3000}, ValueError, "y must be left out if X holds the target 'out'"),
         ({"X": wrong_table().drop(columns="age")}, ValueError, "- 'age' is missing"),
-        ({"X": wrong_table()[:0]}, ValueError, "X must have records; got none"),
+        ({"X": wrong_table()[:0]}, ValueError, "X must have records; got 0"),
         ({"X": 3}, TypeError, "X must be a DataFrame, or rows of cells; got int"),
         ({"X": wrong_table().assign(age=pd.Timedelta(1))}, ValueError, "- age: holds durations"),
         ({"X": wrong_table().assign(out=1.0)}, TypeError, "y must hold the labels"),

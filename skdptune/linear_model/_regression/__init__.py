@@ -1,6 +1,6 @@
 """Private linear regressions, and the sums over the data to which they are fitted."""
 
-from skdptune.linear_model._regression._private_regressor import copy_features
+from skdptune.linear_model._regression._private_regressor import check_models, copy_features
 from skdptune.linear_model._regression._regressions import (
     AdaOPSLinearRegression,
     OPSLinearRegression,

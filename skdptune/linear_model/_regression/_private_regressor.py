@@ -66,6 +66,7 @@ from skdptune.base._shared import (
     Persons,
     PrivateRows,
     Records,
+    check_has_records,
     check_ranges,
     persons_of,
     table_shape,
@@ -385,15 +386,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         list
             The estimators, fitted in place.
         """
-        models = list(estimators)
-        for model in models:
-            check_kind(
-                model,
-                name="each of estimators",
-                kind=PrivateLinearRegressor,
-                domain="a private linear regression",
-            )
-            model._check_parameters()
+        models = check_models(estimators, PrivateLinearRegressor, "a private linear regression")
         return _fit_in_one_pass(models, (X, y, groups), return_exceptions)
 
     def _fit_checked(
@@ -483,8 +476,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
             rows = rows.by_persons(persons)
         statistics = rows.total(functools.partial(sums_of_chunk, bounds))
         size = statistics.n_samples if persons is None else persons.size
-        if size == 0 and self.n_public is None:
-            raise ValueError("X must have records; got 0 sample(s) in all parts.")
+        check_has_records(size, 1 if self.n_public is None else 0)
         return statistics, size, None if rows.is_read_once else Blocks(rows, bounds), persons
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
@@ -610,6 +602,15 @@ def _fit_in_one_pass(
 def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
     """Return the parameters that determine the sums of a model."""
     return (model.data_norm, model._target_range(), model.fit_intercept)
+
+
+def check_models(estimators: Sequence[Any], kind: type, domain: str) -> list[Any]:
+    """Return the estimators of a `fit_many`, of one kind and with valid parameters, or raise."""
+    models = list(estimators)
+    for model in models:
+        check_kind(model, name="each of estimators", kind=kind, domain=domain)
+        model._check_parameters()
+    return models
 
 
 def copy_features(source: Any, model: Any) -> None:

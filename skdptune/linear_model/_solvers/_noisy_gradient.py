@@ -542,8 +542,8 @@ def fit_noisy_gradient(
         coordinates.start(initial, n_outputs),
         noise_of_steps([plan], [limit], coordinates.width * n_outputs, [rng]),
         optimizer=optimizer,
-        learning_rate=_positive(learning_rate, "learning_rate"),
-        regularization=_strength(regularization),
+        learning_rate=learning_rate,
+        regularization=regularization,
         averages=averages,
     )
 
@@ -578,8 +578,10 @@ def descend_together(
     Theorem M7.
     """
     limits = [_positive(own["max_grad_norm"], "max_grad_norm") for own in settings]
-    rates = [_positive(own["learning_rate"], "learning_rate") for own in settings]
-    strengths = [_strength(own["regularization"]) for own in settings]
+    rates, strengths = (
+        np.reshape([own[name] for own in settings], (-1, 1, 1))
+        for name in ("learning_rate", "regularization")
+    )
     each = [Coordinates(own["basis"], design.width) for own in settings]
     coordinates = each[0].with_others(each[1:])
     norms = np.stack([one.squared_norms(design) for one in each])
@@ -593,8 +595,8 @@ def descend_together(
         iter([slice(None)] * plans[0].steps),
         np.stack([one.start(own["initial"], n_outputs) for one, own in starts]),
         noise_of_steps(plans, limits, design.width * n_outputs, [own["rng"] for own in settings]),
-        learning_rate=np.reshape(rates, (-1, 1, 1)),
-        regularization=np.reshape(strengths, (-1, 1, 1)),
+        learning_rate=rates,
+        regularization=strengths,
         averages=settings[0]["averages"],
     )
 
@@ -630,7 +632,8 @@ def descend(
     learning_rate, regularization : float or ndarray of shape (n_models, 1, 1)
         See `fit_noisy_gradient`.
     """
-    penalty = regularization / plan.n_samples
+    learning_rate = _numbers_of_each(learning_rate, "learning_rate", lower_open=True)
+    penalty = _numbers_of_each(regularization, "regularization") / plan.n_samples
     is_penalised = bool(np.any(penalty > 0.0))
     # Adam divides a gradient by its usual length, of which the penalty is a part.
     is_explicit = is_penalised and optimizer == "adam" and coordinates.basis is None
@@ -698,31 +701,19 @@ def noise_of_steps(
     rngs: Sequence[np.random.Generator],
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that adds noise to each model's sum of gradients clipped to a limit."""
-    if len(plans) == 1:
-        return _noise(plans[0], limits[0], n_weights, rngs[0])
-    each = zip(plans, limits, rngs, strict=True)
-    sources = [_source(plan, limit, n_weights, rng) for plan, limit, rng in each]
-    noises = [source for source in sources if source is not None]
-    return NoiseOfSeveral(noises).added_to if noises else lambda total: total
-
-
-def _noise(
-    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
-) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that adds the noise of a step to a sum of clipped gradients."""
-    source = _source(plan, max_grad_norm, n_weights, rng)
-    return source.added_to if source is not None else lambda total: total
-
-
-def _source(
-    plan: NoisyGradientPlan, max_grad_norm: float, n_weights: int, rng: np.random.Generator
-) -> NormalNoise | None:
-    if plan.noise_multiplier == 0.0:
-        return None
-    # A product that underflows must not mean no noise.
-    deviation = _positive(plan.noise_multiplier * max_grad_norm, "the deviation of the noise")
-    # Many steps with few weights share a portion of random numbers.
-    return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE))
+    if not any(plan.noise_multiplier for plan in plans):
+        return lambda total: total
+    sources = [
+        NormalNoise(
+            # A product that underflows must not mean no noise.
+            _positive(plan.noise_multiplier * limit, "the deviation of the noise"),
+            rng,
+            # Many steps with few weights share a portion of random numbers.
+            at_once=min(plan.steps * n_weights, _AT_ONCE),
+        )
+        for plan, limit, rng in zip(plans, limits, rngs, strict=True)
+    ]
+    return sources[0].added_to if len(sources) == 1 else NoiseOfSeveral(sources).added_to
 
 
 def _sgd(learning_rate: float | np.ndarray, shape: tuple[int, ...]) -> Step:
@@ -766,8 +757,13 @@ def _positive(value: float, name: str) -> float:
     return check_real(value, name=name, lower=0.0, lower_open=True, upper=_LARGEST)
 
 
-def _strength(value: float) -> float:
-    return check_real(value, name="regularization", lower=0.0, upper=_LARGEST)
+def _numbers_of_each(values: Any, name: str, *, lower_open: bool = False) -> np.ndarray:
+    """Return the number of one descent, or those of several, as floats from 0."""
+    numbers = [
+        check_real(value, name=name, lower=0.0, lower_open=lower_open, upper=_LARGEST)
+        for value in np.ravel(values).tolist()
+    ]
+    return np.reshape(numbers, np.shape(values))
 
 
 def initial_weights(

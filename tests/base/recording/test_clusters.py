@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skdptune.model_selection import DPGridSearchCV
 from tests.base.counted import LABELS, ROWS, Counted, cloudpickle, count_of, sizes_of
+from tests.clusters import of_ray
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 GRID = {"C": [0.1, 1.0]}
@@ -31,20 +32,6 @@ def of_dask() -> Iterator[None]:
         joblib.parallel_config(backend="dask"),
     ):
         yield
-
-
-@contextmanager
-def of_ray() -> Iterator[None]:
-    ray = pytest.importorskip("ray")
-    from ray.util.joblib import register_ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        register_ray()
-        with joblib.parallel_config(backend="ray", n_jobs=2):
-            yield
-    finally:
-        ray.shutdown()
 
 
 # Fits in other processes are recorded in test_hooks.py with every change.

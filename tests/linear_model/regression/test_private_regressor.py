@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.base import profile_of
 from skdptune.linear_model import (
@@ -31,23 +28,16 @@ from tests.base.nasty_records import (
     IMPROPER,
     as_column,
     as_list,
-    interrupted_draws,
     nasty_rows,
     with_record,
 )
+from tests.conventions import check_as_scikit_learn_does, check_interrupted_fit
 from tests.linear_model.regression_examples import DELTA, KINDS, X, Y, every_kind
 
 
 @every_kind
 def test_scikit_learns_checks(kind):
-    with warnings.catch_warnings():
-        # The checks fit a few dozen records, for which delta is too large.
-        warnings.simplefilter("ignore")
-        results = check_estimator(
-            kind(target_bound=10.0), expected_failed_checks=FIT_TAKES_ANY_TARGET, on_fail=None
-        )
-    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
-    assert len([r for r in results if r["status"] == "passed"]) >= 45
+    check_as_scikit_learn_does(kind(target_bound=10.0), FIT_TAKES_ANY_TARGET, 45)
 
 
 @every_kind
@@ -229,13 +219,7 @@ def test_an_interrupted_fit_leaves_nothing_of_the_data(kind):
     for rows in (X, -3.0 * X):
         model = kind(1.0, DELTA, data_norm=1.5, target_bound=2.0, random_state=0).fit(X, Y)
         model.set_params(random_state=None)
-        before = set(vars(model)) - {"privacy_"}
-        with pytest.raises(KeyboardInterrupt), interrupted_draws():
-            model.fit(rows, Y)
-        assert set(vars(model)) == before
-        with pytest.raises(NotFittedError):
-            model.predict(X)
-        left.append(model.coef_)
+        left.append(check_interrupted_fit(model, rows, Y))
     np.testing.assert_array_equal(*left)
 
 

@@ -32,7 +32,7 @@ from skdptune.linear_model._solvers._public_problem import (
     huber_hinge,
     minimise,
 )
-from tests.linear_model import perturbation_oracles as oracles
+from tests import auditing
 
 LOSSES = [LOGISTIC, huber_hinge()]
 
@@ -140,7 +140,8 @@ def test_low_bits_do_not_show_which_weights_are_zero(monkeypatch):
     # Where noise is added as floats, 0 + x has all bits of x, and w + x none behind the last of w.
     monkeypatch.setattr(_output, "add_noise", add_floats)
     without, together = (-np.array(depths) for depths in lowest_bits_of_fits(plan, seed=1))
-    found = oracles.epsilon_lower_bound(without, together, 1e-6, together.max())
+    hits = np.sum(without > together.max()), 0
+    found = auditing.least_epsilon(hits, (without.size, together.size), 1e-6, risk=2e-3)
     assert found > 2.0 * plan.profile.epsilon(1e-6)
 
 
