@@ -422,6 +422,8 @@ class OnCluster:
         Rows and targets as in the parts, but without any row.
     sizes : mapping
         Numbers of rows by the number of the part, if they are known.
+    source : object
+        What the parts were taken from: a cluster forgets what nobody refers to.
     """
 
     is_read_once = False
@@ -432,8 +434,9 @@ class OnCluster:
         parts: Sequence[Any],
         form: Chunk,
         sizes: Mapping[int, int],
+        source: Any = None,
     ) -> None:
-        self.functions, self.parts = functions, parts
+        self.functions, self.parts, self.source = functions, parts, source
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
@@ -769,7 +772,7 @@ class PrivateRows(NamedArguments):
                 raise ValueError(f"y must be targets, or a column of X; got {shown(y)}.")
             # A worker takes both from one block, so that they belong to the same rows.
             form = _split_off(_empty(X), y)
-            return cls(OnCluster(_on_dask, [(block, y) for block in _blocks(X)], form, {}))
+            return cls(OnCluster(_on_dask, [(block, y) for block in _blocks(X)], form, {}, X))
         if hasattr(X, "chunks"):
             X = X.rechunk({1: -1})
         lengths = _lengths(X)
@@ -777,7 +780,7 @@ class PrivateRows(NamedArguments):
         targets, no_target = _dask_targets(y, lengths, len(blocks))
         pairs = list(zip(blocks, targets, strict=True))
         form, sizes = (_empty(X), no_target), dict(enumerate(lengths or ()))
-        return cls(OnCluster(_on_dask, pairs, form, sizes))
+        return cls(OnCluster(_on_dask, pairs, form, sizes, (X, y)))
 
     @classmethod
     def from_ray(cls, dataset: Any, target: str | None = None) -> PrivateRows:

@@ -192,6 +192,14 @@ def test_a_killed_worker_counts_no_row_twice_and_a_bad_loader_shows_no_value(row
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
+def test_persisted_blocks_of_dask_stay_while_rows_refer_to_them():
+    distributed = pytest.importorskip("distributed")
+    da = pytest.importorskip("dask.array")
+    with distributed.Client(n_workers=1, processes=False, dashboard_address=None):
+        rows = PrivateRows.from_dask(da.from_array(ROWS, chunks=(300, 3)).persist(), LABELS)
+        assert rows.total(count) == 900
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_any_engine_gives_the_bits_of_one_part(name, rows_of):
