@@ -110,9 +110,14 @@ def compare(name: str, figure: float, *, least: float = 0.0, most: float = math.
     _AIMED.append((least <= figure <= most, f"{name}: {figure:.2f} (aim: {aim})"))
 
 
-def memory() -> str:
+def megabytes() -> float:
     """Return the largest resident size so far."""
-    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB"
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def memory() -> str:
+    """Return it as text."""
+    return f"{megabytes():.0f} MB"
 
 
 def in_one_process(folder: Path, models: dict[str, Any]) -> None:
@@ -143,6 +148,7 @@ def in_one_process(folder: Path, models: dict[str, Any]) -> None:
         other = timed(partial(one_pass, rows, peer, labels))
         name = type(peer).__name__
         print(f"{name}.partial_fit: {other:.2f} s, {other / read:.2f} of reading, {memory()}")
+    compare("memory in GB", megabytes() / 1024, most=2.0)
 
 
 def _processor(before: NDArray[np.float64], n_passes: int) -> str:
@@ -242,14 +248,14 @@ class Pieces:
     """
 
     def __init__(self, model: Any, folder: Path, n_parts: int) -> None:
-        self.tasks: list[float] = []
+        tasks: list[float] = []
         tallies: list[Any] = []
         run = Task.__call__
 
         def timed_run(task: Task, number: int, part: Any) -> Any:
             start = time.thread_time()
             tally = run(task, number, part)
-            self.tasks.append(time.thread_time() - start)
+            tasks.append(time.thread_time() - start)
             tallies.append(tally)
             return tally
 
@@ -264,10 +270,11 @@ class Pieces:
             start = time.thread_time()
             clone(model).fit(rows)
             whole = time.thread_time() - start
-        n_passes = len(self.tasks) / per_pass
-        self.step = max(0.0, whole - sum(self.tasks)) / n_passes
-        passes = [tallies[start : start + per_pass] for start in range(0, len(tallies), per_pass)]
-        self.merge = float(np.mean([_merge(each) for each in passes]))
+        starts = range(0, len(tasks), per_pass)
+        self.passes = [tasks[start : start + per_pass] for start in starts]
+        self.step = max(0.0, whole - sum(tasks)) / len(self.passes)
+        merges = [_merge(tallies[start : start + per_pass]) for start in starts]
+        self.merge = float(np.mean(merges))
         self.sent = max(len(pickle.dumps(tally)) for tally in tallies)
         self._measure_cluster(model, n_parts, small)
 
@@ -311,11 +318,17 @@ def _merge(tallies: Iterable[Any]) -> float:
 
 
 def simulated(pieces: Pieces, n_parts: int, n_workers: int) -> float:
+    """Return the mean seconds of a pass."""
+    found = [_scheduled(pieces, tasks, n_parts, n_workers) for tasks in pieces.passes]
+    return float(np.mean(found))
+
+
+def _scheduled(pieces: Pieces, tasks: list[float], n_parts: int, n_workers: int) -> float:
     """Return the seconds of a pass: a list schedule of the parts, and the tree of merges."""
     # The client makes all tasks; then the scheduler starts one after the other.
     clock = pieces.on_client * n_parts
     free = [clock] * n_workers
-    durations = itertools.cycle(pieces.tasks)
+    durations = itertools.cycle(tasks)
     level = [[(clock, next(durations))] for _ in range(n_parts)]
     while True:
         ends = []
@@ -337,7 +350,7 @@ def of_workers(folder: Path, models: dict[str, Any], n_workers: int) -> None:
     for name, model in models.items():
         pieces = Pieces(model, folder, 400)
         print(
-            f"{name}: a part {1e3 * float(np.mean(pieces.tasks)):.1f} ms, a merge "
+            f"{name}: a part {1e3 * float(np.mean(pieces.passes)):.1f} ms, a merge "
             f"{1e3 * pieces.merge:.2f}, a step {1e3 * pieces.step:.1f}; for each task the client "
             f"takes {1e3 * pieces.on_client:.2f}, the scheduler {1e3 * pieces.on_scheduler:.2f}, "
             f"the worker {1e3 * pieces.on_worker:.2f} ms; a sum has {pieces.sent:,} bytes"
