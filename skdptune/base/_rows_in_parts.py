@@ -93,6 +93,10 @@ class Tally(NamedTuple):
     failure: Exception | None = None
     orders: Mapping[int, bytes] = {}
 
+    def __repr__(self) -> str:
+        """Return the name of the class only, since logs of workers quote arguments of tasks."""
+        return "Tally(...)"
+
 
 def merged(*tallies: Tally) -> Tally:
     """Add up sums over different parts; raise if a part occurs twice.
@@ -119,7 +123,7 @@ def _sum(one: Any, other: Any) -> Any:
     return other if one is None else one if other is None else one + other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task:
     """The sum of a function over the rows of one part, with checks of their form.
 
@@ -202,7 +206,7 @@ def _word_of(cell: Any) -> Any:
     return cell if cell is None or isinstance(cell, _WRITTEN) else type(cell).__name__
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KeptTask:
     """The sum of a function over the objects that were kept of one part.
 
@@ -243,6 +247,19 @@ def _in_words(number: int, error: Exception) -> Exception:
     return RuntimeError(
         f"part {number} of X must be readable; got {type(cause).__name__}. Nothing was published. "
         "Read only this part to see the error."
+    )
+
+
+def _asked(ask: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a carrier answers; raise an error in words if its engine or a loader fails."""
+    try:
+        return ask(*arguments)
+    except Exception as error:
+        name = type(error).__name__
+    # Theorem R10: raised here, the error does not refer to the other one, which may quote rows.
+    raise RuntimeError(
+        f"X must be readable; got {name}. Nothing was published. Read X without this package to "
+        "see the error. If workers were lost, they may need more memory, or smaller parts."
     )
 
 
@@ -353,8 +370,11 @@ class InProcess:
                         part.ahead = [(rows, targets)]
                     return rows[:0], None if targets is None else targets[:0]
             except Exception as error:
-                raise _in_words(number, error) from None
-        raise ValueError("X must hold at least one chunk; got none.")
+                failure = _in_words(number, error)
+                break
+        else:
+            failure = ValueError("X must hold at least one chunk; got none.")
+        raise failure
 
     def total(self, task_of: Callable[[int], Any]) -> Tally:
         """Return the sum of the results of each part's task over all parts."""
@@ -403,6 +423,8 @@ class OnCluster:
         Rows and targets as in the parts, but without any row.
     sizes : mapping
         Numbers of rows by the number of the part, if they are known.
+    source : object
+        What the parts were taken from: a cluster forgets what nobody refers to.
     """
 
     is_read_once = False
@@ -413,8 +435,9 @@ class OnCluster:
         parts: Sequence[Any],
         form: Chunk,
         sizes: Mapping[int, int],
+        source: Any = None,
     ) -> None:
-        self.functions, self.parts = functions, parts
+        self.functions, self.parts, self.source = functions, parts, source
         self.form = self.known_form = form
         self.sizes = dict(sizes)
 
@@ -457,10 +480,10 @@ class OnSpark:
 
     def __init__(self, frame: Any, target: str | None) -> None:
         self._frame, self._target = frame, target
-        schema = frame.limit(0).toArrow().schema
+        schema = _asked(frame.limit(0).toArrow).schema
         _check_target(schema, target)
         self.form = self.known_form = _arrow_form(schema, target)
-        counted = self._total(Task(_nothing, self.form))
+        counted = _asked(self._total, Task(_nothing, self.form))
         if counted.failure is not None:
             raise counted.failure
         self.sizes = dict(counted.sizes)
@@ -517,13 +540,7 @@ def _tallies(frame: Any, of_partition: Callable[[Iterator[Any]], Iterator[Any]])
 
 
 def _collected(tallies: Any) -> Tally:
-    try:
-        rows = tallies.collect()
-    except Exception as error:
-        # Spark's message quotes the error of the executor, which may quote a row.
-        words = f"X must be readable; Spark raised {type(error).__name__}."
-        return Tally(None, {}, RuntimeError(f"{words} Nothing was published."))
-    return merged(*(pickle.loads(row.tally) for row in rows))
+    return merged(*(pickle.loads(row.tally) for row in tallies.collect()))
 
 
 def _of_partition(task: Task, target: str | None, batches: Iterator[Any]) -> Iterator[Any]:
@@ -568,8 +585,11 @@ def _of_block(task: Any, number: int, rows: Any, *targets: Any) -> Tally:
     """Return the tally of rows and targets, or of a tally that was kept."""
     if not targets:
         return task(number, Tally(*rows))
-    chunk = _split_off(rows, *targets) if isinstance(targets[0], str) else (rows, *targets)
-    return task(number, partial(iter, [chunk]))
+    return task(number, partial(_chunk_of_block, rows, *targets))
+
+
+def _chunk_of_block(rows: Any, targets: Any) -> list[Chunk]:
+    return [_split_off(rows, targets) if isinstance(targets, str) else (rows, targets)]
 
 
 def _split_off(frame: Any, target: str) -> Chunk:
@@ -753,7 +773,7 @@ class PrivateRows(NamedArguments):
                 raise ValueError(f"y must be targets, or a column of X; got {shown(y)}.")
             # A worker takes both from one block, so that they belong to the same rows.
             form = _split_off(_empty(X), y)
-            return cls(OnCluster(_on_dask, [(block, y) for block in _blocks(X)], form, {}))
+            return cls(OnCluster(_on_dask, [(block, y) for block in _blocks(X)], form, {}, X))
         if hasattr(X, "chunks"):
             X = X.rechunk({1: -1})
         lengths = _lengths(X)
@@ -761,7 +781,7 @@ class PrivateRows(NamedArguments):
         targets, no_target = _dask_targets(y, lengths, len(blocks))
         pairs = list(zip(blocks, targets, strict=True))
         form, sizes = (_empty(X), no_target), dict(enumerate(lengths or ()))
-        return cls(OnCluster(_on_dask, pairs, form, sizes))
+        return cls(OnCluster(_on_dask, pairs, form, sizes, (X, y)))
 
     @classmethod
     def from_ray(cls, dataset: Any, target: str | None = None) -> PrivateRows:
@@ -785,8 +805,8 @@ class PrivateRows(NamedArguments):
         if not callable(getattr(dataset, "to_arrow_refs", None)):
             raise TypeError(f"dataset must be a ray dataset; got {type(dataset).__name__}.")
         ray = importlib.import_module("ray")
-        tables = dataset.to_arrow_refs()
-        forms = ray.get([ray.remote(_form_of_table).remote(table) for table in tables])
+        tables = _asked(dataset.to_arrow_refs)
+        forms = _asked(ray.get, [ray.remote(_form_of_table).remote(table) for table in tables])
         # A block without rows may have no columns.
         found = [(table, *form) for table, form in zip(tables, forms, strict=True) if form[1]]
         if not found:
@@ -1009,8 +1029,7 @@ class PrivateRows(NamedArguments):
         if carrier.sizes:
             self.check_readable_again()
         with _about_parts():
-            tally = carrier.total(self._task_of(function))
-            found = _checked(carrier, tally, self._orders)
+            found = _checked_total(carrier, self._task_of(function), self._orders)
         nothing = () if self._weights is None else (self._weights[:0],)
         return function(*self.form, *nothing) if found is None else found
 
@@ -1030,7 +1049,7 @@ class PrivateRows(NamedArguments):
         empty = function(*self.form)
         task_of = self._task_of(partial(_listed, function))
         with _about_parts():
-            return KeptParts(self._carrier.keep(task_of), empty, self._orders)
+            return KeptParts(_asked(self._carrier.keep, task_of), empty, self._orders)
 
     def gathered(
         self, records: NDArray[np.int64], read: Callable[[Any, Any], tuple[Any, ...]]
@@ -1075,7 +1094,12 @@ class PrivateRows(NamedArguments):
 
 
 def without_secrets(estimator: Any) -> Any:
-    """Return a copy for the workers, which holds neither seeds nor ledgers."""
+    """Return a copy for the workers, which holds neither seeds nor ledgers.
+
+    Notes
+    -----
+    Theorem R10.
+    """
     if type(estimator) in (list, tuple):
         return type(estimator)(map(without_secrets, estimator))
     if not isinstance(estimator, BaseEstimator):
@@ -1113,23 +1137,23 @@ class KeptParts:
         Theorem R10.
         """
         with _about_parts():
-            tally = self._carrier.total(lambda number: KeptTask(function))
-            found = _checked(self._carrier, tally, self._orders)
+            found = _checked_total(self._carrier, lambda number: KeptTask(function), self._orders)
         return function(self._empty) if found is None else found
 
     def mapped(self, function: Callable[[Any], Any]) -> KeptParts:
         """Return what a function makes of each object, where the object lies."""
         task = KeptTask(partial(_listed, function))
         with _about_parts():
-            kept = self._carrier.keep(lambda number: task)
+            kept = _asked(self._carrier.keep, lambda number: task)
         return KeptParts(kept, function(self._empty), self._orders)
 
 
-def _checked(carrier: Any, found: Tally, orders: dict[int, bytes]) -> Any:
-    """Return a sum over all parts; raise if a part is missing, or has changed.
+def _checked_total(carrier: Any, task_of: Callable[[int], Any], orders: dict[int, bytes]) -> Any:
+    """Return the sum of tasks over all parts; raise if a part is missing, or has changed.
 
     The first pass fills `orders`, with which later ones are compared.
     """
+    found = _asked(carrier.total, task_of)
     if found.failure is not None:
         raise found.failure
     if found.sizes.keys() != set(range(len(carrier.parts))):
@@ -1418,7 +1442,7 @@ def _computed(
 
 def computed(value: Any) -> Any:
     """Return a lazy object of dask as one in memory, and other objects as they are."""
-    return value.compute() if is_dask(value) else value
+    return _asked(value.compute) if is_dask(value) else value
 
 
 def rows_in_parts(X: Any, y: Any) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import shutil
 import subprocess
 import sys
+import traceback
 from fractions import Fraction
 from pathlib import Path
 
@@ -37,7 +36,7 @@ from skdptune import (
     Schema,
     make_private_pipeline,
 )
-from skdptune.base._rows_in_parts import Tally, merged
+from skdptune.base._rows_in_parts import Tally, Task, merged, without_secrets
 from skdptune.linear_model import SufficientStatistics
 from skdptune.preprocessing import BoundedScaler, RowNormClipper
 from skdptune.testing import replay_neighbours
@@ -380,6 +379,85 @@ def test_scaled_rows_are_scaled_within_the_parts(scaler):
     assert learned(inside[-1]) == learned(model().fit(ROWS, TARGETS)[-1])
 
 
+# Secrets ----------------------------------------------------------------------------------------
+
+
+def raise_a_row():
+    raise OSError("row of Bob: 3.25")
+
+
+def check_error(model, *data):
+    """Check that an error neither quotes a row nor refers to one that does."""
+    with pytest.raises(RuntimeError, match="must be readable; got OSError") as caught:
+        clone(model).fit(*data)
+    assert "Bob" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_errors_of_loaders_show_no_value(name):
+    # Theorem R10.
+    for parts in ([chunk(slice(9)), raise_a_row], [raise_a_row]):
+        check_error(MODELS[name], PrivateRows.from_chunks(parts))
+
+
+def test_errors_of_loaders_on_dask_show_no_value():
+    # Theorem R10: also if a model, or a search of it, needs a table in memory.
+    dask = pytest.importorskip("dask")
+    da = pytest.importorskip("dask.array")
+    X = da.from_delayed(dask.delayed(raise_a_row)(), (900, 3), float)
+    in_memory = DPLogisticRegression(classes=[False, True], delta=0, solver="output")
+    boosting = DPExplainableBoostingRegressor(bounds=(-3, 3), target_bound=1.0)
+    for model in (MODELS["ridge"], boosting, in_memory):
+        check_error(model, X, TARGETS > 0)
+    for model, grid in ((MODELS["ridge"], {"alpha": [0.1, 1.0]}), (in_memory, {"C": [0.1, 1.0]})):
+        check_error(DPGridSearchCV(model, grid, epsilon=1.0), X, TARGETS > 0)
+
+
+def test_tasks_hold_no_seed_and_their_names_no_choice_of_rows(monkeypatch):
+    # Theorem R10: a task that is sent to a worker, byte by byte.
+    cloudpickle = pytest.importorskip("cloudpickle")
+    seed, sent, run = 1234567891, [], Task.__call__
+
+    def record(self, *arguments):
+        sent.append(self)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Task, "__call__", record)
+    scaler = clone(MODELS["scaler"]).set_params(random_state=seed)
+    ridge = clone(MODELS["ridge"]).set_params(random_state=seed)
+    classifier = DPLogisticRegression(classes=[False, True], solver="sgd", random_state=seed)
+    boosting = DPExplainableBoostingRegressor(
+        bounds=(-3, 3), target_bound=1.0, max_rounds=1, random_state=seed
+    )
+    for model, y in (
+        (make_pipeline(scaler, ridge), TARGETS),
+        (boosting, TARGETS),
+        (classifier, TARGETS > 0),
+        (DPGridSearchCV(ridge, {"alpha": [0.1]}, random_state=seed), TARGETS),
+    ):
+        sent.clear()
+        assert seed.to_bytes(4, "little") in cloudpickle.dumps(model)
+        model.fit(PrivateRows.from_arrays(ROWS, y, rows_per_part=400))
+        assert len(sent) > 2
+        for task in sent:
+            assert seed.to_bytes(4, "little") not in cloudpickle.dumps(task)
+            assert "True" not in repr(task) and "Task object" in repr(task)
+
+
+def test_copies_for_workers_are_without_secrets():
+    # Theorem R10.
+    ledger = PrivacyLedger(":memory:", "rows", epsilon=5.0, delta=1e-2)
+    inner = clone(MODELS["ridge"]).fit(ROWS, TARGETS)
+    outer = make_pipeline(DPGridSearchCV(inner, {"alpha": [0.1]}, random_state=3, ledger=ledger))
+    bare = without_secrets(outer)
+    search = bare.steps[0][1]
+    assert search.random_state is search.ledger is search.estimator.random_state is None
+    assert search.estimator.privacy_ is None and learned(search.estimator) == learned(inner)
+    # The user's own objects keep theirs.
+    assert (inner.random_state, outer[0].random_state, outer[0].ledger) == (0, 3, ledger)
+
+
 # Files ------------------------------------------------------------------------------------------
 
 
@@ -570,120 +648,6 @@ def test_lost_workers_count_no_row_twice(name, tmp_path):
         check=False,
     )
     assert "same bits" in run.stdout, run.stderr[-2000:]
-
-
-def sum_that_kills_once(path, X, y):
-    """Return the sum of a part's rows; the first attempt of one part kills its worker."""
-    if X[0, 0] == 0 and not os.path.exists(path):
-        Path(path).touch()
-        os._exit(1)
-    return int(X.sum())
-
-
-def check_boosting(rows):
-    """Compare the predictions of a model that keeps its records where the parts lie."""
-    settings = {"max_rounds": 3, "interactions": [(0, 1)], "random_state": 0}
-    model = DPExplainableBoostingRegressor(1.0, 1e-6, bounds=(-3, 3), target_bound=1.0, **settings)
-    wanted = clone(model).fit(ROWS, TARGETS).predict(ROWS[10:])
-    assert model.fit(rows).predict(ROWS[10:]).tobytes() == wanted.tobytes()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_ray_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, whole):
-    # Theorem R10.
-    ray = pytest.importorskip("ray")
-    pytest.importorskip("ray.data")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        frame = pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(y=TARGETS)
-        dataset = ray.data.from_pandas([frame[:200], frame[200:201], frame[201:]])
-        for name in ("ridge", "scaler"):
-            model = clone(MODELS[name]).fit(PrivateRows.from_ray(dataset, "y"))
-            assert learned(model) == whole[name]
-        check_boosting(PrivateRows.from_ray(dataset, "y"))
-        with pytest.raises(ValueError, match="target must be a column"):
-            PrivateRows.from_ray(dataset, "z")
-        numbers = ray.data.from_pandas([pd.DataFrame({"a": range(k, k + 9)}) for k in (0, 9)])
-        lost = functools.partial(sum_that_kills_once, str(tmp_path / "killed"))
-        assert PrivateRows.from_ray(numbers).total(lost) == sum(range(18))
-        assert (tmp_path / "killed").exists()
-        with pytest.raises(ValueError, match="columns and types of the first one; got .* part 1"):
-            PrivateRows.from_ray(ray.data.from_pandas([frame, frame.astype({"a": str})]))
-    finally:
-        ray.shutdown()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_spark_gives_the_bits_of_a_fit_in_memory_and_may_lose_workers(tmp_path, whole, spark):
-    # Theorem R10.
-    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(y=TARGETS)
-    # Four partitions, of which the last is empty.
-    frame["part"] = np.minimum(np.arange(900) // 400, 2)
-    rows = spark.createDataFrame(frame).repartitionByRange(4, "part").drop("part").cache()
-    for name in ("ridge", "scaler"):
-        model = clone(MODELS[name]).fit(PrivateRows.from_spark(rows, "y"))
-        assert learned(model) == whole[name]
-    check_boosting(PrivateRows.from_spark(rows, "y"))
-    with pytest.raises(ValueError, match="target must be a column"):
-        PrivateRows.from_spark(rows, "z")
-    lost = functools.partial(sum_that_kills_once, str(tmp_path / "killed"))
-    numbers = spark.range(0, 18, numPartitions=2)
-    assert PrivateRows.from_spark(numbers).total(lost) == sum(range(18))
-    assert (tmp_path / "killed").exists()
-    text = PrivateRows.from_spark(rows.withColumn("a", rows.a.cast("string")), "y")
-    model = clone(MODELS["ridge"])
-    with pytest.raises(TypeError, match="X must hold numbers") as caught:
-        model.fit(text)
-    assert not hasattr(model, "privacy_")
-    assert str(ROWS[0, 0]) not in str(caught.value)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_spark_rows_have_no_persons_and_no_batches(spark):
-    # Theorem R10: a partition that is computed again may have another order, so that all rows of
-    # a person would count as those of other persons, and a row would get the coins of another.
-    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(y=TARGETS)
-    rows = PrivateRows.from_spark(spark.createDataFrame(frame).cache(), "y")
-    model = clone(MODELS["ridge"])
-    with PrivacyLedger(":memory:", "rows", epsilon=5.0, delta=1e-2) as ledger:
-        with pytest.raises(TypeError, match="groups must be None with rows of Spark"):
-            model.fit(rows, groups=PEOPLE)
-        with pytest.raises(TypeError, match="solver must be 'preconditioned' with rows of Spark"):
-            DPLogisticRegression(classes=[0, 1], solver="adam").fit(rows)
-        assert not ledger.history()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_spark_partitions_that_change_or_fail_show_no_value(spark):
-    # Theorem R10.
-    secret = 1234567
-    failing = spark.range(3).selectExpr(f"if(id = 2, raise_error('{secret}'), id) AS a")
-    with pytest.raises(RuntimeError, match="X must be readable; Spark raised") as caught:
-        PrivateRows.from_spark(failing)
-    assert str(secret) not in str(caught.value)
-    changing = PrivateRows.from_spark(spark.range(0, 9, numPartitions=2))
-    for other in (spark.range(0, 9, numPartitions=3), spark.range(0, 10, numPartitions=2)):
-        changing._carrier._frame = other
-        with pytest.raises(ValueError, match="X must be the same in every pass"):
-            changing.total(lambda X, y: int(X.sum()))
-
-
-@pytest.fixture(scope="module")
-def spark():
-    sql = pytest.importorskip("pyspark.sql")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        # A task may fail twice.
-        builder = sql.SparkSession.builder.master("local[2, 3]")
-        session = builder.config("spark.ui.enabled", "false").getOrCreate()
-        yield session
-        session.stop()
 
 
 # Bad input --------------------------------------------------------------------------------------
