@@ -88,7 +88,7 @@ NUMBERS = {
     "Ontario wages": Table("carData", "SLID", "wages", logarithm=True, judges=False),
     "Vietnam": Table("Ecdat", "VietNamI", "lnhhexp", ("commune",)),
     "tracts": Table("Ecdat", "Hedonic", "mv", ("townid",), judges=False),
-    "professors": Table("carData", "Salaries", "salary", logarithm=True),
+    "professors": Table("carData", "Salaries", "salary", logarithm=True, judges=False),
     "earnings": Table("AER", "CPSSW04", "earnings", logarithm=True, judges=False),
     "education": Table(
         "wooldridge", "htv", "wage", ("lwage", "expersq"), logarithm=True, judges=False
@@ -104,6 +104,16 @@ NUMBERS = {
     "colleges": Table("wooldridge", "twoyear", "lwage", ("id",)),
     "vocabulary": Table("carData", "GSSvocab", "vocab"),
     "young men": Table("wooldridge", "card", "lwage", ("id", "wage", "expersq"), judges=False),
+    "car seats": Table("ISLR", "Carseats", "Sales"),
+    "house sales": Table("Ecdat", "Housing", "price", logarithm=True, judges=False),
+    "hourly wages": Table(
+        "wooldridge", "wage1", "wage", ("lwage", "expersq", "tenursq"), logarithm=True
+    ),
+    "districts": Table("Ecdat", "Caschool", "testscr", ("readscr", "mathscr", "distcod")),
+    "athletes": Table("DAAG", "ais", "lbm"),
+    "cars": Table("ISLR", "Auto", "mpg", ("name",)),
+    "attendance": Table("wooldridge", "attend", "termGPA", ("attend", "missed")),
+    "baseball": Table("ISLR", "Hitters", "Salary", logarithm=True),
 }
 MAKING = [name for name, table in TABLES.items() if not table.judges]
 JUDGING = [name for name, table in (TABLES | LARGE | SMALL).items() if table.judges]

@@ -393,6 +393,7 @@ def boosted_scores(
     max_rounds: int,
     max_leaves: int,
     learning_rate: float,
+    size: int | None = None,
     start: Sequence[Scores] | None = None,
     variances: Sequence[Scores] | None = None,
 ) -> list[Scores]:
@@ -411,6 +412,8 @@ def boosted_scores(
         Source of the noise and of the trees.
     max_rounds, max_leaves, learning_rate
         As in the estimators.
+    size : int, optional
+        Public number of records, if scores also follow the mean of the targets.
     start : sequence of ndarray, optional
         Scores of the bins, as returned, to go on from.
     variances : sequence of ndarray of shape (n_bins,), optional
@@ -438,12 +441,33 @@ def boosted_scores(
             if noise is not None:
                 sums = noise.added_to(sums)
             weights = np.bincount(leaves, weights=column.bins.weights, minlength=n_leaves)
-            update = np.clip(learning_rate * sums / weights, -FARTHEST, FARTHEST)[:, leaves]
+            moved = learning_rate * sums / weights
+            if size is not None:
+                step = done * len(columns) + place + 1
+                share = _share_of_mean(step, scale * math.sqrt(n_leaves) / size) - learning_rate
+                moved += max(share, 0.0) * sums.sum(axis=1, keepdims=True) / size
+            update = np.clip(moved, -FARTHEST, FARTHEST)[:, leaves]
             found[place] += update
             if variances is not None:
                 variances[place][:] += ((learning_rate * scale / weights) ** 2)[leaves]
             course.moves.append((place, update))
     return found
+
+
+# Standard deviation of the mean of the targets, in units of half of their range. With a larger
+# one, the mean of some hundred records at a small epsilon would be noise.
+_PRIOR_OF_MEAN = 0.1
+
+
+def _share_of_mean(step: int, noise: float) -> float:
+    """Return the share of the mean residual by which the scores of all records move in a step.
+
+    So scores reach the mean of the targets at any learning rate. The sums of a step show this mean
+    with noise of the given standard deviation. The steps so far are averaged, the later ones with
+    larger weights, and shrunk as if the mean had a prior standard deviation of `_PRIOR_OF_MEAN`.
+    """
+    ratio = noise / _PRIOR_OF_MEAN
+    return 2.0 / (step + 1.0 + 2.0 * ratio * ratio)
 
 
 def monotone(scores: Scores, bins: Bins, term: NumberTerm, *, increasing: bool) -> Scores:

@@ -33,8 +33,8 @@ max_leaves : int, default=3
 learning_rate : float, optional
     Share of its mean residual by which a leaf moves. Its product with `max_rounds` sets how far
     scores can move and how much noise they have. None follows a rule from public numbers: the rate
-    gives the noise of a prediction a fixed standard deviation. That is 0.4 for a classifier (of a
-    logit; more if there are few records for the budget), at a rate of at most 1. It is 0.08 for a
+    gives the noise of a prediction a fixed standard deviation, more if there are few records for
+    the budget. That is 0.4 for a classifier (of a logit), at a rate of at most 1. It is 0.08 for a
     regressor (of half of the targets' range), at a rate of at most 0.3. ``docs/benchmarks.md``
     says on which data the rule was measured.
 bin_share : float, default=0.1
@@ -520,7 +520,8 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
             variances=variances,
         )
         n_left = 0 if wanted is None else round(_PAIR_ROUNDS * self.max_rounds)
-        scores = boost(max_rounds=self.max_rounds - n_left)
+        of_mean = None if is_classifier(self) else size
+        scores = boost(max_rounds=self.max_rounds - n_left, size=of_mean)
         pairs: list[Pair] = []
         if wanted is not None:
             learner = PairLearner.after(columns, scores, records, residuals, size, generator)

@@ -56,7 +56,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
     """
 
     # In units of half of the targets' range.
-    _rate_rule = RateRule(noise=0.08, largest=0.3)
+    _rate_rule = RateRule(noise=0.08, largest=0.3, growth=0.2)
     target_bound: float | tuple[float, float] | None
 
     def __init__(

@@ -20,6 +20,12 @@ def test_it_learns_targets_in_their_units():
     assert model.predict(X).mean() == pytest.approx(100.25, abs=0.05)
 
 
+def test_predictions_reach_the_mean_of_the_targets_at_any_rate():
+    settings = {"bounds": (0, 1), "target_bound": (0, 1), "learning_rate": 1e-4}
+    model = Regressor(1.0, random_state=0, **settings).fit(X, np.full(3000, 0.9))
+    assert model.intercept_ == pytest.approx(0.9, abs=0.03)
+
+
 def test_units_of_targets_make_no_difference():
     first = Regressor(bounds=(0, 1), target_bound=1.0, max_rounds=3, random_state=0)
     second = Regressor(bounds=(0, 1), target_bound=(992, 1008), max_rounds=3, random_state=0)
