@@ -297,9 +297,9 @@ def release_basis(
     Theorem M7.
 
     With ``M`` the second moments, of deviation ``s`` in each entry, the coordinates are those in
-    which ``M + s sqrt(width)`` is the identity. Directions that the noise hides are scaled alike,
-    and not farther than the noise allows. If it would hide nearly all of them, and for wide data,
-    the mean row and the mean squared norm are released in place of the moments. The mean is
+    which ``M + s sqrt(width)`` is the identity. The eigenvalues of ``M`` are first corrected for
+    the noise, so that directions that it hides are scaled alike, and not farther than it allows.
+    If it would hide nearly all of them, and for wide data, the mean row and the mean squared norm are released in place of the moments. The mean is
     subtracted from the rows, since noise along it would move the decisions of all records alike.
     """
     known = {} if known is None else known
@@ -326,20 +326,40 @@ def _basis_of_moments(
     moments = np.zeros((width, width))
     moments[upper] = gaussian_release(sums.gram_and_moment[0][upper], radius2, scale, rng)
     moments = (moments + np.triu(moments, 1).T) / plan.n_samples
-    values, vectors = np.linalg.eigh(moments)
-    values = np.maximum(values, 0.0)
-    floor = max(
-        _FLOOR * math.sqrt(width) * scale / plan.n_samples, _LEAST_FLOOR * values.mean(), 1e-12
-    )
+    spread = math.sqrt(width) * scale / plan.n_samples
+    squares, constant = float(np.trace(moments)), 0.0
     # Convert from units of the bound and of the constant column for the intercept.
     units = np.full(width, 1.0 / data_radius)
     if design.intercept:
-        units[-1] *= _CONSTANT * data_norm
+        # If rows are much shorter than the bound, the constant becomes shorter in proportion.
+        constant = _CONSTANT**2 / longest2
+        share = min(max((squares - constant) * longest2, spread, 1e-12), 1.0)
+        squares += constant * (share - 1.0)
+        moments[-1] *= math.sqrt(share)
+        moments[:, -1] *= math.sqrt(share)
+        units[-1] *= _CONSTANT * data_norm * math.sqrt(share)
+    noisy, vectors = np.linalg.eigh(moments)
+    values, noisy = _without_noise(noisy, spread), np.maximum(noisy, 0.0)
+    floor = max(_FLOOR * spread, _LEAST_FLOOR * values.mean(), 1e-12)
     matrix = units[:, None] * ((vectors / np.sqrt(values + floor)) @ vectors.T)
-    usual = math.sqrt(max(float((values / (values + floor)).sum()), 1.0))
+    # The trace of the moments bounds it, since no coordinate is scaled by more than the floor.
+    usual2 = min(float((noisy / (values + floor)).sum()), squares / floor)
     distance = _NOISE_DISTANCE * (2.0 / max(n_outputs, 2)) ** 0.25
-    root = vectors * np.sqrt(values) / units[:, None]
-    return Basis(matrix, usual, 1.0, distance, plan.steps, root @ root.T)
+    root = vectors * np.sqrt(noisy) / units[:, None]
+    return Basis(matrix, math.sqrt(max(usual2, 1.0)), 1.0, distance, plan.steps, root @ root.T)
+
+
+def _without_noise(values: np.ndarray, spread: float) -> np.ndarray:
+    """Return about the true second moments along the eigenvectors of noisy moments.
+
+    Noise makes large eigenvalues larger and small ones smaller. This inverts it for Gaussian noise
+    that changes each eigenvalue by up to `2 * spread` (Bun, Allez, Bouchaud and Potters,
+    "Rotational invariant estimator for general noisy matrices", 2016). If the noise hides all
+    directions, the results are about equal.
+    """
+    gaps = values[:, None] - values
+    moved = gaps / np.maximum(gaps**2 + spread**2 / len(values), 1e-300)
+    return np.maximum(values - 2.0 * spread**2 * moved.mean(axis=1), 0.0)
 
 
 def _sums_of_moments(

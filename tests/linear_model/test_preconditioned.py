@@ -18,6 +18,7 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.linear_model._preconditioned import (
     _bounded_rows,
     _total_shares,
+    _without_noise,
     plan_preconditioned,
     release_basis,
 )
@@ -112,6 +113,31 @@ def test_coordinates_without_noise_have_second_moments_of_one():
     moved = np.column_stack([rows, np.ones(300)]) @ basis.matrix
     np.testing.assert_allclose(moved.T @ moved / 300, np.eye(5), atol=0.05)
     assert basis.usual_norm == pytest.approx(np.sqrt(5.0), rel=0.02)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_norms_are_nearly_right_if_rows_are_much_shorter_than_their_bound(epsilon):
+    rows = np.random.default_rng(0).normal(size=(2000, 40)) / 10
+    plan = plan_preconditioned(2000, steps=100, epsilon=epsilon, delta=DELTA)
+    design = Design.clipped(rows, np.inf, intercept=True)
+    basis = release_basis(plan, design, np.sqrt(40.0), 1, np.random.default_rng(0))
+    of_rows = np.sqrt(np.mean(np.sum((rows @ basis.matrix[:-1]) ** 2, axis=1)))
+    assert of_rows < basis.usual_norm < 2.5 * of_rows
+    # The constant for the intercept stays short beside them.
+    assert np.linalg.norm(basis.matrix[-1]) < 0.5 * of_rows
+
+
+@pytest.mark.parametrize("noise", [0.2, 1.0, 5.0])
+def test_eigenvalues_are_corrected_for_noise(noise):
+    """What is found is nearly the true moment along each eigenvector of the noisy moments."""
+    rng, width = np.random.default_rng(0), 150
+    true = np.diag(np.concatenate([[40.0, 10.0], rng.uniform(0.2, 2.0, size=width - 2)]))
+    upper = np.triu(rng.normal(size=true.shape))
+    noisy = true + noise * (upper + np.triu(upper, 1).T) / np.sqrt(width)
+    values, vectors = np.linalg.eigh(noisy)
+    along = np.sum(vectors * (true @ vectors), axis=0)
+    found = _without_noise(values, noise)
+    assert np.mean((found - along) ** 2) < 0.1 * np.mean((np.maximum(values, 0) - along) ** 2)
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
