@@ -70,12 +70,16 @@ BOUNDS = {"target_bound": 1.0, "random_state": 0}
 LABELS = {"classes": [0, 1], "random_state": 0}
 
 
+class InParts(in_parts(DPRidge)):
+    """One that can be pickled."""
+
+
 REGRESSORS = [
     DPRidge(**BOUNDS),
     DPRidge(alpha=1.0, fit_intercept=False, **BOUNDS),
     AdaSSPLinearRegression(**BOUNDS),
     OutputPerturbationLinearRegression(**BOUNDS),
-    in_parts(DPRidge)(**BOUNDS),
+    InParts(**BOUNDS),
 ]
 CLASSIFIERS = [
     DPLogisticRegression(**LABELS),
