@@ -130,17 +130,206 @@ def print_step(arguments: argparse.Namespace) -> None:
             continue
         settings = common | {"batch_size": size, "grad_sample_mode": mode}
         case = (name, *shapes[where], settings, arguments.steps, arguments.device)
-        for name, where, size in itertools.product(
-        arguments.networks, arguments.data, arguments.batch_sizes
-    ):
-        # What is loaded when it is first used, by ours and by the peers.
-        warm = (name, 100, 1, arguments.device)
-        trained(our_nets(*warm)[:2], digits(), arguments.device, at_once=True)
-        peers = their_nets(digits()[0], *warm, "hooks")[:2]
-        trained(peers, digits(), arguments.device, at_once=False)
+        # What is loaded when it is first used.
+        our_seconds(*case[:4], 2, arguments.device)
+        turns = [(*our_seconds(*case), bare_seconds(*case)) for _ in range(arguments.turns)]
+        ours, beside, bare = (1e3 * min(column) for column in zip(*turns, strict=True))
+        ratio = statistics.median(turn[0] / turn[2] for turn in turns)
+        print(
+            f"{where:8s} {name:10s} batch {size:4d} {mode:6s} {ours:8.3f} / {bare:8.3f}"
+            f"  {ours / bare:5.2f}  median {ratio:5.2f}  {beside:6.1f}",
+            flush=True,
+        )
+
+
+# Utility --------------------------------------------------------------------------------------
+
+
+class DoubleNoise:
+    """Noise in doubles from PCG64, in place of exact noise."""
+
+    def __init__(self, deviation: float, rng: np.random.Generator, device: str = "cpu") -> None:
+        self.deviation, self.rng = deviation, rng
+
+    def added_to(self, total: torch.Tensor) -> torch.Tensor:
+        """Return a sum with noise."""
+        noise = self.rng.normal(0.0, self.deviation, size=tuple(total.shape))
+        return total.detach() + torch.from_numpy(noise).to(total.dtype)
+
+
+def print_noise(arguments: argparse.Namespace) -> None:
+    """Print the time of a step with exact noise from AES, and with doubles from PCG64."""
+    print("ms of a step (of the processor): noise in doubles from PCG64; exact, from AES; ratio")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 784)).astype(np.float32), np.arange(5000) % 10
+    for name, batch in itertools.product(arguments.networks, arguments.batch_sizes):
+        best = {DoubleNoise: np.inf, GradientNoise: np.inf}
+        for source in [*best] * arguments.turns:
+            net = sized(name, X)
+            epochs = arguments.steps * batch / len(X)
+            model = DPNeuralNetClassifier(
+                net,
+                optimizer=torch.optim.SGD,
+                noise_multiplier=1.0,
+                epsilon=None,
+                max_epochs=epochs,
+                batch_size=batch,
+            )
+            with mock.patch.object(_noisy_steps, "GradientNoise", source):
+                start = time.process_time()
+                model.fit(X, y)
+                seconds = (time.process_time() - start) / arguments.steps
+            best[source] = min(best[source], seconds)
+        plain, exact = 1e3 * best[DoubleNoise], 1e3 * best[GradientNoise]
+        print(f"  {name:10} batch {batch:5d} {plain:8.2f} {exact:8.2f} {exact / plain:6.2f}")
+
+
+def accuracies(name: str, split: Split, net: DPNeuralNetClassifier) -> tuple[float, float]:
+    """Return the test accuracy of our fit, and of plain Opacus at its noise and rate."""
+    X, X_test, y, y_test = split
+    plan = net.fit(X, y).plan_
+    torch.manual_seed(net.random_state)
+    module, optimizer, criterion, loader = attached(
+        sized(name, X).to(net.device),
+        loader_of(X, y, plan.batch_size),
+        {
+            "lr": net.lr,
+            "noise_multiplier": plan.noise_multiplier,
+            "max_grad_norm": net.max_grad_norm,
+            "grad_sample_mode": net.grad_sample_mode,
+        },
+    )
+    for _ in range(net.max_epochs):
+        take_steps(module, optimizer, criterion, loader, net.device)
+    with torch.no_grad():
+        outputs = module.eval()(torch.from_numpy(X_test).to(net.device))
+    theirs = float((outputs.argmax(dim=1).cpu().numpy() == y_test).mean())
+    return net.score(X_test, y_test), theirs
+
+
+def print_utility(arguments: argparse.Namespace) -> None:
+    """Print mean test accuracies over the seeds, with standard errors of the difference."""
+    print("test accuracy in %: ours, plain Opacus, difference and its standard error")
+    # Opacus takes as many whole batches as there are, so that a rate of 1/10 is shared.
+    settings = {
+        "digits": {"lr": 1.0, "batch_size": 135, "max_epochs": 20},
+        "fashion": {"lr": 2.0, "batch_size": arguments.batch, "max_epochs": arguments.epochs},
+    }
+    for where, name in itertools.product(arguments.data, arguments.networks):
+        split = digits() if where == "digits" else fashion(arguments.train)
+        for epsilon in EPSILONS:
+            net = DPNeuralNetClassifier(
+                NETWORKS[name](),
+                optimizer=torch.optim.SGD,
+                epsilon=epsilon,
+                delta=DELTA,
+                classes=range(10),
+                grad_sample_mode=MODES_OF[name][-1],
+                device=arguments.device,
+                **settings[where],
+            )
+            pairs = [
+                accuracies(name, split, net.set_params(random_state=seed))
+                for seed in range(arguments.seeds)
+            ]
+            ours, theirs = 100.0 * np.array(pairs).T
+            error = np.std(ours - theirs, ddof=1) / np.sqrt(len(pairs))
+            print(
+                f"{where:8s} {len(split[0]):6d} images  {name:10s} epsilon {epsilon:g}  "
+                f"{ours.mean():6.2f}  {theirs.mean():6.2f}  "
+                f"{(ours - theirs).mean():+6.2f} ± {error:.2f}",
+                flush=True,
+            )
+
+
+# Many candidates ------------------------------------------------------------------------------
+
+
+def candidates() -> list[dict[str, Any]]:
+    """Return learning rates, clipping norms and noises of 32 candidates."""
+    rng = np.random.default_rng(0)
+    return [
+        {
+            "lr": float(10 ** rng.uniform(-1.0, 0.5)),
+            "max_grad_norm": float(10 ** rng.uniform(-0.5, 0.5)),
+            "noise_multiplier": float(rng.uniform(0.8, 3.0)),
+        }
+        for _ in range(CANDIDATES)
+    ]
+
+
+def our_nets(name: str, size: int, epochs: int, device: str) -> list[DPNeuralNetClassifier]:
+    """Return the candidates as ours."""
+    return [
+        DPNeuralNetClassifier(
+            NETWORKS[name](),
+            optimizer=torch.optim.SGD,
+            batch_size=size,
+            max_epochs=epochs,
+            classes=range(10),
+            device=device,
+            random_state=number,
+            **settings,
+        )
+        for number, settings in enumerate(candidates())
+    ]
+
+
+def their_nets(
+    X: np.ndarray, name: str, size: int, epochs: int, device: str, mode: str
+) -> list[Any]:
+    """Return the candidates as skorch's, with Opacus attached."""
+    nets = []
+    for number, settings in enumerate(candidates()):
+        private = {name: settings[name] for name in ("max_grad_norm", "noise_multiplier")}
+        torch.manual_seed(number)
+        net = OpacusInSkorch(
+            sized(name, X),
+            criterion=nn.CrossEntropyLoss,
+            optimizer=torch.optim.SGD,
+            lr=settings["lr"],
+            batch_size=size,
+            max_epochs=epochs,
+            classes=range(10),
+            train_split=None,
+            callbacks="disable",
+            verbose=0,
+            device=device,
+            private=private | {"grad_sample_mode": mode},
+        )
+        nets.append(net)
+    return nets
+
+
+def trained(nets: list[Any], split: Split, device: str, *, at_once: bool) -> tuple[float, str]:
+    """Return the seconds of a training, and a text on accuracy and the increase of memory."""
+    before = memory(device, peak=False)
+    started = now(device)
+    if at_once:
+        DPNeuralNetClassifier.fit_many(nets, split[0], split[2])
+    else:
+        for net in nets:
+            net.fit(split[0], split[2])
+    seconds = now(device) - started
+    rise = (memory(device, peak=True) - before) / 2**20
+    accuracy = np.mean([net.score(split[1], split[3]) for net in nets])
+    return seconds, f"{seconds:8.2f} s  accuracy {accuracy:.4f}  memory + {rise:4.0f} MiB"
+
+
+def print_population(arguments: argparse.Namespace) -> None:
+    """Print the seconds of 32 candidates, at once and one after another, and their ratio."""
+    # What is loaded when it is first used, by ours and by the peers.
+    first = (arguments.networks[0], 100, 1, arguments.device)
+    trained(our_nets(*first)[:2], digits(), arguments.device, at_once=True)
+    peers = their_nets(digits()[0], *first, "hooks")[:2]
+    trained(peers, digits(), arguments.device, at_once=False)
+    cases = itertools.product(arguments.networks, arguments.data, arguments.batch_sizes)
+    for name, where, size in cases:
         split = digits() if where == "digits" else fashion(arguments.train)
         case = (name, size, arguments.epochs, arguments.device)
-        print(f"\n{name}, {where}: {len(split[0])} records, batch {size}, {arguments.epochs} epochs")
+        print(
+            f"\n{name}, {where}: {len(split[0])} records, batch {size}, {arguments.epochs} epochs"
+        )
         # Our reports state the costs of all noises; the peers compute none.
         ours, words = trained(our_nets(*case), split, arguments.device, at_once=True)
         print(f"  ours, at once               {words}", flush=True)
