@@ -258,11 +258,11 @@ def candidates() -> list[dict[str, Any]]:
     ]
 
 
-def our_nets(size: int, epochs: int, device: str) -> list[DPNeuralNetClassifier]:
+def our_nets(name: str, size: int, epochs: int, device: str) -> list[DPNeuralNetClassifier]:
     """Return the candidates as ours."""
     return [
         DPNeuralNetClassifier(
-            NETWORKS["width-120"](),
+            NETWORKS[name](),
             optimizer=torch.optim.SGD,
             batch_size=size,
             max_epochs=epochs,
@@ -275,14 +275,16 @@ def our_nets(size: int, epochs: int, device: str) -> list[DPNeuralNetClassifier]
     ]
 
 
-def their_nets(X: np.ndarray, size: int, epochs: int, device: str, mode: str) -> list[Any]:
+def their_nets(
+    X: np.ndarray, name: str, size: int, epochs: int, device: str, mode: str
+) -> list[Any]:
     """Return the candidates as skorch's, with Opacus attached."""
     nets = []
     for number, settings in enumerate(candidates()):
         private = {name: settings[name] for name in ("max_grad_norm", "noise_multiplier")}
         torch.manual_seed(number)
         net = OpacusInSkorch(
-            sized("width-120", X),
+            sized(name, X),
             criterion=nn.CrossEntropyLoss,
             optimizer=torch.optim.SGD,
             lr=settings["lr"],
@@ -317,13 +319,17 @@ def trained(nets: list[Any], split: Split, device: str, *, at_once: bool) -> tup
 def print_population(arguments: argparse.Namespace) -> None:
     """Print the seconds of 32 candidates, at once and one after another, and their ratio."""
     # What is loaded when it is first used, by ours and by the peers.
-    trained(our_nets(100, 1, arguments.device)[:2], digits(), arguments.device, at_once=True)
-    peers = their_nets(digits()[0], 100, 1, arguments.device, "hooks")[:2]
+    first = (arguments.networks[0], 100, 1, arguments.device)
+    trained(our_nets(*first)[:2], digits(), arguments.device, at_once=True)
+    peers = their_nets(digits()[0], *first, "hooks")[:2]
     trained(peers, digits(), arguments.device, at_once=False)
-    for where, size in itertools.product(arguments.data, arguments.batch_sizes):
+    cases = itertools.product(arguments.networks, arguments.data, arguments.batch_sizes)
+    for name, where, size in cases:
         split = digits() if where == "digits" else fashion(arguments.train)
-        case = (size, arguments.epochs, arguments.device)
-        print(f"\n{where}: {len(split[0])} records, batch {size}, {arguments.epochs} epochs")
+        case = (name, size, arguments.epochs, arguments.device)
+        print(
+            f"\n{name}, {where}: {len(split[0])} records, batch {size}, {arguments.epochs} epochs"
+        )
         # Our reports state the costs of all noises; the peers compute none.
         ours, words = trained(our_nets(*case), split, arguments.device, at_once=True)
         print(f"  ours, at once               {words}", flush=True)

@@ -1078,6 +1078,28 @@ class PrivateRows(NamedArguments):
         places = [np.searchsorted(records, numbers) for numbers in next(columns)]
         return tuple(_in_places(records.size, places, found) for found in columns)
 
+    def of_batches(
+        self, batches: Sequence[Any], read: Callable[[Any, Any], tuple[Any, ...]]
+    ) -> tuple[tuple[Any, ...], list[Any]]:
+        """Return what a function makes of the rows of some batches, and the places of each batch.
+
+        Parameters
+        ----------
+        batches : sequence of ndarray of int or slice
+            Numbers of rows; a slice stands for all rows.
+        read : callable
+            As in `gathered`.
+
+        Notes
+        -----
+        Theorem R10. One pass over the parts serves for all of these batches.
+        """
+        if any(isinstance(batch, slice) for batch in batches):
+            return self.gathered(np.arange(self.counted()), read), list(batches)
+        records, places = np.unique(np.concatenate(batches), return_inverse=True)
+        ends = np.cumsum([batch.size for batch in batches])[:-1]
+        return self.gathered(records, read), np.split(places, ends)
+
     def counted(self) -> int:
         """Return the number of rows; if it is unknown, a pass counts them."""
         if self.n_samples is None:
@@ -1214,6 +1236,12 @@ def _slice(X: Any, y: Any, part: slice) -> list[Chunk]:
 def is_dask(X: Any) -> bool:
     """Return whether an object is a lazy one of dask, which a user then has imported."""
     return "dask" in sys.modules and hasattr(X, "__dask_graph__")
+
+
+def has_images(X: Any) -> bool:
+    """Return whether the rows of an array have several axes, as only nets take them."""
+    axes = getattr(X, "ndim", None)
+    return isinstance(axes, int) and axes > 2
 
 
 def _lengths(X: Any) -> tuple[int, ...] | None:
@@ -1407,7 +1435,7 @@ def with_parts(
         If the estimator does not take them; before anything is read or spent.
     """
     X = args[0] if args else kwargs.get("X")
-    if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)):
+    if not (isinstance(X, PrivateRows | np.memmap | Iterator) or is_dask(X)) or has_images(X):
         return _computed(args, kwargs)
     if isinstance(X, np.memmap) and is_classifier(estimator):
         # It makes many passes, which are faster over one array than over its parts.

@@ -129,6 +129,7 @@ from skdptune.base._rows_in_parts import (
     check_alone,
     check_in_memory,
     computed,
+    has_images,
     is_about_parts,
     is_dask,
     read_rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ _LARGEST_EPSILON = 500.0
 _LEAST_NOISE = 1.0 / 30.0
 # Share of epsilon that may remain unused: a smaller one is not worth another evaluation.
 _TOLERANCE = 2e-3
+# Batches are drawn at once for as many steps as have so many rows or numbers. If that is all
+# rows, the number of draws decides.
+_ROWS_AHEAD, _NUMBERS_AHEAD, _DRAWS_AHEAD = 1 << 20, 1 << 25, 1 << 22
 # Smallest share of the records in a batch of an allocation.
 _LEAST_SHARE = 1e-9
 
@@ -90,6 +94,30 @@ class NoisyGradientPlan:
         if self.sampling == "allocation":
             return allocation_batches(n_samples, round(1.0 / self.rate), self.steps, rng)
         return poisson_batches(n_samples, self.rate, self.steps, rng)
+
+    def batches_ahead(
+        self, n_samples: int, width: int, rng: np.random.Generator
+    ) -> Iterator[list[Batch]]:
+        """Yield the batches of as many steps as are drawn at once, a public number.
+
+        Parameters
+        ----------
+        n_samples, rng
+            See `batches`.
+        width : int
+            Number of columns of a record.
+
+        Yields
+        ------
+        list of ndarray of int or slice
+        """
+        rows = min(_ROWS_AHEAD, _NUMBERS_AHEAD // width)
+        # Few rows are all in memory, however often they are drawn.
+        count = max(1, (rows if rows < self.n_samples else _DRAWS_AHEAD) // self.batch_size)
+        batches = self.batches(n_samples, rng)
+        # All steps on all rows read them once.
+        while drawn := list(itertools.islice(batches, self.steps if self.rate == 1.0 else count)):
+            yield drawn
 
 
 def plan_noisy_gradient(

@@ -67,6 +67,7 @@ from skdptune.base._shared import (
     computed,
     count_fit,
     declared_labels,
+    has_images,
     hold_persons,
     is_dask,
     is_paid,
@@ -483,7 +484,8 @@ class BasePrivateSearch(
         """
         check_in_memory(self, X)
         named = sorted(name for name, value in given.items() if value is not None)
-        if is_dask(X) and not named and refusal_of(self, PARTS) is None:
+        lies_in_parts = is_dask(X) and not has_images(X)
+        if lies_in_parts and not named and refusal_of(self, PARTS) is None:
             X, y = PrivateRows.from_dask(X, y), None
         if not isinstance(X, PrivateRows):
             return computed(X), computed(y)

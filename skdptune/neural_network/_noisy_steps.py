@@ -410,7 +410,7 @@ def exact_arithmetic() -> Iterator[None]:
                 torch.set_float32_matmul_precision(_ARITHMETIC.before)
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrainingRun:
     """The data of one fit of a net, its number of steps and its random draws.
 
@@ -419,7 +419,8 @@ class TrainingRun:
     settings : Settings
         The plan of steps and noise, and what else follows from parameters and public numbers.
     X, targets : tensor
-        Records, and targets in the form for the criterion.
+        Records, and targets in the form for the criterion. Of rows in parts, those of the batches
+        that were drawn last.
     new_generator : callable
         Returns the source of all randomness of the run, at its start, in every call.
     sizes : dict
@@ -429,6 +430,11 @@ class TrainingRun:
     persons : Persons or None
         The persons to whom the rows belong, if a record is a person with several rows. The
         weights of a person's rows then sum to at most 1.
+    of_batches : callable, optional
+        For rows in parts. From batches to `X`, `targets` and `weights` as arrays, and the places
+        of each batch.
+    n_rows : int
+        Number of rows in parts.
     rng : Generator
         The source of randomness of this attempt.
     """
@@ -440,11 +446,13 @@ class TrainingRun:
     sizes: dict[str, Any]
     weights: torch.Tensor | None = None
     persons: Persons | None = None
+    of_batches: Callable[[list[Batch]], tuple[tuple[Any, ...], list[Batch]]] | None = None
+    n_rows: int = 0
     rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
         """Start again at the beginning of the source of randomness."""
-        object.__setattr__(self, "rng", self.new_generator())
+        self.rng = self.new_generator()
 
     @property
     def plan(self) -> NoisyGradientPlan:
@@ -459,9 +467,26 @@ class TrainingRun:
         Theorem P14. Persons are drawn, with all of their rows.
         """
         persons = self.persons
+        if self.of_batches is not None:
+            return self._batches_in_parts(self.of_batches)
         if persons is None:
             return self.plan.batches(len(self.X), self.rng)
         return map(persons.rows_of, self.plan.batches(persons.size, self.rng))
+
+    def _batches_in_parts(self, of_batches: Callable[..., Any]) -> Iterator[Batch]:
+        """Return the places of the records of each step among those that are in memory.
+
+        Notes
+        -----
+        Theorem R10. Noise has a generator of its own, so batches may be drawn ahead.
+        """
+        for drawn in self.plan.batches_ahead(self.n_rows, self.X.shape[1], self.rng):
+            # The rows of earlier batches are freed before others are read.
+            del self.X, self.targets
+            (*arrays, weights), places = of_batches(drawn)
+            self.X, self.targets = map(torch.from_numpy, arrays)
+            self.weights = None if weights is None else torch.from_numpy(weights)
+            yield from places
 
     def restarted(self) -> TrainingRun:
         """Return the same run at its start, with the same future random draws."""

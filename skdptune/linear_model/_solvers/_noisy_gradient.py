@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -415,9 +414,6 @@ _ADAM_DISTANCE = 0.3
 _AT_ONCE = 1 << 14
 _FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
 
-# Rows that are in memory at once, numbers in them, and draws of these rows; or one batch.
-_ROWS_AHEAD, _NUMBERS_AHEAD, _DRAWS_AHEAD = 1 << 20, 1 << 25, 1 << 22
-
 Step = Callable[[np.ndarray, np.ndarray], None]
 # From labels and the number of outputs to residuals and targets.
 Problem = Callable[[Any, int], tuple[Residuals, np.ndarray]]
@@ -523,7 +519,7 @@ def fit_noisy_gradient(
 
     def batches() -> Iterator[Batch]:
         nonlocal sums
-        for drawn in _drawn_ahead(plan, design, rng):
+        for drawn in plan.batches_ahead(design.n_records, design.width, rng):
             if isinstance(design, Design):
                 yield from map(design.rows_of, drawn)
             else:
@@ -656,18 +652,6 @@ def descend(
             if count >= first:
                 mean += point
         return coordinates.weights(mean / (plan.steps - first))
-
-
-def _drawn_ahead(
-    plan: NoisyGradientPlan, design: Design | DesignInParts, rng: np.random.Generator
-) -> Iterator[list[Batch]]:
-    """Yield the batches of as many steps as are drawn at once, a public number."""
-    rows = min(_ROWS_AHEAD, _NUMBERS_AHEAD // design.width)
-    # Few rows are all in memory, however often they are drawn.
-    count = max(1, (rows if rows < plan.n_samples else _DRAWS_AHEAD) // plan.batch_size)
-    batches = plan.batches(design.n_records, rng)
-    while drawn := list(itertools.islice(batches, count)):
-        yield drawn
 
 
 def default_learning_rate(optimizer: str, steps: int) -> float:

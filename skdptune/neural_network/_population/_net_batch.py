@@ -96,9 +96,8 @@ class NetBatch:
     Parameters
     ----------
     replicas : sequence of Replica
-        Replicas that have just been started.
-    X : tensor
-        The records of all replicas, on the device from which rows are best taken.
+        Replicas that have just been started. All have the same records; if rows lie in parts,
+        there is only one replica.
     gradients : ClosedFormGradients
         Computes the sums of their clipped gradients.
     records_at_once : callable
@@ -118,17 +117,20 @@ class NetBatch:
     def __init__(
         self,
         replicas: Sequence[Replica],
-        X: torch.Tensor,
         gradients: ClosedFormGradients,
         records_at_once: Callable[[int], int],
     ) -> None:
         self._replicas = list(replicas)
         self._active = list(replicas)
-        self._X = X
         self._device = torch.device(replicas[0].net.device)
         self._gradients = gradients
         self._records_at_once = records_at_once
         self._stack: list[torch.Tensor] = []
+
+    @property
+    def _X(self) -> torch.Tensor:
+        """The records of all replicas."""
+        return self._active[0].run.X
 
     def train(self) -> None:
         """Take all steps of all replicas."""

@@ -106,7 +106,7 @@ class PopulationTrainer:
         self,
         nets: Sequence[PrivateNet],
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         groups: Any = None,
         return_exceptions: bool = False,
@@ -260,8 +260,10 @@ class PopulationTrainer:
         if device.type != "cpu" and X.nbytes <= memory // 2:
             memory -= X.nbytes
             X = X.to(device)
+            for run in runs:
+                run.X = X
         limit = _record_limit(memory, replicas, gradients.numbers_per_record)
-        NetBatch(replicas, X, gradients, limit).train()
+        NetBatch(replicas, gradients, limit).train()
         return [_outcome(r.net._finish, r.run, r.steps_taken) for r in replicas]
 
 
@@ -319,7 +321,9 @@ def _jobs(nets: list[PrivateNet], X: Any, y: Any, groups: Any) -> list[_Job | Ba
 
 
 def _shared(first: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    return first if first.dtype == values.dtype and torch.equal(first, values) else values
+    # Without records, rows lie in parts, and each net will hold those of its own batches.
+    is_same = len(first) > 0 and first.dtype == values.dtype and torch.equal(first, values)
+    return first if is_same else values
 
 
 def _record_limit(
