@@ -291,7 +291,7 @@ class BasePrivateSearch(
         n_features: int | None = None,
         *,
         public_validation: bool = False,
-        compare: bool = True,
+        compare: bool = False,
         mute: Collection[str] = (),
     ) -> SearchPlan:
         """Return what the search will do and cost, before any data are seen.
@@ -304,8 +304,9 @@ class BasePrivateSearch(
             Number of columns; needed if the estimator's cost depends on it.
         public_validation : bool, default=False
             Whether public validation data will be given to `fit`.
-        compare : bool, default=True
-            Whether to compute alternative searches as well, which takes longer.
+        compare : bool, default=False
+            Whether to compute alternatives with the same total as well. This takes up to a few
+            times as long as the plan.
         mute : collection of str, default=()
             Codes of findings to leave out, such as ``["SKP008"]``; see `skdptune.check`.
 
@@ -327,7 +328,8 @@ class BasePrivateSearch(
                 has_public_validation=public_validation,
                 mute=mute,
             )
-            progress.phase("planning other searches, to compare")
+            if compare:
+                progress.phase("planning other searches, to compare")
             summary = self._summary(plan, n_samples, compare)
         return replace(summary, findings=findings)
 
