@@ -7,6 +7,7 @@ whatever container it came in. Splits, folds, fits and scores see only this outp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -31,7 +32,11 @@ from skdptune.base._shared import (
     zeroed,
 )
 from skdptune.model_selection._running._made_up import made_up_like
-from skdptune.model_selection._running._record_by_record import fit_record_by_record
+from skdptune.model_selection._running._record_by_record import (
+    fit_record_by_record,
+    last_step,
+    records_before_last,
+)
 
 Records = NDArray[np.integer[Any]]
 
@@ -248,6 +253,24 @@ class Data:
         return fit_record_by_record(
             estimator, self.X, self.y, self.improper, self.persons, **arguments
         )
+
+    def for_last_steps(self, estimators: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
+        """Return the last steps of estimators of one company, and their arguments of a fit.
+
+        Notes
+        -----
+        Theorem R6. Steps before the last are equal in all Pipelines, and are fitted here.
+        """
+        last, X, y = list(estimators), self.X, self.y
+        if last_step(last[0]) is not last[0]:
+            last = [last_step(estimator) for estimator in estimators]
+            if self.is_in_parts:
+                X = estimators[0][:-1].fit_transform(X)
+            else:
+                X, y = records_before_last(estimators[0], X, y, self.improper)
+            for estimator in estimators[1:]:
+                estimator.steps = [*deepcopy(estimators[0].steps[:-1]), estimator.steps[-1]]
+        return last, (X,) if y is None else (X, y)
 
     def made_up(self, n_samples: int, *, with_words: bool, has_gap: bool = False) -> Data | None:
         """Return made-up records in the user's container; None if its form is not known.
