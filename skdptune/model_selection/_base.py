@@ -497,10 +497,6 @@ class BasePrivateSearch(
             )
         X.check_readable_again()
         X.check_order("X must be a table in memory for a search", "PrivateRows")
-        if isinstance(self.cv, HoldOut) and X_val is None:
-            raise TypeError(
-                "cv must be a fraction or a number of folds if rows lie in parts; got HoldOut."
-            )
         if self.n_public is None and X.n_samples is None:
             if ledger is not None:
                 raise ValueError(UNKNOWN_SIZE)

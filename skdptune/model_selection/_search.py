@@ -585,13 +585,16 @@ class TuningSearch(BasePrivateSearch[Plan]):
     ) -> RunningSearch:
         streams, layout = Streams.of(self.random_state), plan.layout
         streams = streams if file is None else file.streams(streams)
+        held_out = data.held_out
+        if layout.by_rule and data.is_in_parts:
+            held_out = data.held_out_by(self.cv.held_out_of_chunk)
         split = random_split(
             data.n_samples,
             layout.validation,
             layout.tuning,
             layout.variant,
             generator_of(streams.random_split),
-            data.held_out,
+            held_out,
         )
         strategy = plan.strategy.with_objects_of(self._strategy())
         return RunningSearch(

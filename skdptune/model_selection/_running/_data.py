@@ -224,6 +224,23 @@ class Data:
             held_out = np.bincount(persons.codes[held_out], minlength=persons.size) > 0
         return replace(self, persons=persons, held_out=held_out)
 
+    def held_out_by(self, rule: Callable[[Any], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Return which rows in parts a public rule holds out, in the order of the parts.
+
+        Notes
+        -----
+        Theorem R11, Theorem T9. The rule decides within the parts, for each row separately.
+        """
+        numbers = np.arange(self.X.counted())
+        (held_out,) = self.X.gathered(numbers, partial(_held_out_of, rule))
+        return np.asarray(held_out)
+
+    def without_records(self) -> Data:
+        """Return data of this form that have no records; read nothing."""
+        if not self.is_in_parts:
+            return self.take(np.arange(0))
+        return replace(self, X=PrivateRows.from_chunks(partial(iter, [self.X.form])))
+
     def take(self, records: Records | None) -> Data:
         """Return the given records; all of them for None."""
         if records is None:
@@ -303,6 +320,10 @@ class Data:
         return (
             made if self.persons is None else made.by_persons(persons_of(range(n_samples), rows))
         )
+
+
+def _held_out_of(rule: Callable[[Any], Any], X: Any, y: Any) -> tuple[Any]:
+    return (rule(X),)
 
 
 def _of_chunk(door: Door, function: Callable[[Data], Any], X: Any, y: Any) -> Any:
