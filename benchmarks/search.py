@@ -315,7 +315,7 @@ def print_metrics(sizes: list[int], epsilons: list[float], n_candidates: int = 1
                     model, grid, epsilon=epsilon, delta=DELTA, scoring=scoring, refit="accuracy",
                     strategy=FullTable(try_own_values=False),
                 )  # fmt: skip
-                plan = search.plan(n_samples, 10)
+                plan = search.plan(n_samples, 10, compare=True)
                 ratio = plan.row.effective_noise / plan.alternatives[0].effective_noise
                 cells.append(f"{ratio:.3f} ({plan.score_noise:.4f})")
             print(f"| {n_samples:,} | {epsilon:g} | {' | '.join(cells)} |", flush=True)

@@ -1,7 +1,7 @@
 """On which part of the records a search should try its candidates, and how noisy a score may be.
 
     python benchmarks/search_parts.py [--data NAME ...] [--epsilons .5 1 4] [--seeds 6]
-    python benchmarks/search_parts.py --times       processor seconds of three searches
+    python benchmarks/search_parts.py --times       processor seconds of four searches
 
 Test accuracy, in points beyond the untuned model as it comes, of searches on several parts of the
 records, for spaces that a user may type in: wide ones around a model that needs no tuning, and
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from data_sets import MAKING, Split
 from scipy.stats import loguniform
 from sklearn.base import clone
@@ -34,6 +35,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
     RandomRuns,
 )
+from skdptune.preprocessing import Schema, make_private_pipeline
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_logistic_regression.py"
 PARTS = ("auto", 0.05, 0.1, 0.2, 0.3, None)
@@ -117,13 +119,20 @@ def print_gains(name: str, epsilons: list[float], seeds: int) -> None:
 
 
 def print_times() -> None:
-    """Print the processor seconds of three searches, in units of a fit without privacy, too."""
+    """Print the processor seconds of four searches, in units of a fit without privacy, too."""
     model = DPLogisticRegression(data_norm=5.0)
+    schema = Schema({f"x{place}": (-1, 1) for place in range(30)})
+    pipeline = make_private_pipeline(DPLogisticRegression(), schema)
     five, ten = ({"C": np.geomspace(1e-3, 1e3, number).tolist()} for number in (5, 10))
     settings: dict[str, Any] = {"epsilon": 1.0, "random_state": 0}
     searches = (
         ("doubling, 5 candidates", 30_000, DoublingThresholdSearchCV(model, five, **settings)),
         ("table, 10", 300_000, DPGridSearchCV(model, ten, strategy="table", **settings)),
+        (
+            "table, 10, of 30 encoded columns",
+            100_000,
+            DPGridSearchCV(pipeline, {"dplogisticregression__C": ten["C"]}, **settings),
+        ),
         (
             "adaptive, 10",
             300_000,
@@ -135,6 +144,8 @@ def print_times() -> None:
         rng = np.random.default_rng(0)
         X = rng.uniform(-1.0, 1.0, size=(n_samples, 50))
         y = X @ rng.normal(size=50) + rng.logistic(size=n_samples) > 0
+        if hasattr(search.estimator, "steps"):
+            X = pd.DataFrame(X[:, :30]).add_prefix("x")
         seconds = []
         for one in (search, LogisticRegression()):
             start = time.process_time()

@@ -80,7 +80,7 @@ model = make_private_pipeline(DPLogisticRegression(), schema)
 
 search = DPGridSearchCV(model, epsilon=EPSILON, delta=DELTA, random_state=SEED)
 print("Before any row is read:")
-print(search.plan(*X.shape))
+print(search.plan(*X.shape, compare=True))
 
 # %%
 # ``privacy_`` states the cost of everything that the fitted search shows.

@@ -42,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plan.add_argument("n_features", type=int, nargs="?", help="number of columns")
     plan.add_argument("--epsilon", type=float, help="total epsilon, for a schema")
     plan.add_argument("--delta", type=float, help="total delta, for a schema")
+    plan.add_argument(
+        "--compare", action="store_true", help="show alternatives, too, for a search"
+    )
     page = commands.add_parser("report", help="write a fitted model's report as HTML")
     page.add_argument("model", help="file written by joblib.dump; loading it runs its code")
     page.add_argument("output", help="HTML file to write")
@@ -100,7 +103,8 @@ def _plan(asked: argparse.Namespace) -> int:
             f"{asked.model} must contain a search or a schema; got {type(model).__name__}, which "
             "has no plan: wrap it in a search, or use skdptune.base.profile_of."
         )
-    print(model.plan(asked.n_samples, asked.n_features))
+    more = {"compare": True} if asked.compare else {}
+    print(model.plan(asked.n_samples, asked.n_features, **more))
     return 0
 
 

@@ -80,7 +80,7 @@ def _is_fitted(estimator: Any) -> bool:
 
 def _report_to_come(estimator: Any, n_samples: int, n_features: int | None) -> PrivacyReport:
     if callable(getattr(estimator, "plan", None)):
-        planned: PrivacyReport = estimator.plan(n_samples, n_features, compare=False).report
+        planned: PrivacyReport = estimator.plan(n_samples, n_features).report
         return planned
     profile = profile_of(estimator, n_samples, n_features)
     owners = budget_owners(estimator)

@@ -94,7 +94,7 @@ class SearchPlanDisplay:
     >>> from skdptune.linear_model import DPLogisticRegression
     >>> from skdptune.model_selection import DPGridSearchCV
     >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
-    >>> plan = search.plan(n_samples=1000, n_features=3, compare=False)
+    >>> plan = search.plan(n_samples=1000, n_features=3)
     >>> display = SearchPlanDisplay([plan.row], plan.uses, epsilon=1.0, delta=plan.delta)
     >>> display.uses
     {'fits of candidates': (0.0, 0.8), 'scores': (0.8, 1.0), 'final fit': (0.0, 1.0)}
@@ -131,7 +131,8 @@ class SearchPlanDisplay:
         Parameters
         ----------
         plan : SearchPlan
-            The result of ``search.plan(...)``.
+            The result of ``search.plan(..., compare=True)``; without `compare`, only the search
+            itself is drawn.
         ax, by
             See `plot`.
 
@@ -495,7 +496,7 @@ class TuningCostDisplay:
         TuningCostDisplay
         """
         check_search(search)
-        plan = search.plan(n_samples, n_features, compare=False)
+        plan = search.plan(n_samples, n_features)
         parts = {part.name: part for part in plan.report.parts}
         if plan.distribution is None or "selection" not in parts:
             raise ValueError(

@@ -105,7 +105,7 @@ class DPAdaptiveSearchCV(TuningSearch):
     ...     DPLogisticRegression(solver="output"), {"C": (1e-5, 10.0, "log")}, epsilon=1.0,
     ...     delta=1e-5, n_trials=10, random_state=0,
     ... )
-    >>> round(search.plan(20_000, 3, compare=False).epsilon, 2)
+    >>> round(search.plan(20_000, 3).epsilon, 2)
     1.0
     >>> search.fit(X, y).score(X, y) > 0.9
     True

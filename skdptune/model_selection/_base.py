@@ -292,7 +292,7 @@ class BasePrivateSearch(
         n_features: int | None = None,
         *,
         public_validation: bool = False,
-        compare: bool = True,
+        compare: bool = False,
         mute: Collection[str] = (),
     ) -> SearchPlan:
         """Return what the search will do and cost, before any data are seen.
@@ -305,8 +305,9 @@ class BasePrivateSearch(
             Number of columns; needed if the estimator's cost depends on it.
         public_validation : bool, default=False
             Whether public validation data will be given to `fit`.
-        compare : bool, default=True
-            Whether to compute alternative searches as well, which takes longer.
+        compare : bool, default=False
+            Whether to compute alternatives with the same total as well. This takes up to a few
+            times as long as the plan.
         mute : collection of str, default=()
             Codes of findings to leave out, such as ``["SKP008"]``; see `skdptune.check`.
 
@@ -328,7 +329,8 @@ class BasePrivateSearch(
                 has_public_validation=public_validation,
                 mute=mute,
             )
-            progress.phase("planning other searches, to compare")
+            if compare:
+                progress.phase("planning other searches, to compare")
             summary = self._summary(plan, n_samples, compare)
         return replace(summary, findings=findings)
 
@@ -497,10 +499,6 @@ class BasePrivateSearch(
             )
         X.check_readable_again()
         X.check_order("X must be a table in memory for a search", "PrivateRows")
-        if isinstance(self.cv, HoldOut) and X_val is None:
-            raise TypeError(
-                "cv must be a fraction or a number of folds if rows lie in parts; got HoldOut."
-            )
         if self.n_public is None and X.n_samples is None:
             if ledger is not None:
                 raise ValueError(UNKNOWN_SIZE)

@@ -130,6 +130,15 @@ class HoldOut(NamedArguments):
         """
         X = as_table(X)
         self.check_form(X)
+        return self.held_out_of_chunk(X)
+
+    def held_out_of_chunk(self, X: Any) -> NDArray[np.bool_]:
+        """Return which records of a table are held out, whatever the types of its columns.
+
+        Notes
+        -----
+        Theorem T9, Theorem R11. A record may decide the types of a chunk.
+        """
         if callable(self.column):
             return _answers(self.column, X)
         cells = cells_of_column(self._column_of(X))

@@ -76,6 +76,7 @@ _NOT_WORTH_IT = "A search of the suggested space cannot be expected to help here
 _ONE_FIT = "the unchanged estimator is fitted once, with the whole ε."
 _ALL_THE_SAME = "To search anyway"
 _UNTUNED = "one fit, untuned"
+_MORE = "plan(..., compare=True) also shows alternatives with the same total."
 # Number of values of one parameter in an example of a space.
 _SHOWN = 3
 
@@ -96,6 +97,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         Whether to compute other searches with the same total.
     """
     searched, layout = plan.declined, plan.layout
+    more = "" if compare else _MORE
     if searched is not None:
         others = (_row(searched, f"{name}, if it did search"),) if compare else ()
         return SearchPlan(
@@ -109,6 +111,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
             advice=f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT} {_how_to(searched)}",
             uses={"final fit": (0.0, 1.0)},
             target=_target_in_words(searched),
+            more=more,
         )
     scorer, counts = plan.request.scorer, plan.strategy.run_counts(plan)
     number = f"{name_of(counts)} distribution of mean {counts.mean:.4g}" if counts else ""
@@ -128,6 +131,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
         validation=plan.request.cv.in_words if layout.by_rule else "",
         metrics=plan.noise_by_metric(),
         target=_target_in_words(plan),
+        more=more,
     )
 
 
@@ -581,13 +585,16 @@ class TuningSearch(BasePrivateSearch[Plan]):
     ) -> RunningSearch:
         streams, layout = Streams.of(self.random_state), plan.layout
         streams = streams if file is None else file.streams(streams)
+        held_out = data.held_out
+        if layout.by_rule and data.is_in_parts:
+            held_out = data.held_out_by(self.cv.held_out_of_chunk)
         split = random_split(
             data.n_samples,
             layout.validation,
             layout.tuning,
             layout.variant,
             generator_of(streams.random_split),
-            data.held_out,
+            held_out,
         )
         strategy = plan.strategy.with_objects_of(self._strategy())
         return RunningSearch(

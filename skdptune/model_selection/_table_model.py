@@ -305,7 +305,8 @@ class PrivateTableModel(AnswersForFitted, PrivateEstimatorMixin, BaseEstimator):
             n_columns = len(schema.of_features().columns)
             target = target_in_words(schema.target_bounds, size, n_columns, self._checked_budget())
         if len(families) > 1:
-            return replace(model.plan(size, n_features, compare=False), advice=why, target=target)
+            found = model.plan(size, n_features)
+            return replace(found, advice=why, target=target, more="")
         assumed = assumptions_of(model, size, n_features)
         is_by_persons = self._person_column is not None
         report = self._make_report(cost_of(model, size, n_features), assumed, is_by_persons)

@@ -303,7 +303,7 @@ def test_the_final_fit_has_the_noise_that_was_allowed_and_all_is_spent(
         delta=DELTA,
         strategy=FullTable(noise_limit=1.1),
     )
-    plan = search.plan(20_000, 5)
+    plan = search.plan(20_000, 5, compare=True)
     ratio = plan.row.effective_noise / plan.alternatives[0].effective_noise
     assert ratio == pytest.approx(1.1, rel=0.01)
     assert 0.99 * epsilon < plan.epsilon <= epsilon

@@ -9,14 +9,18 @@ from scipy.stats import uniform
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.model_selection import (
+    AdaptiveTrials,
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
+    FullTable,
+    NoisyMaximum,
     PlanRow,
+    RandomRuns,
     SearchPlan,
 )
-from tests.model_selection.learners import Scripted
+from tests.model_selection.learners import Scripted, table
 
 
 def test_a_plan_is_shown_as_its_table_without_code_of_its_own() -> None:
@@ -47,7 +51,7 @@ OTHERS = {
 
 
 def names_of(search: Any) -> list[str]:
-    return [row.name for row in search.plan(2000, 3).alternatives]
+    return [row.name for row in search.plan(2000, 3, compare=True).alternatives]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,7 @@ def test_each_search_lists_the_others(make: Any, own: str) -> None:
 
 def test_other_ways_cost_no_more_and_say_what_they_show() -> None:
     search = DPGridSearchCV(Scripted(), GRID, epsilon=1.0, delta=DELTA)
-    plan = search.plan(2000, 3)
+    plan = search.plan(2000, 3, compare=True)
     assert all(row.epsilon <= 1.0 for row in plan.alternatives)
     shown = {row.name: row.shows for row in (plan.row, *plan.alternatives)}
     assert shown["DPGridSearchCV"] == "all scores"
@@ -78,13 +82,33 @@ def test_other_ways_cost_no_more_and_say_what_they_show() -> None:
     assert "all scores" in str(plan)
 
 
+def test_other_searches_are_planned_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[str] = []
+    for kind in (AdaptiveTrials, FullTable, NoisyMaximum, RandomRuns):
+
+        def noted(self: Any, request: Any, plan_of: Any = kind.plan) -> Any:
+            planned.append(self.name)
+            return plan_of(self, request)
+
+        monkeypatch.setattr(kind, "plan", noted)
+    search = DPGridSearchCV(Scripted(), GRID, epsilon=1.0, delta=DELTA, random_state=0)
+    X, y = table(600)
+    brief = search.fit(X, y).plan(*X.shape)
+    assert set(planned) == {"full table (DPGridSearchCV)"}
+    assert not brief.alternatives and "compare=True" in str(brief)
+    whole = search.plan(*X.shape, compare=True)
+    assert set(planned) == OTHERS
+    assert len(whole.alternatives) > 3 and "compare=True" not in str(whole)
+    assert whole.report.profile == brief.report.profile == search.privacy_.profile
+
+
 def test_an_adaptive_search_takes_the_place_of_one_space() -> None:
     (row,) = [
         row
         for row in DPRandomSearchCV(
             Scripted(), {"quality": uniform()}, n_iter=7, epsilon=1.0, delta=DELTA
         )
-        .plan(2000, 3)
+        .plan(2000, 3, compare=True)
         .alternatives
         if row.name == "adaptive (DPAdaptiveSearchCV)"
     ]

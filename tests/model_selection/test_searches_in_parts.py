@@ -62,6 +62,15 @@ SEARCHES = {
         {"learning_rate": [0.5, 2.0]},
         **TOTAL,
     ),
+    "rule": DPGridSearchCV(
+        RIDGE, {"data_norm": [1.0, 3.0]}, cv=HoldOut(1, ">", 0.0, share=0.5), **TOTAL
+    ),
+    "rule of words": DPRandomSearchCV(
+        make_private_pipeline(DPRidge(), SCHEMA),
+        {"dpridge__alpha": [0.1, 10.0]},
+        cv=HoldOut(lambda rows: rows["sector"] == "farm", share=0.4),
+        **TOTAL,
+    ),
     "table": DPGridSearchCV(
         make_private_pipeline(DPRidge(), SCHEMA), {"dpridge__alpha": [0.1, 10.0]}, **TOTAL
     ),
@@ -78,7 +87,7 @@ def data_of(name):
         return np.nan_to_num(X), np.nan_to_num(Y, posinf=0.0)
     if name == "batches":
         return X, Y > 0
-    return (TABLE, PAID) if name == "table" else (X, Y)
+    return (TABLE, PAID) if name in ("table", "rule of words") else (X, Y)
 
 
 def learned(search):
@@ -203,6 +212,27 @@ def test_a_part_that_fails_ends_a_search_and_is_no_bad_candidate():
     assert not hasattr(search, "privacy_")
 
 
+def test_a_rule_reads_no_row_before_the_ledger_has_the_cost():
+    # Theorem R11, Theorem T9: what a cell holds ends no search.
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=1e-5)
+    seen = []
+
+    def chunks():
+        seen.append(len(ledger.history()))
+        table = TABLE.copy()
+        table["age"] = np.where(table.index == 3, "unknown", table.age.astype(object))
+        yield table[:4], PAID[:4]
+        yield TABLE[4:], PAID[4:]
+
+    made = clone(SEARCHES["table"]).set_params(
+        cv=HoldOut("age", ">", 40, share=0.6), n_public=500, ledger=ledger
+    )
+    found = made.fit(PrivateRows.from_chunks(chunks))
+    # Names and types are read before.
+    assert set(seen[1:]) == {1} and len(seen) > 3
+    assert found.privacy_.epsilon_spent <= 3.0
+
+
 def test_what_cannot_be_searched_is_refused_before_anything_is_read_or_spent():
     # Theorem R11.
     def unread():
@@ -227,7 +257,7 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_read_or_spent():
         (made(), {"sample_weight": np.ones(N)}, r"takes only X, X_val and y_val"),
         (made(strategy="noisy_max"), {}, "strategy='table'"),
         (made(strategy=FullTable(storage="runs")), {}, "storage of runs"),
-        (made(cv=HoldOut(0, ">", 1.0, share=0.2)), {}, "got HoldOut"),
+        (made(cv=HoldOut(7, ">", 1.0, share=0.2)), {}, "cv must name a column of X"),
         (made(DPLogisticRegression(), {"C": [1.0]}), {}, "Declare the labels"),
         (made(labelled, {"solver": ["sgd", "output"]}), {}, "preconditioned"),
         (made(scaled, {"dpridge__alpha": [1.0]}), {}, "table in memory"),

@@ -113,7 +113,7 @@ def test_many_records_are_searched_and_plans_say_so() -> None:
 
 
 def test_few_records_are_not_and_plans_say_why() -> None:
-    plan = search().plan(FEW, 3)
+    plan = search().plan(FEW, 3, compare=True)
     assert plan.row.name == "one fit, untuned"
     assert [row.name for row in plan.alternatives] == ["DPRandomSearchCV, if it did search"]
     assert "cannot be expected to help here, since the noise of its costs" in str(plan)

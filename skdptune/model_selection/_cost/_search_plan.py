@@ -61,7 +61,7 @@ class PlanRow:
     >>> from skdptune.linear_model import DPLogisticRegression
     >>> from skdptune.model_selection import DPGridSearchCV, RandomRuns
     >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
-    >>> row = search.plan(n_samples=1000, n_features=3, compare=False).row
+    >>> row = search.plan(n_samples=1000, n_features=3).row
     >>> row.expected_fits, row.shows
     (3.0, 'all scores')
     >>> 0.99 < row.epsilon <= 1.0
@@ -81,7 +81,7 @@ class PlanRow:
 
 @dataclass(frozen=True, repr=False)
 class SearchPlan:
-    """What a search will do and cost, compared with alternatives.
+    """What a search will do and cost, and alternatives if asked for.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class SearchPlan:
     row : PlanRow
         The search itself.
     alternatives : tuple of PlanRow
-        Alternatives with the same total.
+        Alternatives with the same total; empty unless ``compare=True`` was given.
     tuning_fraction : float or None
         Share of the records that is used for tuning.
     n_iter_distribution : str
@@ -120,6 +120,8 @@ class SearchPlan:
         if the search had only this metric.
     target : str
         How much noise the predictions of a regression will have, in units of the target.
+    more : str
+        How to see the alternatives, if they were not computed.
 
     Examples
     --------
@@ -129,7 +131,7 @@ class SearchPlan:
     ...     DPLogisticRegression(epsilon=0.5, delta=1e-6), {"C": [0.1, 1.0]},
     ...     strategy=RandomRuns(tuning_fraction=None, n_iter_distribution="geometric"),
     ... )
-    >>> plan = search.plan(n_samples=1000, n_features=3, compare=False)
+    >>> plan = search.plan(n_samples=1000, n_features=3)
     >>> plan.n_iter_distribution
     'geometric distribution of mean 10'
     >>> 0.5 < plan.epsilon < 1.5
@@ -152,6 +154,7 @@ class SearchPlan:
     validation: str = ""
     metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
     target: str = ""
+    more: str = ""
 
     @property
     def epsilon(self) -> float:
@@ -187,6 +190,7 @@ class SearchPlan:
             self._worded(self.target),
             self._worded(self.keeps),
             self._worded(self.advice),
+            self.more,
         )
         return [each for each in words if each]
 

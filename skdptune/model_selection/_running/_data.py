@@ -7,6 +7,7 @@ whatever container it came in. Splits, folds, fits and scores see only this outp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -31,7 +32,11 @@ from skdptune.base._shared import (
     zeroed,
 )
 from skdptune.model_selection._running._made_up import made_up_like
-from skdptune.model_selection._running._record_by_record import fit_record_by_record
+from skdptune.model_selection._running._record_by_record import (
+    fit_record_by_record,
+    last_step,
+    records_before_last,
+)
 
 Records = NDArray[np.integer[Any]]
 
@@ -219,6 +224,23 @@ class Data:
             held_out = np.bincount(persons.codes[held_out], minlength=persons.size) > 0
         return replace(self, persons=persons, held_out=held_out)
 
+    def held_out_by(self, rule: Callable[[Any], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Return which rows in parts a public rule holds out, in the order of the parts.
+
+        Notes
+        -----
+        Theorem R11, Theorem T9. The rule decides within the parts, for each row separately.
+        """
+        numbers = np.arange(self.X.counted())
+        (held_out,) = self.X.gathered(numbers, partial(_held_out_of, rule))
+        return np.asarray(held_out)
+
+    def without_records(self) -> Data:
+        """Return data of this form that have no records; read nothing."""
+        if not self.is_in_parts:
+            return self.take(np.arange(0))
+        return replace(self, X=PrivateRows.from_chunks(partial(iter, [self.X.form])))
+
     def take(self, records: Records | None) -> Data:
         """Return the given records; all of them for None."""
         if records is None:
@@ -248,6 +270,24 @@ class Data:
         return fit_record_by_record(
             estimator, self.X, self.y, self.improper, self.persons, **arguments
         )
+
+    def for_last_steps(self, estimators: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
+        """Return the last steps of estimators of one company, and their arguments of a fit.
+
+        Notes
+        -----
+        Theorem R6. Steps before the last are equal in all Pipelines, and are fitted here.
+        """
+        last, X, y = list(estimators), self.X, self.y
+        if last_step(last[0]) is not last[0]:
+            last = [last_step(estimator) for estimator in estimators]
+            if self.is_in_parts:
+                X = estimators[0][:-1].fit_transform(X)
+            else:
+                X, y = records_before_last(estimators[0], X, y, self.improper)
+            for estimator in estimators[1:]:
+                estimator.steps = [*deepcopy(estimators[0].steps[:-1]), estimator.steps[-1]]
+        return last, (X,) if y is None else (X, y)
 
     def made_up(self, n_samples: int, *, with_words: bool, has_gap: bool = False) -> Data | None:
         """Return made-up records in the user's container; None if its form is not known.
@@ -280,6 +320,10 @@ class Data:
         return (
             made if self.persons is None else made.by_persons(persons_of(range(n_samples), rows))
         )
+
+
+def _held_out_of(rule: Callable[[Any], Any], X: Any, y: Any) -> tuple[Any]:
+    return (rule(X),)
 
 
 def _of_chunk(door: Door, function: Callable[[Data], Any], X: Any, y: Any) -> Any:

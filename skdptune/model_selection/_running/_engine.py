@@ -8,7 +8,7 @@ logs and prints are dropped, since they depend on the data.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -31,6 +31,7 @@ from skdptune.metrics._shared import ScoreSum
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._made_up import made_up_sizes
 from skdptune.model_selection._running._quiet import Quiet
+from skdptune.model_selection._running._record_by_record import last_step, steps_before_last
 
 Seed = np.random.SeedSequence | None
 Values = NDArray[np.float64]
@@ -119,12 +120,11 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
     """Fit models in place; return None or the exception of each fit."""
     if can_be_together(models, train):
         try:
-            arguments = (train.X,) if train.y is None else (train.X, train.y)
-            kind = type(models[0])
             # Theorem H4: the search pays for it.
             with paid_for(*models):
-                outcomes = kind.fit_many(
-                    list(models), *arguments, return_exceptions=True, **_groups_of(train)
+                last, arguments = train.for_last_steps(models)
+                outcomes = type(last[0]).fit_many(
+                    last, *arguments, return_exceptions=True, **_groups_of(train)
                 )
             found = [one if isinstance(one, BaseException) else None for one in outcomes]
             for problem in found:
@@ -176,22 +176,35 @@ def _sums_of(
 
 
 def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
-    """Return whether all estimators have one class that fits many at once.
+    """Return whether all estimators are of one company."""
+    companies = {company_of(estimator, data) for estimator in estimators}
+    return len(companies) == 1 and None not in companies
 
-    Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``, see
+
+def company_of(estimator: Any, data: Data) -> Hashable:
+    """Return a key that is equal for estimators which can be fitted together; None for no such.
+
+    Their class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``, see
     `skdptune.base.protocol`. It takes ``groups``, too, if records are persons. An estimator whose
-    ``shares_passes`` is False gains nothing from it.
+    ``shares_passes`` is False gains nothing from it. Pipelines are fitted together if their last
+    steps share passes and get the same rows.
     """
-    kinds = {type(estimator) for estimator in estimators}
-    if len(kinds) != 1 or data.per_record or data.constant:
-        return False
-    if not all(getattr(estimator, "shares_passes", True) for estimator in estimators):
-        return False
+    last = last_step(estimator)
+    if data.per_record or data.constant or not shares_passes(estimator, last is estimator):
+        return None
     # A subclass with its own fit may do things that the inherited fit_many does not know.
-    first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
+    first = next((one for one in type(last).__mro__ if _FITS & set(vars(one))), object)
     many = vars(first).get("fit_many")
     takes = inspect.signature(many.__func__).parameters if isinstance(many, classmethod) else {}
-    return many is not None and _groups_of(data).keys() <= takes.keys()
+    if many is None or not _groups_of(data).keys() <= takes.keys():
+        return None
+    before = "" if last is estimator else steps_before_last(estimator)
+    return None if before is None else (type(last), before)
+
+
+def shares_passes(estimator: Any, default: bool = False) -> bool:
+    """Return whether the fit of the last step is the same in any company, to the last bit."""
+    return bool(getattr(last_step(estimator), "shares_passes", default))
 
 
 def _groups_of(data: Data) -> dict[str, Any]:
@@ -381,7 +394,7 @@ def check_fits_of_nothing(estimators: Iterable[Any], data: Data, *, varies: bool
     -----
     Theorem T9.
     """
-    nothing = data.take(np.arange(0))
+    nothing = data.without_records()
     problems: dict[Any, BaseException | None] = {}
     for estimator in estimators:
         kind = tuple(type(step) for _, step in nested_estimators(estimator))

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import joblib
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
@@ -41,6 +42,7 @@ from skdptune.base._shared import (
     finite_rows,
     named_like,
     nested_estimators,
+    own_seeds,
     paid_for,
     proper_targets,
     reads_numbers,
@@ -90,6 +92,46 @@ def fit_record_by_record(
         arguments = (X,) if y is None else (X, y)
         guarded.fit(*arguments, **params)
     return estimator
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a Pipeline, or else the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def steps_before_last(pipeline: Any) -> str | None:
+    """Return a key of the steps before the last if Pipelines with equal keys can share them.
+
+    None if a step learns from the records or has a seed.
+
+    Notes
+    -----
+    Theorem R6.
+    """
+    path, last = Pipeline(pipeline.steps[:-1]), last_step(pipeline)
+    if type(pipeline) is not Pipeline or pipeline.memory is not None or own_seeds(path):
+        return None
+    steps = [step for _, step in path.steps if step not in _KEYWORDS]
+    if not steps or hasattr(last, "transform") or not all(map(_learns_nothing, steps)):
+        return None
+    try:
+        return joblib.hash((path.steps, declared_labels(last)))
+    except Exception:
+        # A step that cannot be pickled has no key, such as one with a function without a name.
+        return None
+
+
+def records_before_last(pipeline: Any, X: Any, y: Any, improper: Any = None) -> tuple[Any, Any]:
+    """Fit the steps before the last in place; return the rows and targets that the last one gets.
+
+    Notes
+    -----
+    Theorem R6.
+    """
+    check_not_pairwise(pipeline)
+    with _guarded(pipeline) as guarded:
+        rows = guarded[:-1].fit_transform(X, y)
+    return ProperRecords(last_step(pipeline), improper).read(rows, y)
 
 
 def check_steps(estimator: Any, X: Any, n_samples: int = _ANY_SIZE) -> None:
@@ -254,18 +296,19 @@ class ProperRecords(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> ProperRecords:
         """Fit the estimator to proper records."""
+        X, y = self.read(X, y)
+        self.step.fit(*((X,) if y is None else (X, y)), **_with(self.persons, params))
+        return self
+
+    def read(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return the proper records and targets to which the estimator is fitted."""
         # Theorem R5: an improper record becomes a row of zeros with a public target.
         rows, improper = _numbers_for(self.step, X, self.improper)
-        params = _with(self.persons, params)
-        if y is None:
-            self.step.fit(rows, **params)
-            return self
         is_labelled = is_classifier(self.step)
-        if y.ndim == 1 and (is_labelled or is_regressor(self.step)):
+        if y is not None and y.ndim == 1 and (is_labelled or is_regressor(self.step)):
             labels = declared_labels(self.step) if is_labelled else None
             y, _ = proper_targets(y, improper, is_classifier=is_labelled, labels=labels)
-        self.step.fit(rows, y, **params)
-        return self
+        return rows, y
 
     def get_metadata_routing(self) -> Any:
         """Return the estimator's metadata routing."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import Any
 
@@ -28,7 +29,9 @@ from skdptune.model_selection._running._engine import (
     Seed,
     Values,
     can_be_together,
+    company_of,
     fit_and_score,
+    shares_passes,
 )
 from skdptune.model_selection._running._parallel import perform_all
 from skdptune.model_selection._running._quiet import child_stream, noise_random
@@ -289,18 +292,17 @@ def perform_runs(
 
     `on_result` is called with the number and the result of each run, as soon as it is known.
     """
-    together, size = can_be_together([run.estimator for run in runs], material.data), 1
-    if together:
-        size = max(1, len(runs))
-        if all(getattr(run.estimator, "shares_passes", False) for run in runs):
-            # Such fits are the same in any company, to the last bit, so that workers divide them.
-            workers = 1 if material.data.is_in_parts else effective_n_jobs(n_jobs)
-            size, together = min(math.ceil(size / workers), _CHUNK), False
-    batches = [runs[start : start + size] for start in range(0, len(runs), size)]
+    together = can_be_together([run.estimator for run in runs], material.data)
+    numbers = [list(range(len(runs)))]
+    if not together or all(shares_passes(run.estimator) for run in runs):
+        # Such fits are the same in any company, to the last bit, so that workers divide them.
+        workers = 1 if material.data.is_in_parts else effective_n_jobs(n_jobs)
+        numbers, together = _companies(runs, material.data, workers), False
+    batches = [[runs[number] for number in batch] for batch in numbers]
 
     def on_batch(place: int, results: list[Result]) -> None:
         if on_result is not None:
-            for number, result in enumerate(results, start=size * place):
+            for number, result in zip(numbers[place], results, strict=True):
                 on_result(number, result)
 
     lists: list[list[Result]] = []
@@ -318,7 +320,21 @@ def perform_runs(
             pre_dispatch=pre_dispatch,
             on_result=on_batch,
         )
-    return [result for results in lists for result in results]
+    found = dict(zip(chain.from_iterable(numbers), chain.from_iterable(lists), strict=True))
+    return [found[number] for number in range(len(runs))]
+
+
+def _companies(runs: Sequence[Run], data: Data, n_workers: int) -> list[list[int]]:
+    """Return the numbers of the runs in batches; those of a batch share their passes."""
+    groups: dict[Any, list[int]] = {}
+    for number, run in enumerate(runs):
+        company = company_of(run.estimator, data) if shares_passes(run.estimator) else None
+        groups.setdefault(number if company is None else company, []).append(number)
+    batches = []
+    for group in groups.values():
+        size = min(math.ceil(len(group) / n_workers), _CHUNK)
+        batches += [group[start : start + size] for start in range(0, len(group), size)]
+    return batches
 
 
 def perform(runs: Sequence[Run], material: Material) -> list[Result]:

@@ -107,7 +107,7 @@ class AdaptiveTrials(FullTable):
     ...     DPLogisticRegression(solver="sgd"), {"C": (1e-3, 1.0, "log")}, epsilon=1.0, delta=1e-6,
     ...     n_trials=9, strategy=AdaptiveTrials(sampler="tpe"),
     ... )
-    >>> search.plan(20_000, 5, compare=False).row.shows
+    >>> search.plan(20_000, 5).row.shows
     'all scores'
     """
 

@@ -190,7 +190,7 @@ class Composition(ScoreTable):
     ...     DPLogisticRegression(), {"C": [0.01, 1.0]}, epsilon=1.0, delta=1e-6,
     ...     strategy=Composition(score_epsilon=0.1),
     ... )
-    >>> search.plan(20_000, 5, compare=False).row.shows
+    >>> search.plan(20_000, 5).row.shows
     'all scores and models'
     """
 
@@ -271,7 +271,7 @@ class FullTable(ScoreTable):
     ...     DPLogisticRegression(), {"C": [0.01, 1.0]}, epsilon=1.0, delta=1e-6,
     ...     strategy=FullTable(noise_limit=1.1),
     ... )
-    >>> search.plan(20_000, 5, compare=False).row.expected_fits
+    >>> search.plan(20_000, 5).row.expected_fits
     3.0
     """
 

@@ -290,7 +290,7 @@ class NoisyMaximum(PartitionStrategy):
     ...     DPLogisticRegression(), {"C": [0.01, 1.0]}, epsilon=1.0, delta=1e-6,
     ...     strategy=NoisyMaximum(n_partitions=50, tuning_estimator=LogisticRegression()),
     ... )
-    >>> search.plan(20_000, 5, compare=False).row.shows
+    >>> search.plan(20_000, 5).row.shows
     'the winner'
     """
 

@@ -120,7 +120,7 @@ class RandomRuns(Strategy):
     ...     DPLogisticRegression(), {"C": [0.01, 0.1, 1.0]}, epsilon=1.0, delta=1e-6,
     ...     strategy=RandomRuns(n_iter_distribution="poisson", variant=2),
     ... )
-    >>> search.plan(20_000, 5, compare=False).n_iter_distribution
+    >>> search.plan(20_000, 5).n_iter_distribution
     'poisson distribution of mean 10'
     """
 

@@ -88,7 +88,7 @@ class ThresholdRounds(PartitionStrategy):
     ...     DPLogisticRegression(), {"C": [0.01, 1.0]}, epsilon=1.0, delta=1e-6,
     ...     strategy=ThresholdRounds(granularity=0.1),
     ... )
-    >>> search.plan(20_000, 5, compare=False).row.expected_fits
+    >>> search.plan(20_000, 5).row.expected_fits
     2.0
     """
 
