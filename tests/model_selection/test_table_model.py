@@ -11,13 +11,14 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_classifier, is_regressor
 
-from skdptune import DPGridSearchCV, DPRandomSearchCV, PrivacyLedger
-from skdptune.base import privacy_of, profile_of
+from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, PrivacyLedger
+from skdptune.base import NoProfileError, privacy_of, profile_of
 from skdptune.model_selection import _table_model
 from skdptune.model_selection._table_model import RULES, families_for
 from skdptune.preprocessing import Schema, make_private_pipeline
 from skdptune.testing import check_private_estimator, replay_neighbours
 from tests.base.nasty_records import CELLS, as_column
+from tests.model_selection.ways import WAYS, searchers
 
 N = 240
 COLUMNS = {
@@ -242,6 +243,33 @@ def test_searches_take_it(word) -> None:
     assert plain.best_estimator_.family_ == expected_family(word)
 
 
+@pytest.mark.parametrize("way", ["adaptive", "doubling", "Pareto"])
+def test_other_searches_take_it(way) -> None:
+    """Each fit of a search is the model of a word, with its own share of the budget."""
+    space = {"epsilon": [0.5, 1.0], "family": ["linear", "boosting"]}
+    if way == "Pareto":
+        pytest.importorskip("optuna")
+        front = DParetoSearchCV(model(), space, delta=1e-5, n_iter=2, random_state=0)
+        chosen = {one["family"] for one in front.fit(X, LABEL).evaluations_["params"]}
+        assert chosen <= {"linear", "boosting"}
+        return
+    if way not in WAYS:
+        pytest.skip("needs optuna")
+    search = WAYS[way].make(
+        model(epsilon=1.0), {"family": space["family"]}, epsilon=8.0, delta=1e-5
+    )
+    fitted = search.fit(X, LABEL)
+    assert fitted.privacy_.epsilon_spent <= 8.0
+    assert fitted.best_params_["family"] in space["family"]
+    assert fitted.predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("kind", sorted({*searchers(), DParetoSearchCV}, key=lambda k: k.__name__))
+def test_a_word_in_place_of_an_estimator_says_what_to_write(kind) -> None:
+    with pytest.raises(TypeError, match=r'got \'auto\'. A word .*make_private_pipeline\("auto"'):
+        kind("auto", {"C": [1.0, 2.0]}).fit(X, LABEL)
+
+
 # Refusals --------------------------------------------------------------------------------------
 
 
@@ -256,6 +284,8 @@ def test_target_budget_and_family_are_asked_for(word) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             make_private_pipeline(word, given, **more)
+    with pytest.raises(NoProfileError, match=f"got '{word}s': it has no fit. Use \"classifier\""):
+        make_private_pipeline(f"{word}s", schema, epsilon=1.0)
     wrong = {
         "classifier": (NUMBERS, "must name labels for a"),
         "regressor": (LABELS, "got labels"),
