@@ -33,6 +33,12 @@ _R = TypeVar("_R")
 # Larger integers are not meaningful counts, and few functions accept them.
 LARGEST_INTEGER = 2**63 - 1
 
+# What to write if a word is given in place of an estimator.
+FOR_A_WORD = (
+    'A word needs a schema, which tells the task: make_private_pipeline("auto", schema, '
+    "epsilon=1.0) is an estimator."
+)
+
 _HERE = str(Path(__file__).parent)
 
 
@@ -208,6 +214,23 @@ def check_option(value: Any, *, name: str, options: Collection[Any], hint: str =
     if not isinstance(value, str | int) or value not in options:
         listed = shown_names(options)
         raise ValueError(_message(name, f"one of {listed}", shown(value), hint))
+    return value
+
+
+def check_estimator(value: Any, *, name: str, others: str = "") -> Any:
+    """Return ``value`` if it is an object with ``fit``, or raise TypeError.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        Name of the argument.
+    others : str, default=""
+        What else is accepted, as the end of the sentence.
+    """
+    if isinstance(value, type) or not hasattr(value, "fit"):
+        hint = FOR_A_WORD if isinstance(value, str) else ""
+        raise TypeError(_message(name, f"an estimator with fit{others}", shown(value), hint))
     return value
 
 

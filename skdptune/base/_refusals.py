@@ -13,6 +13,7 @@ from typing import Any
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from skdptune._formatting import shown
+from skdptune._validation import FOR_A_WORD
 
 _DEMAND = "estimator must be private or learn nothing"
 DISTRUSTED_DEMAND = "estimator must meet the guarantee that its library states"
@@ -261,6 +262,7 @@ def no_profile(estimator: object, settings: Sequence[tuple[str, str]] = ()) -> N
             Refusal(
                 shown(estimator),
                 "it has no fit",
+                FOR_A_WORD if isinstance(estimator, str) else "",
                 demand="estimator must be an estimator",
             )
         )

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdptune._formatting import shown, shown_delta
-from skdptune._validation import FloatArray, check_kind, installed
+from skdptune._formatting import shown_delta
+from skdptune._validation import FloatArray, check_estimator, check_kind, installed
 from skdptune.accounting import PrivacyReport
 from skdptune.base import privacy_of, profile_of
 from skdptune.base._shared import (
@@ -60,8 +60,7 @@ def report_of_estimator(
     name : str, default="estimator"
         Name of the argument in error messages.
     """
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise TypeError(f"{name} must be an estimator with fit; got {shown(estimator)}.")
+    check_estimator(estimator, name=name)
     if n_samples is not None:
         return _report_to_come(estimator, n_samples, n_features)
     if not _is_fitted(estimator):

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from skdptune._compat import NO_TASKS, Tasks
 from skdptune._formatting import shown, shown_names
 from skdptune._progress import current_progress
-from skdptune._validation import check_flag, check_real
+from skdptune._validation import check_estimator, check_flag, check_real
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
 from skdptune.base._shared import (
     OWN_USE,
@@ -410,10 +410,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
     # Parameters -------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
-            raise TypeError(
-                f"estimator must be an estimator with fit; got {shown(self.estimator)}."
-            )
+        check_estimator(self.estimator, name="estimator")
         if self.epsilon is not None:
             check_real(self.epsilon, name="epsilon", lower=0.0, lower_open=True, upper=500.0)
         strategy, kind = self._strategy(), self._space()[2]

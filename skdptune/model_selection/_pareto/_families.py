@@ -15,6 +15,7 @@ from sklearn.exceptions import FitFailedWarning
 
 from skdptune._compat import cloudpickle
 from skdptune._formatting import shown, shown_names
+from skdptune._validation import check_estimator
 from skdptune.base._shared import (
     RESERVED_PARAMETERS,
     cost_parameters,
@@ -27,6 +28,7 @@ from skdptune.model_selection._space import SearchSpace
 
 # Name of the parameter that selects the family.
 FAMILY = "estimator"
+_OR_FAMILIES = ", or a list of (name, estimator)"
 
 
 class Families:
@@ -45,7 +47,7 @@ class Families:
     def __init__(self, estimator: Any, param_space: Any) -> None:
         self.is_single = not isinstance(estimator, list)
         if self.is_single:
-            self.members = {"": _checked(estimator, "estimator")}
+            self.members = {"": check_estimator(estimator, name="estimator", others=_OR_FAMILIES)}
             spaces = {"": param_space}
         else:
             self.members, spaces = _named(estimator, param_space)
@@ -117,15 +119,6 @@ def objects(values: list[Any]) -> NDArray[np.object_]:
     return column
 
 
-def _checked(estimator: Any, name: str) -> Any:
-    if not hasattr(estimator, "fit") or isinstance(estimator, type):
-        raise TypeError(
-            f"{name} must be an estimator with fit, or a list of (name, estimator); got "
-            f"{shown(estimator)}."
-        )
-    return estimator
-
-
 def _named(families: list[Any], param_space: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return estimators and spaces by their families' names, or raise."""
     pairs = [pair for pair in families if isinstance(pair, tuple) and len(pair) == 2]
@@ -138,7 +131,8 @@ def _named(families: list[Any], param_space: Any) -> tuple[dict[str, Any], dict[
             f"{shown(families)} with others."
         )
     members = {
-        name: _checked(member, f"estimator[{place}]") for place, (name, member) in enumerate(pairs)
+        name: check_estimator(member, name=f"estimator[{place}]")
+        for place, (name, member) in enumerate(pairs)
     }
     if not isinstance(param_space, Mapping):
         kind = type(param_space).__name__

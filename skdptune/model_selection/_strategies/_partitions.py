@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skdptune._compat import remove_callbacks
 from skdptune._docstrings import with_shared_text
-from skdptune._validation import check_integer, check_real
+from skdptune._validation import check_estimator, check_integer, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._shared import (
     LEARNING_RATES,
@@ -137,11 +137,8 @@ class PartitionStrategy(Strategy):
                 "cv must be a fraction for scores on disjoint partitions; got folds. The "
                 "partitions take the place of folds."
             )
-        given = self.tuning_estimator
-        if given is not None and (isinstance(given, type) or not hasattr(given, "fit")):
-            raise TypeError(
-                f"tuning_estimator must be an estimator with fit; got {type(given).__name__}."
-            )
+        if self.tuning_estimator is not None:
+            check_estimator(self.tuning_estimator, name="tuning_estimator")
 
     def check_candidates(self, request: PlanRequest) -> None:
         """Refuse parameters that must not be searched, or that the surrogate does not have."""
