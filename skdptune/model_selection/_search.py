@@ -168,7 +168,7 @@ def _untuned_row(plan: Plan) -> PlanRow | None:
     model = untuned_model(plan.model)
     try:
         cost = model.within(plan.asked)
-    except UnreachableBudgetError:
+    except ValueError:
         return None
     return _row(replace(plan, model=model, cost=cost), _UNTUNED, (1.0, 1.0))
 
@@ -266,20 +266,32 @@ def _one_space(estimator: Any, candidates: Candidates) -> dict[str, Any] | None:
 def worth_it(plan: Plan) -> Plan:
     """Return the plan of a search, or of the fit that replaces it."""
     # Theorem F12: only public numbers decide whether the space is searched.
-    untuned = _untuned_row(plan)
-    if untuned is None:
-        return plan
-    reason = plan.advice
     if plan.candidates.suggestion is None:
-        reason = reason or plan.strategy.reason_never(plan)
-    elif len(plan.candidates.grid()) > 1:
-        ratio = _noise_ratio(_row(plan, ""), untuned, plan.layout.final_share)
-        reason = reason or plan.strategy.reason_against(plan, ratio)
-    else:
+        reason = plan.advice or plan.strategy.reason_never(plan)
+    elif len(plan.candidates.grid()) == 1:
         reason = "there is nothing else to try"
+    else:
+        reason = plan.advice or _reason_against(plan)
     plan = replace(plan, advice=reason)
     # If no model is returned, nothing can replace the search.
-    return _declined(plan) if plan.advice and plan.request.refit is not False else plan
+    if not reason or plan.request.refit is False:
+        return plan
+    try:
+        return _declined(plan)
+    except ValueError:
+        # Theorem N6: what chooses without a comparison must be asked for.
+        if plan.candidates.suggestion is None and not plan.strategy.compares(plan):
+            raise
+        return plan
+
+
+def _reason_against(plan: Plan) -> str:
+    """Return why a search of a suggested space cannot be expected to help; empty if it can."""
+    untuned = _untuned_row(plan)
+    if untuned is None:
+        return ""
+    ratio = _noise_ratio(_row(plan, ""), untuned, plan.layout.final_share)
+    return plan.strategy.reason_against(plan, ratio)
 
 
 def _declined(plan: Plan) -> Plan:
