@@ -2,13 +2,15 @@
 
     python benchmarks/probabilities.py [--tables adult credit] [--epsilons 1] [--seeds 10]
         [--ways default sgd adam objective net "net without privacy" boosting] [--peers]
+        [--ways "random search" "grid search" "random search, typed in" "grid search, typed in"]
         [--rows 600]
 
 Log loss, Brier score, calibration error (of the largest chance, 15 bins of as many records),
 slope (by what margins would have to be multiplied; two classes), area under the curve and
 accuracy on held-out rows, compared with scikit-learn's logistic regression on the same encoded
 columns without privacy, and with the base rate. `people.py` says where the tables come from, and
-on which of them a rule was made.
+on which of them a rule was made. Searches are scored by accuracy, their default; a typed-in space
+has rates and norms.
 
 `--rows` trains on that many random rows only. `--peers` adds models of other packages, with their
 defaults, the same budget and the same public ranges; packages that are not installed are named
@@ -40,6 +42,7 @@ from utility_methods import HIDDEN, network, outputs_of, train_with_opacus
 
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.neural_network import MLP, DPNeuralNetBinaryClassifier, DPNeuralNetClassifier
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 
@@ -96,6 +99,17 @@ def without_clipping(model: Any) -> Way:
         settings = {"optimizer": SGD, "lr": 0.5, "max_grad_norm": 1e6, "module": MLP}
         made = model(epsilon=np.inf, delta=DELTA, random_state=seed, **settings)
         return make_private_pipeline(made, data.schema)
+
+    return make
+
+
+def search(kind: Any, **space: list[Any]) -> Way:
+    """Return the way of a search that is scored by accuracy, of the suggested space if none."""
+
+    def make(data: People, epsilon: float, seed: int) -> Any:
+        model = make_private_pipeline(DPLogisticRegression(), data.schema)
+        given = {f"dplogisticregression__{name}": values for name, values in space.items()}
+        return kind(model, given or None, epsilon=epsilon, delta=DELTA, random_state=seed)
 
     return make
 
@@ -181,6 +195,10 @@ def encoder_of(schema: Schema) -> TableEncoder:
     return found
 
 
+TYPED: dict[str, list[Any]] = {
+    "learning_rate": [None, 3.0, 10.0],
+    "max_grad_norm": [None, 0.05, 0.2],
+}
 WAYS: dict[str, Way] = {
     "default": ours(DPLogisticRegression),
     "sgd": ours(lambda **own: DPLogisticRegression(solver="sgd", **own)),
@@ -192,6 +210,10 @@ WAYS: dict[str, Way] = {
     "binary net": ours(DPNeuralNetBinaryClassifier),
     "binary net without privacy": without_clipping(DPNeuralNetBinaryClassifier),
     "boosting": boosting,
+    "random search": search(DPRandomSearchCV),
+    "grid search": search(DPGridSearchCV),
+    "random search, typed in": search(DPRandomSearchCV, **TYPED),
+    "grid search, typed in": search(DPGridSearchCV, **TYPED),
 }
 # The first word is the package.
 PEERS: dict[str, Way] = {

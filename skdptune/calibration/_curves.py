@@ -660,7 +660,10 @@ class PrivateScoreCurves(
 
     @property
     def roc_auc_std_(self) -> float:
-        """Standard deviation of `roc_auc_`: noise, sampling of the records, and bins."""
+        """Standard deviation of `roc_auc_`: noise, sampling of the records, and bins.
+
+        It is conservative, up to twice the error: the order of scores in one bin is unknown.
+        """
         return self.histogram_.auc_std()
 
     @property
@@ -682,7 +685,7 @@ class PrivateScoreCurves(
             )
         return self.histogram_.reliability()
 
-    def confusion(self, threshold: float | None = None) -> NDArray[np.float64]:
+    def confusion(self, threshold: float | None = None, *, return_std: bool = False) -> Any:
         """Return the noisy confusion matrix at a threshold.
 
         Parameters
@@ -690,12 +693,17 @@ class PrivateScoreCurves(
         threshold : float, optional
             Threshold for the probability of the positive label, or for its decision if there are
             no probabilities; by default the one that `predict` uses.
+        return_std : bool, default=False
+            Whether to return the standard deviations of these numbers as well: those of the noise
+            and of the interpolation, about the records of the fit.
 
         Returns
         -------
-        ndarray of shape (2, 2)
+        matrix : ndarray of shape (2, 2)
             Numbers of records, not integers: rows are true labels, columns predicted ones, in the
             order of ``classes_``. They are interpolated between the edges of bins.
+        std : ndarray of shape (2, 2)
+            Only with `return_std`.
         """
         if threshold is None:
             threshold = self._default_threshold()
@@ -704,8 +712,10 @@ class PrivateScoreCurves(
             limit = float(special.logit(check_real(limit, name="threshold", lower=0.0, upper=1.0)))
         above = np.array([self.histogram_.share_above(label, limit) for label in (0, 1)])
         matrix = np.stack([1.0 - above, above], axis=1) * self.histogram_.sizes[:, None]
-        is_last = bool(self._positive == self.classes_[1])
-        return matrix if is_last else matrix[::-1, ::-1]
+        step = 1 if self._positive == self.classes_[1] else -1
+        found = (matrix, self.histogram_.confusion_std(limit)) if return_std else (matrix,)
+        ordered = tuple(each[::step, ::step] for each in found)
+        return ordered if return_std else ordered[0]
 
     def _default_threshold(self) -> float:
         return 0.5 if self._has_probabilities() else 0.0

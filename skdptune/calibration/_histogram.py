@@ -77,6 +77,18 @@ class ScoreHistogram:
         # From the lowest edge upwards, as the interpolation requires.
         return float(np.interp(score, self.edges, self.above()[label, ::-1]))
 
+    def confusion_std(self, score: float) -> Floats:
+        """Return standard deviations of each label's numbers of records below and above a score.
+
+        They are those of the noise and of the unknown places of records in the bin of the score.
+        """
+        place = np.interp(score, self.edges, np.arange(self.n_bins + 1.0))
+        below = np.clip(place - np.arange(self.n_bins), 0.0, 1.0)
+        noise = self.scale * np.sqrt([(below**2).sum(), ((1.0 - below) ** 2).sum()])
+        # If the density of scores grows from 0 within a bin, interpolation errs by twice this.
+        within = 0.5 * (self.shares * self.sizes[:, None]) @ (below * (1.0 - below))
+        return np.hypot(noise[None, :], within[:, None])
+
     # Area under the ROC curve -------------------------------------------------------------
 
     def auc(self) -> float:

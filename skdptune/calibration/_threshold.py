@@ -146,10 +146,20 @@ class PrivateThreshold(PrivateScoreCurves):
         return score, recall_there, float(np.interp(score, self.histogram_.edges, spread))
 
     def _for_precision(self) -> tuple[float, float, float]:
+        """Return the lowest score above which the required share of records is positive."""
+        wanted = float(self.at_least or 0.0)
         precision, spread, is_known = self.histogram_.precision_above()
-        reaches = np.flatnonzero(is_known & (precision >= float(self.at_least or 0.0)))
-        place = np.where(is_known, precision, -1.0).argmax() if not reaches.size else reaches[-1]
-        return self._at_edge(int(place)), float(precision[place]), float(spread[place])
+        reaches = np.flatnonzero(is_known & (precision >= wanted))
+        place = int(reaches[-1] if reaches.size else np.where(is_known, precision, -1.0).argmax())
+        if not reaches.size or place == self.histogram_.n_bins:
+            return self._at_edge(place), float(precision[place]), float(spread[place])
+        # As for a recall, the records of a bin are taken to be evenly spread over it.
+        false, true = (self.histogram_.above() * self.histogram_.sizes[:, None])[:, place:][:, :2]
+        surplus = (1.0 - wanted) * true - wanted * false
+        share = float(np.clip(surplus[0] / max(surplus[0] - surplus[1], 1e-12), 0.0, 1.0))
+        edges = self.histogram_.edges[::-1][place:]
+        between = [(1.0 - share) * each[0] + share * each[1] for each in (edges, spread[place:])]
+        return float(between[0]), max(wanted, float(precision[place + 1])), float(between[1])
 
     def _for_cost(self) -> tuple[float, float, float]:
         false_positive, false_negative = (float(cost) for cost in self.costs or (1.0, 1.0))

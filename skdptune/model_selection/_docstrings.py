@@ -35,9 +35,10 @@ epsilon, delta : float, optional
 [no_space]
 Without a space, the search uses the estimator's ``suggested_space``: values around its current
 ones, for this budget and number of records. `plan` prints it. One parameter is varied at a time.
-If public numbers show that such a search cannot be expected to help, `plan` says why. The
-unchanged estimator is then fitted once on all records with the whole budget, and ``best_score_``
-is NaN. Give a space to search anyway.
+If public numbers show that such a search cannot be expected to help, or that no candidate of a
+given space can score better by the required margin, `plan` says why. The unchanged estimator is
+then fitted once on all records with the whole budget, and ``best_score_`` is NaN. To search
+anyway, give a space and a `strategy`.
 
 [scoring]
 scoring : str or BoundedScorer, optional

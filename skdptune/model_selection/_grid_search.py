@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
@@ -21,22 +22,24 @@ from skdptune.model_selection._strategies import (
 )
 
 
-class TableOrMaximum(FullTable):
-    """A full table if it can be expected to help or is needed, and else a noisy maximum."""
+class TableOrOneFit(FullTable):
+    """A full table; one fit of the unchanged estimator if no fit can have the noise of a table."""
 
     def plan(self, request: PlanRequest) -> Plan:
-        """Return the plan of one of the two."""
-        has_total = request.epsilon is not None and request.delta > 0.0
-        is_needed = callable(request.refit) or request.is_multimetric
-        if has_total or is_needed or split_of(request.cv)[1]:
-            plan = FullTable().plan_if_it_helps(request)
-            if plan is not None:
-                return plan
-        return NoisyMaximum().plan(request)
+        """Return the plan of the table, or the plan of a search that is not worth it."""
+        try:
+            return FullTable().plan(request)
+        except ValueError:
+            if request.refit not in ("winner", True) or split_of(request.cv)[1]:
+                raise
+        # Theorem N6: what chooses without a comparison must be asked for.
+        return replace(NoisyMaximum().plan(request), advice=_TOO_NOISY)
 
 
+# Why a table is not made.
+_TOO_NOISY = "the estimator cannot be fitted with the noise of a table"
 _STRATEGIES: dict[str, type[Strategy]] = {
-    "auto": TableOrMaximum,
+    "auto": TableOrOneFit,
     "table": FullTable,
     "noisy_max": NoisyMaximum,
     "compose": Composition,
@@ -49,9 +52,9 @@ class DPGridSearchCV(TuningSearch):
 
     By default every candidate is fitted and scored with a lot of noise, and all noisy scores are
     shown. The chosen candidate is then fitted on all records with nearly all of the budget: the
-    table adds 2 to 5 % to the noise of the final fit. With very many candidates, or if none can be
-    fitted with more noise, candidates are scored on disjoint partitions of the data. The best one
-    is then chosen through noise, and nothing else is published.
+    table adds 2 to 5 % to the noise of the final fit. The estimator's own parameters are kept
+    unless another candidate is better by a test of 5 %. If public numbers show that no candidate
+    can pass this test, only the unchanged estimator is fitted, with the whole budget.
 
     Parameters
     ----------
@@ -66,11 +69,10 @@ class DPGridSearchCV(TuningSearch):
         fits the chosen one: see `FullTable`. "noisy_max" publishes only the choice, and its cost
         does not depend on the number of candidates: `NoisyMaximum`. "compose" gives each
         candidate's fit the same noise, and thereby publishes all models: `Composition`. These
-        classes have the less common options. "auto" is "table" with folds, a callable `refit` or
-        several metrics, which "noisy_max" does not support. Otherwise it is "table" if there is an
-        `epsilon` and a positive delta, public numbers show that a table can distinguish the
-        candidates, and the estimator can be fitted with the noise of a table. In all other cases
-        it is "noisy_max". `LeastEpsilon` finds the least epsilon that reaches a target score.
+        classes have the less common options. "auto" is "table", unless public numbers show that no
+        candidate can win, or the estimator cannot be fitted with the noise of a table. Then the
+        unchanged estimator is fitted once, and `plan` says why. With several metrics, "auto" is
+        always "table". `LeastEpsilon` finds the least epsilon that reaches a target score.
     {scoring_by_several}
     cv : float, int, HoldOut or splitter, default=0.2
         A fraction is the probability that a record is held out for validation, independently of

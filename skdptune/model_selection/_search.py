@@ -72,7 +72,7 @@ from skdptune.preprocessing._shared import range_of_targets
 
 # Describe plans: a table of a search and its alternatives, and whether a search is worth it -----
 
-_NOT_WORTH_IT = "A search of the suggested space cannot be expected to help here"
+_NOT_WORTH_IT = "A search cannot be expected to help here"
 _ONE_FIT = "the unchanged estimator is fitted once, with the whole ε."
 _ALL_THE_SAME = "To search anyway"
 _UNTUNED = "one fit, untuned"
@@ -172,7 +172,7 @@ def _untuned_row(plan: Plan) -> PlanRow | None:
     model = untuned_model(plan.model)
     try:
         cost = model.within(plan.asked)
-    except UnreachableBudgetError:
+    except ValueError:
         return None
     return _row(replace(plan, model=model, cost=cost), _UNTUNED, (1.0, 1.0))
 
@@ -264,28 +264,46 @@ def _one_space(estimator: Any, candidates: Candidates) -> dict[str, Any] | None:
     return dict(others[0]) if len(others) == 1 else None
 
 
-# Whether a suggested space is searched ----------------------------------------------------------
+# Whether a space is searched --------------------------------------------------------------------
 
 
 def worth_it(plan: Plan) -> Plan:
-    """Return the plan of a search of a suggested space, or of the fit that replaces it."""
+    """Return the plan of a search, or of the fit that replaces it."""
     # Theorem F12: only public numbers decide whether the space is searched.
-    untuned = _untuned_row(plan)
-    if untuned is None:
-        return plan
-    reason = "there is nothing else to try"
-    if len(plan.candidates.grid()) > 1:
-        ratio = _noise_ratio(_row(plan, ""), untuned, plan.layout.final_share)
-        reason = plan.strategy.reason_against(plan, ratio)
+    if plan.candidates.suggestion is None:
+        reason = plan.advice or plan.strategy.reason_never(plan)
+    elif len(plan.candidates.grid()) == 1:
+        reason = "there is nothing else to try"
+    else:
+        reason = plan.advice or _reason_against(plan)
     plan = replace(plan, advice=reason)
     # If no model is returned, nothing can replace the search.
-    return _declined(plan) if plan.advice and plan.request.refit is not False else plan
+    if not reason or plan.request.refit is False:
+        return plan
+    try:
+        return _declined(plan)
+    except ValueError:
+        # Theorem N6: what chooses without a comparison must be asked for.
+        if plan.candidates.suggestion is None and not plan.strategy.compares(plan):
+            raise
+        return plan
+
+
+def _reason_against(plan: Plan) -> str:
+    """Return why a search of a suggested space cannot be expected to help; empty if it can."""
+    untuned = _untuned_row(plan)
+    if untuned is None:
+        return ""
+    ratio = _noise_ratio(_row(plan, ""), untuned, plan.layout.final_share)
+    return plan.strategy.reason_against(plan, ratio)
 
 
 def _declined(plan: Plan) -> Plan:
     """Return the plan of one fit of the unchanged estimator, which replaces a search."""
+    known = plan.request.estimator.get_params(deep=True)
+    searched = {name for space in plan.candidates for name in space}
     own = Candidates(
-        {name: [value] for name, value in (plan.candidates.default or {}).items()},
+        {name: [known[name]] for name in sorted(searched) if name in known},
         name=plan.candidates.name,
         drawn=False,
     )
@@ -317,17 +335,19 @@ def _noise_ratio(row: PlanRow, untuned: PlanRow, final_share: float) -> float:
 
 def _how_to(searched: Plan) -> str:
     """Return advice on how to search anyway, with an example of a space."""
-    suggestion = searched.candidates.suggestion or {}
+    strategy, name = searched.strategy, searched.candidates.name
+    named = f"strategy={type(strategy).__name__}()"
+    suggestion = searched.candidates.suggestion
+    if suggestion is None:
+        return f"{_ALL_THE_SAME}, give {named}, or {strategy.what_would_help}."
     several = {name: values for name, values in suggestion.items() if len(values) > 1}
-    name = searched.candidates.name
     if not several:
         return f"{_ALL_THE_SAME}, give a space as {name}."
     key = min(several)
     values = ", ".join(_written(value) for value in several[key][:_SHOWN])
     space = f'{name}={{"{key}": [{values}]}}'
-    return (
-        f"{_ALL_THE_SAME}, give a space such as {space}, or {searched.strategy.what_would_help}."
-    )
+    also = f" with {named}" if strategy.reason_never(searched) else ""
+    return f"{_ALL_THE_SAME}, give a space such as {space}{also}, or {strategy.what_would_help}."
 
 
 def _suggestion_in_words(plan: Plan) -> str:
@@ -372,11 +392,11 @@ class TuningSearch(BasePrivateSearch[Plan]):
     It handles parameters and records, but does not know how to search. Its strategy decides which
     candidates are tried, what that costs, and how the winner is chosen. If the user gives no
     space, the space that the estimator suggests is searched. If no search can be expected to help,
-    the unchanged estimator is fitted once.
+    or if no candidate of the user's space can win, the unchanged estimator is fitted once.
 
     Notes
     -----
-    Theorem F12.
+    Theorem F12, Theorem N6.
     """
 
     epsilon: float | None
@@ -522,7 +542,9 @@ class TuningSearch(BasePrivateSearch[Plan]):
         self._strategy().check_candidates(request)
         plan: Plan = self._strategy().plan(request)
         _check_noise(plan)
-        return plan if plan.candidates.suggestion is None else worth_it(plan)
+        # A named strategy and several metrics ask for a search of the given space.
+        is_asked_for = self.strategy not in (None, "auto") or self._is_multimetric
+        return plan if is_asked_for and self._space()[0] is not None else worth_it(plan)
 
     def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
         size = n_samples if self.n_public is None else self.n_public
@@ -559,7 +581,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
         with nullcontext() if file is None else file:
             running = self._running(plan, data, public, file)
             if plan.declined is not None:
-                candidate = plan.candidates.default or {}
+                (candidate,) = plan.candidates.grid()
                 row = {"params": candidate, "score": math.nan}
                 choice = Choice(candidate, math.nan, None, [row])
                 running.progress.phase("fitting the unchanged estimator, instead of a search")
@@ -625,6 +647,8 @@ class TuningSearch(BasePrivateSearch[Plan]):
         persons = self._persons(X, y, params.pop("groups", None), params)
         announce_search(self, X, warns=ledger is None, persons=persons)
         plan, data, public = self._opened(X, y, X_val, y_val, params, persons)
+        # A session is made in any case.
+        plan = plan.declined or plan
         if tries:
             self._check_fits(plan, data)
         running = self._running(plan, data, public)

@@ -127,6 +127,41 @@ def test_deviations_are_those_of_noise_and_sampling() -> None:
     assert (np.sqrt(np.mean(np.square(errors), axis=0)) > 0.55).all()
 
 
+def test_points_of_all_curves_are_covered_by_their_deviations() -> None:
+    whole = ScoreHistogram(EDGES, counted(*people(1_000_000, 4)) / 125.0, 0.0)
+    truth = [
+        *whole.above(),
+        whole.precision_above()[0],
+        whole.counts[1] / whole.counts.sum(axis=0),
+    ]
+
+    def coverage(claimed: float) -> Floats:
+        """Return the share of covered points: of the rates, precision and reliability."""
+        hits: list[list[NDArray[np.bool_]]] = [[], [], [], []]
+        for seed in range(100):
+            found = noisy(counted(*people(8000, 10 + seed)), 20.0, seed, claimed)
+            precision, spread, is_known = found.precision_above()
+            # Rates are 0 and 1 at the ends.
+            rates = [
+                (found.above()[k][1:-1], found.above_std(k)[1:-1], truth[k][1:-1]) for k in (0, 1)
+            ]
+            known = found.reliability()
+            places = np.searchsorted(special.expit(EDGES), known.prob_pred) - 1
+            points = [
+                *rates,
+                (precision[is_known], spread[is_known], truth[2][is_known]),
+                (known.prob_true, known.prob_true_std, truth[3][places]),
+            ]
+            for own, (value, deviation, true) in zip(hits, points, strict=True):
+                own.append(np.abs(value - true) <= 1.96 * deviation)
+        return np.array([np.concatenate(own).mean() for own in hits])
+
+    covered = coverage(20.0)
+    assert ((covered > 0.93) & (covered < 0.99)).all(), covered
+    # Noise whose stated scale is a fifth of the true one.
+    assert (coverage(4.0) < 0.9).all()
+
+
 def test_curves_never_fall_and_end_where_they_must() -> None:
     for seed in range(20):
         found = noisy(counted(*people(500, seed)), 30.0, seed)

@@ -79,7 +79,7 @@ def test_a_clear_winner_is_chosen_with_its_posterior() -> None:
 def test_no_deviation_exceeds_half_of_the_range_of_a_score() -> None:
     """A score is clipped to its range, so Popoviciu's inequality holds for what is published."""
     tiny = DPGridSearchCV(DPLogisticRegression(classes=[0, 1]), {"C": [0.1]}, epsilon=1e-4, cv=2)
-    tiny.set_params(random_state=0, delta=1e-9).fit(X, Y)
+    tiny.set_params(random_state=0, delta=1e-9, strategy="table").fit(X, Y)
     assert tiny.best_score_std_ == 0.5
     assert set(tiny.cv_results_["std_test_score"]) == {0.5}
     plan = tiny.plan(600, 3, compare=False)

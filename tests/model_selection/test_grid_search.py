@@ -82,31 +82,57 @@ def test_splitters_that_treat_records_alike_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        ({"epsilon": 1.0, "cv": 5}, "candidates, all scores published"),
+        ({"epsilon": 8.0, "cv": 5}, "candidates, all scores published"),
         ({"cv": 5}, "candidates, all scores published"),
-        ({}, "permute-and-flip"),
-        ({"epsilon": 1.0, "delta": 0.0}, "permute-and-flip"),
-        ({"epsilon": 1.0, "tuning_estimator": Scripted()}, "permute-and-flip"),
+        ({}, "candidates, all scores published"),
+        ({"epsilon": 8.0, "delta": 0.0}, "candidates, all scores published"),
+        ({"epsilon": 8.0, "tuning_estimator": Scripted()}, "permute-and-flip"),
     ],
 )
-def test_the_selection_follows_from_public_numbers(
+def test_the_selection_is_a_table_unless_asked_for(
     settings: dict[str, object], wanted: str
 ) -> None:
-    report = search(**{"delta": DELTA, **settings}).plan(400, 3, compare=False).report
+    report = search(**{"delta": DELTA, **settings}).plan(40_000, 3, compare=False).report
     assert wanted in report.parts[0].note
 
 
-def test_very_many_candidates_are_chosen_from_and_not_shown() -> None:
-    few, many = (
-        search({"quality": np.linspace(0, 1, size)}, epsilon=1.0, delta=DELTA)
-        for size in (50, 400)
-    )
-    # And the estimator's own value.
-    assert "51 candidates" in few.plan(10_000, 3, compare=False).report.parts[0].note
-    assert "permute-and-flip" in many.plan(10_000, 3, compare=False).report.parts[0].note
+def test_a_default_search_never_chooses_without_the_comparison() -> None:
+    """Theorem N6: the plan promises the 5 %, or fits the unchanged estimator with all of it."""
+    model = DPLogisticRegression(delta=DELTA, C=3.0)
+    fitted_once = set()
+    rng = np.random.default_rng(0)
+    for _ in range(24):
+        n_samples, count = int(10 ** rng.uniform(2, 6)), int(10 ** rng.uniform(0, 3))
+        values = {"C": np.geomspace(1e-3, 1.0, count).tolist()}
+        found = DPGridSearchCV(model, values, epsilon=float(2 ** rng.uniform(-2, 3)), cv=0.2)
+        plan = found.set_params(delta=rng.choice([0.0, 1e-7])).plan(n_samples, 3, compare=False)
+        is_once = plan.row.expected_fits == 1.0
+        fitted_once.add(is_once)
+        if is_once:
+            assert plan.row.epsilon == plan.row.fit_epsilon > 0.99 * found.epsilon
+            assert "To search anyway, give strategy=FullTable(), or more records" in plan.advice
+        else:
+            assert "the chance that a worse one is chosen is at most 5 %" in plan.keeps
+            assert " 100 points" not in plan.keeps
+            assert plan.row.fit_epsilon > 0.9 * found.epsilon
+        found.strategy = "table"
+        kept = found.plan(n_samples, 3, compare=False).keeps
+        assert (" 100 points" in kept) == is_once
+    assert fitted_once == {True, False}
 
 
-def test_candidates_that_cannot_have_more_noise_are_chosen_from() -> None:
+def test_what_cannot_win_is_not_fitted() -> None:
+    """Theorem F12, Theorem N6."""
+    values = {"quality": np.linspace(0, 1, 200)}
+    found = search(values, epsilon=0.5, delta=DELTA).fit(X, Y)
+    assert found.best_params_ == {"quality": Scripted().quality}
+    assert [part.name for part in found.privacy_.parts] == ["the only fit"]
+    assert np.isnan(found.best_score_) and len(found.cv_results_["params"]) == 1
+    asked = search(values, epsilon=0.5, delta=DELTA, strategy="table").fit(X, Y)
+    assert len(asked.cv_results_["params"]) == 201
+
+
+def test_candidates_that_cannot_have_more_noise_are_not_searched() -> None:
     class Quiet(Scripted):
         """A fit whose noise has an end."""
 
@@ -116,7 +142,14 @@ def test_candidates_that_cannot_have_more_noise_are_chosen_from() -> None:
             return super().privacy_profile(n_samples, n_features)
 
     made = DPGridSearchCV(Quiet(), {"quality": [0.1, 0.9]}, epsilon=2.0, delta=DELTA)
-    assert "permute-and-flip" in made.plan(400, 3, compare=False).report.parts[0].note
+    plan = made.plan(40_000, 3, compare=False)
+    assert plan.row.expected_fits == 1.0
+    assert "cannot be fitted with the noise of a table: the unchanged estimator" in plan.advice
+    assert "To search anyway, give strategy=NoisyMaximum(), or" in plan.advice
+    named = made.set_params(strategy="noisy_max").plan(40_000, 3, compare=False)
+    assert "permute-and-flip" in named.report.parts[0].note
+    with pytest.raises(ValueError, match=r"at least 0\.5"):
+        made.set_params(strategy="auto", cv=3).plan(40_000, 3)
 
 
 # Partitions --------------------------------------------------------------------------------------

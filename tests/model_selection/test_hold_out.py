@@ -357,7 +357,7 @@ def test_estimators_that_fail_without_records_are_refused_before_the_data() -> N
         (pipeline, several),
     ]:
         search = DPRandomSearchCV(estimator, space, epsilon=1.0, delta=DELTA)
-        search.set_params(cv=HoldOut(2, ">=", 0.8, share=0.2))
+        search.set_params(cv=HoldOut(2, ">=", 0.8, share=0.2), strategy=RandomRuns())
         with (
             skdptune.PrivacyLedger(":memory:", "visits", epsilon=5.0, delta=1e-5) as ledger,
             pytest.raises(ValueError, match="a fit of none must not fail; it raised ValueError"),
@@ -399,7 +399,7 @@ def test_copies_are_equal_and_pickles_as_well() -> None:
     by_function = clone(search).set_params(cv=HoldOut(newest, share=0.2))
     assert clone(by_function).cv.column is newest
     assert pickle.loads(pickle.dumps(by_function)).cv.column is newest
-    words = str(by_function.plan(1000, 4, compare=False))
+    words = str(by_function.plan(10_000, 4, compare=False))
     assert "Validation: the records of which newest is True, expected to be 0.2 of all." in words
     assert by_function.privacy_profile(1000, 4) == search.privacy_profile(1000, 4)
     assert skdptune.check(search.set_params(random_state=None)).issues == ()

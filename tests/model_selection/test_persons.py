@@ -22,6 +22,7 @@ from skdptune.ledger._shared import PERSON
 from skdptune.linear_model import DPLogisticRegression, DPRidge, PTRLinearRegression
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import (
+    AdaptiveTrials,
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
     DParetoSearchCV,
@@ -64,10 +65,12 @@ MODEL = DPLogisticRegression(classes=[0, 1])
 BUDGET = {"epsilon": 2.0, "delta": DELTA, "random_state": 0}
 C = {"C": [0.01, 1.0]}
 SEARCHES: dict[str, Any] = {
-    "table": DPGridSearchCV(MODEL, C, **BUDGET),
-    "table with folds": DPGridSearchCV(MODEL, C, cv=3, refit=True, **BUDGET),
+    "table": DPGridSearchCV(MODEL, C, strategy="table", **BUDGET),
+    "table with folds": DPGridSearchCV(MODEL, C, cv=3, refit=True, strategy="table", **BUDGET),
     "maximum": DPGridSearchCV(MODEL, C, strategy=NoisyMaximum(n_partitions=3), **BUDGET),
-    "random": DPRandomSearchCV(MODEL, C, scoring="neg_brier_score", **BUDGET),
+    "random": DPRandomSearchCV(
+        MODEL, C, scoring="neg_brier_score", strategy=RandomRuns(), **BUDGET
+    ),
     "on a part": DPRandomSearchCV(MODEL, C, strategy=RandomRuns(tuning_fraction=0.3), **BUDGET),
     "threshold": DoublingThresholdSearchCV(
         MODEL, C, strategy=ThresholdRounds(n_partitions=3), **BUDGET
@@ -75,12 +78,17 @@ SEARCHES: dict[str, Any] = {
     "scaled": DPGridSearchCV(
         make_pipeline(DPStandardScaler(bounds=(-1.0, 1.0)), MODEL),
         {"dplogisticregression__C": [0.01, 1.0]},
+        strategy="table",
         **BUDGET,
     ),
-    "regression": DPGridSearchCV(DPRidge(target_bound=1.0), {"alpha": [0.1, 1.0]}, **BUDGET),
+    "regression": DPGridSearchCV(
+        DPRidge(target_bound=1.0), {"alpha": [0.1, 1.0]}, strategy="table", **BUDGET
+    ),
 }
 if HAS_OPTUNA:
-    SEARCHES["adaptive"] = DPAdaptiveSearchCV(MODEL, {"C": (0.01, 1.0)}, n_trials=2, **BUDGET)
+    SEARCHES["adaptive"] = DPAdaptiveSearchCV(
+        MODEL, {"C": (0.01, 1.0)}, n_trials=2, strategy=AdaptiveTrials(), **BUDGET
+    )
 ROWS = X[:, 1:]
 
 
@@ -259,7 +267,7 @@ REPLAYED: dict[str, Any] = {
 }
 if HAS_OPTUNA:
     REPLAYED["adaptive"] = DPAdaptiveSearchCV(
-        PersonSum(noise=2.0), {"cut": (0.2, 0.5)}, n_trials=2, **FEW
+        PersonSum(noise=2.0), {"cut": (0.2, 0.5)}, n_trials=2, strategy=AdaptiveTrials(), **FEW
     )
 
 
@@ -427,7 +435,7 @@ GRID = {"dplogisticregression__C": [0.01, 1.0]}
 def test_a_schema_names_the_persons_of_a_search_with_scikit_learns_routing():
     # Theorem P14.
     table = visits()
-    search = DPGridSearchCV(PIPELINE, GRID, **BUDGET)
+    search = DPGridSearchCV(PIPELINE, GRID, strategy="table", **BUDGET)
     plan = search.plan(P, 5, compare=False)
     assert plan.report.neighbouring == PERSON
     for shown in (str(plan), plan._repr_html_()):
@@ -513,7 +521,7 @@ def test_families_are_compared_by_persons(monkeypatch):
 def test_the_number_of_rows_is_shown_nowhere():
     texts = []
     for times in (1, 3):
-        search = DPRandomSearchCV(MODEL, C, **BUDGET)
+        search = DPRandomSearchCV(MODEL, C, strategy=RandomRuns(), **BUDGET)
         search.fit(np.tile(ROWS, (times, 1)), np.tile(Y, times), groups=np.tile(IDS, times))
         texts.append((str(search), str(search.privacy_), sorted(vars(search))))
     assert texts[0] == texts[1]
@@ -530,7 +538,9 @@ def test_a_rule_holds_out_whole_persons():
     table = visits()
     since = HoldOut("day", ">=", "2024-06-01", share=0.6)
     held = np.bincount(PEOPLE, table["day"] >= "2024-06-01") > 0
-    search = DPGridSearchCV(PIPELINE, GRID, cv=since, **BUDGET).fit(table, ANSWERS)
+    search = DPGridSearchCV(PIPELINE, GRID, cv=since, strategy="table", **BUDGET).fit(
+        table, ANSWERS
+    )
     # Which rows of a held-out person the rule selects changes nothing.
     moved = table.copy()
     moved.loc[held[PEOPLE], "day"] = pd.Timestamp("2024-07-01")
@@ -621,7 +631,9 @@ def test_wrong_calls_are_refused_before_anything_is_spent():
             "groups must be None for PTRLinearRegression",
         ),
         (
-            DPGridSearchCV(MODEL, {"solver": ["adam", "objective"]}, epsilon=1.0),
+            DPGridSearchCV(
+                MODEL, {"solver": ["adam", "objective"]}, epsilon=1.0, strategy="table"
+            ),
             lambda s: s.fit(ROWS, Y, groups=IDS),
             "Use solver='output'",
         ),

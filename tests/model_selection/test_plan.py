@@ -51,7 +51,7 @@ OTHERS = {
 
 
 def names_of(search: Any) -> list[str]:
-    return [row.name for row in search.plan(2000, 3, compare=True).alternatives]
+    return [row.name for row in search.plan(20_000, 3, compare=True).alternatives]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_each_search_lists_the_others(make: Any, own: str) -> None:
 
 def test_other_ways_cost_no_more_and_say_what_they_show() -> None:
     search = DPGridSearchCV(Scripted(), GRID, epsilon=1.0, delta=DELTA)
-    plan = search.plan(2000, 3, compare=True)
+    plan = search.plan(20_000, 3, compare=True)
     assert all(row.epsilon <= 1.0 for row in plan.alternatives)
     shown = {row.name: row.shows for row in (plan.row, *plan.alternatives)}
     assert shown["DPGridSearchCV"] == "all scores"
@@ -108,13 +108,13 @@ def test_an_adaptive_search_takes_the_place_of_one_space() -> None:
         for row in DPRandomSearchCV(
             Scripted(), {"quality": uniform()}, n_iter=7, epsilon=1.0, delta=DELTA
         )
-        .plan(2000, 3, compare=True)
+        .plan(20_000, 3, compare=True)
         .alternatives
         if row.name == "adaptive (DPAdaptiveSearchCV)"
     ]
     alone = DPAdaptiveSearchCV(
         Scripted(), {"quality": uniform()}, n_trials=7, epsilon=1.0, delta=DELTA
-    ).plan(2000, 3)
+    ).plan(20_000, 3)
     assert (row.expected_fits, row.worst_fits, row.shows) == (7.0, 7.0, "all scores")
     assert row.effective_noise == alone.row.effective_noise
     assert row.work == alone.row.work

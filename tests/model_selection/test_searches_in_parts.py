@@ -30,7 +30,7 @@ from skdptune import (
     Schema,
     make_private_pipeline,
 )
-from skdptune.model_selection import FullTable, HoldOut
+from skdptune.model_selection import AdaptiveTrials, FullTable, HoldOut, RandomRuns
 from tests.parts import in_chunks
 
 N = 600
@@ -48,18 +48,24 @@ TOTAL = {"epsilon": 3.0, "delta": 1e-6, "random_state": 0}
 RIDGE = DPRidge(target_bound=2.0)
 
 SEARCHES = {
-    "grid": DPGridSearchCV(RIDGE, {"data_norm": [1.0, 3.0]}, **TOTAL),
-    "folds": DPGridSearchCV(RIDGE, {"alpha": [0.1, 10.0]}, cv=3, **TOTAL),
-    "random": DPRandomSearchCV(RIDGE, {"data_norm": [0.5, 1.0, 3.0]}, **TOTAL),
-    "secret size": DPGridSearchCV(RIDGE, {"alpha": [0.1, 10.0]}, n_public=500, **TOTAL),
+    "grid": DPGridSearchCV(RIDGE, {"data_norm": [1.0, 3.0]}, strategy="table", **TOTAL),
+    "folds": DPGridSearchCV(RIDGE, {"alpha": [0.1, 10.0]}, cv=3, strategy="table", **TOTAL),
+    "random": DPRandomSearchCV(
+        RIDGE, {"data_norm": [0.5, 1.0, 3.0]}, strategy=RandomRuns(), **TOTAL
+    ),
+    "secret size": DPGridSearchCV(
+        RIDGE, {"alpha": [0.1, 10.0]}, n_public=500, strategy="table", **TOTAL
+    ),
     "scaled": DPGridSearchCV(
         make_pipeline(DPStandardScaler(bounds=(-3, 3)), RIDGE),
         {"dpridge__alpha": [0.1, 10.0]},
+        strategy="table",
         **TOTAL,
     ),
     "batches": DPGridSearchCV(
         DPLogisticRegression(classes=[False, True], solver="sgd", batch_size=40, epochs=3),
         {"learning_rate": [0.5, 2.0]},
+        strategy="table",
         **TOTAL,
     ),
     "rule": DPGridSearchCV(
@@ -72,12 +78,15 @@ SEARCHES = {
         **TOTAL,
     ),
     "table": DPGridSearchCV(
-        make_private_pipeline(DPRidge(), SCHEMA), {"dpridge__alpha": [0.1, 10.0]}, **TOTAL
+        make_private_pipeline(DPRidge(), SCHEMA),
+        {"dpridge__alpha": [0.1, 10.0]},
+        strategy="table",
+        **TOTAL,
     ),
 }
 if find_spec("optuna") is not None:
     SEARCHES["adaptive"] = DPAdaptiveSearchCV(
-        RIDGE, {"data_norm": (0.5, 3.0)}, n_trials=3, **TOTAL
+        RIDGE, {"data_norm": (0.5, 3.0)}, n_trials=3, strategy=AdaptiveTrials(), **TOTAL
     )
 
 
@@ -129,7 +138,10 @@ def test_dask_gives_the_search_of_a_table(whole):
 def test_a_classifier_is_nearly_that_of_a_table():
     # Theorem R11.
     made = DPGridSearchCV(
-        DPLogisticRegression(classes=[False, True]), {"max_grad_norm": [0.1, 0.3]}, **TOTAL
+        DPLogisticRegression(classes=[False, True]),
+        {"max_grad_norm": [0.1, 0.3]},
+        strategy="table",
+        **TOTAL,
     )
     rows, labels = np.nan_to_num(X), Y > 0
     memory = clone(made).fit(rows, labels)
@@ -243,7 +255,7 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_read_or_spent():
     grid = {"alpha": [0.1, 10.0]}
 
     def made(estimator=RIDGE, space=grid, **more):
-        more = {"n_public": 500, **more}
+        more = {"n_public": 500, "strategy": "table", **more}
         return DPGridSearchCV(estimator, space, epsilon=1.0, delta=1e-6, **more)
 
     scaled = make_pipeline(StandardScaler(), RIDGE)

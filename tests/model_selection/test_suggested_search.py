@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
+import skdptune
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
@@ -136,7 +137,8 @@ def test_plans_without_a_search_say_how_to_search(kind: Any) -> None:
     model = make_pipeline(RowNormClipper(1.0), DPLogisticRegression())
     one = kind(model, epsilon=1.0, delta=DELTA)
     advice = one.plan(FEW, 3, compare=False).advice
-    found = re.search(r"To search anyway, give a space such as (\w+)=(\{.*\}), or", advice)
+    how = r"To search anyway, give a space such as (\w+)=(\{.*\})( with strategy=(\w+)\(\))?, or"
+    found = re.search(how, advice)
     name, space = found[1], ast.literal_eval(found[2])
     assert advice.endswith(
         "or more records in more parts (n_partitions)."
@@ -146,8 +148,12 @@ def test_plans_without_a_search_say_how_to_search(kind: Any) -> None:
     ((key, values),) = space.items()
     assert 1 < len(values) <= 3
     assert key in model.get_params()
-    made = clone(one).set_params(**{name: space}).plan(FEW, 3, compare=False)
-    assert made.row.name == kind.__name__
+    made = clone(one).set_params(**{name: space})
+    if found[4] is not None:
+        # Without it, no candidate could win.
+        assert made.plan(FEW, 3, compare=False).row.name == "one fit, untuned"
+        made.set_params(strategy=getattr(skdptune, found[4])())
+    assert made.plan(FEW, 3, compare=False).row.name == kind.__name__
 
 
 def test_without_a_model_to_return_the_search_is_made() -> None:

@@ -245,7 +245,8 @@ def test_searches_take_it(word) -> None:
     target = NUMBER if word == "regressor" else LABEL
     made = model(word)
     space = {"family": ["linear", "boosting"]}
-    search = DPGridSearchCV(made, space, epsilon=8.0, delta=1e-5, random_state=0).fit(X, target)
+    search = DPGridSearchCV(made, space, epsilon=8.0, delta=1e-5, random_state=0)
+    search.set_params(strategy="table").fit(X, target)
     assert search.best_params_["family"] in (*space["family"], "auto")
     assert search.privacy_.epsilon_spent <= 8.0
     assert len(search.predict(X)) == N

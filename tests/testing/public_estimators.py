@@ -29,6 +29,7 @@ from skdptune.linear_model import (
     PTRLinearRegression,
 )
 from skdptune.model_selection import (
+    AdaptiveTrials,
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
     DPGridSearchCV,
@@ -118,7 +119,8 @@ SEARCHES = [
     ),
 ]
 if HAS_OPTUNA:
-    SEARCHES.append(DPAdaptiveSearchCV(toys.Right(), CANDIDATES, n_trials=2, epsilon=1.0))
+    adaptive = DPAdaptiveSearchCV(toys.Right(), CANDIDATES, n_trials=2, epsilon=1.0)
+    SEARCHES.append(adaptive.set_params(strategy=AdaptiveTrials()))
 
 
 def nets() -> list[Any]:

@@ -21,7 +21,6 @@ from skdptune.model_selection._choosing import (
     choose_from_table,
     encode,
     expected_loss,
-    kept_in_words,
 )
 from skdptune.model_selection._cost import (
     Cost,
@@ -46,9 +45,6 @@ from skdptune.model_selection._strategies._strategy import (
 )
 
 _LARGEST_LIMIT = 100.0
-# Upper limit for the effective noise of a table's fits divided by that of the final fit: with more
-# noise, the scores say little about the candidates.
-_LARGEST_NOISE = 40.0
 # Noise of runs divided by that of the final fit, and the share of epsilon that may stay unused:
 # for the fits' own profiles, and for Gaussian ones.
 _LEAST_RATIO, _LARGEST_RATIO, _TOLERANCE, _TOLERANCE_OF_GUESS = 0.1, 1e5, 2e-3, 1e-3
@@ -319,23 +315,6 @@ class FullTable(ScoreTable):
             return request
         return replace(request, candidates=candidates.beside(own))
 
-    def plan_if_it_helps(self, request: PlanRequest) -> Plan | None:
-        """Return the plan if public numbers show that the table can distinguish the candidates."""
-        layout = request.layout(*self.split(request), request.refit is not False)
-        is_asked_for = layout.folds > 0 or callable(request.refit) or request.is_multimetric
-        if not is_asked_for and request.epsilon is not None and layout.final:
-            # Whether the scores can tell candidates apart.
-            noise = self._noise(request, layout)
-            if noise is None or not noise[0] / layout.train_share <= _LARGEST_NOISE:
-                return None
-        try:
-            return self.plan(request)
-        except ValueError:
-            # Some estimators cannot be fitted with that much noise.
-            if is_asked_for:
-                raise
-            return None
-
     # Cost -------------------------------------------------------------------------------------
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
@@ -395,17 +374,15 @@ class FullTable(ScoreTable):
         """Return a warning that the table says little, if that can be expected."""
         return advice_of(self.outlook(plan))
 
-    def keeps(self, plan: Plan) -> str:
-        """Return the sentence that says when the unchanged estimator is replaced."""
+    def compares(self, plan: Plan) -> bool:
+        """Return whether the unchanged estimator is kept unless another is better by the test."""
         keeps_own = self.choose_by == "posterior" and self.try_own_values
         if not keeps_own or callable(plan.request.refit) or not self.rivals(plan):
-            return ""
+            return False
         candidates, estimator = plan.candidates, plan.request.estimator
         is_listed = candidates.default is not None or candidates.drawn
         # Steps of a pipeline are not tried on their own: only listed ones are.
-        if not is_listed and own_place(estimator, list(candidates.grid())) is None:
-            return ""
-        return kept_in_words(self.outlook(plan))
+        return is_listed or own_place(estimator, list(candidates.grid())) is not None
 
 
 def row_of(params: dict[str, Any], result: Result, deviation: float) -> dict[str, Any]:

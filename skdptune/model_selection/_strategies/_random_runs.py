@@ -26,7 +26,7 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._shared import BOUNDS, check_distribution
-from skdptune.model_selection._choosing import advice_of, kept_in_words, margin
+from skdptune.model_selection._choosing import advice_of, margin
 from skdptune.model_selection._cost import DEFAULT_SHARE, Cost, CostModel, Layout, split_of
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._running import Result, generator_of, spawned
@@ -258,9 +258,9 @@ class RandomRuns(Strategy):
         """Return a warning that scores say little, if that can be expected."""
         return "" if plan.request.own is None else advice_of(self.outlook(plan))
 
-    def keeps(self, plan: Plan) -> str:
-        """Return how much better than the unchanged estimator the winner must score."""
-        return "" if plan.request.own is None else kept_in_words(self.outlook(plan))
+    def compares(self, plan: Plan) -> bool:
+        """Return whether the unchanged estimator is kept unless another is better by the test."""
+        return plan.request.own is not None
 
     def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
         """Iterate over variations of this search: the other variants of the subsampling paper."""

@@ -19,7 +19,7 @@ from skdptune._validation import NamedArguments, check_flag, check_kind, check_o
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
 from skdptune.base._shared import change_parameters
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._choosing import TableOutlook, tail_factor
+from skdptune.model_selection._choosing import TableOutlook, kept_in_words, tail_factor
 from skdptune.model_selection._cost import (
     BudgetSetting,
     Candidates,
@@ -542,13 +542,24 @@ class Strategy(BaseStrategy, ABC):
         reasons = (outlook.reason_by_noise(noise_ratio), outlook.reason_by_deviation)
         return ", and ".join(filter(None, reasons))
 
+    def reason_never(self, plan: Plan) -> str:
+        """Return why the unchanged estimator is always kept; empty if it can be replaced."""
+        outlook = self.outlook(plan)
+        is_kept = self.compares(plan) and outlook.smallest_gain >= 1.0
+        return outlook.reason_against if is_kept else ""
+
     def advice(self, plan: Plan) -> str:
         """Return further advice on a search that is made."""
         return ""
 
+    def compares(self, plan: Plan) -> bool:
+        """Return whether the unchanged estimator is kept unless another is better by the test."""
+        # Theorem N6.
+        return False
+
     def keeps(self, plan: Plan) -> str:
         """Return when a candidate other than the unchanged estimator is returned."""
-        return ""
+        return kept_in_words(self.outlook(plan)) if self.compares(plan) else ""
 
     def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
         """Iterate over variations of the search with other parameters, for a plan's table.
