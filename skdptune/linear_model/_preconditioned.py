@@ -299,8 +299,9 @@ def release_basis(
     With ``M`` the second moments, of deviation ``s`` in each entry, the coordinates are those in
     which ``M + s sqrt(width)`` is the identity. The eigenvalues of ``M`` are first corrected for
     the noise, so that directions that it hides are scaled alike, and not farther than it allows.
-    If it would hide nearly all of them, and for wide data, the mean row and the mean squared norm are released in place of the moments. The mean is
-    subtracted from the rows, since noise along it would move the decisions of all records alike.
+    If it would hide nearly all of them, and for wide data, the mean row and the mean squared norm
+    are released in place of the moments. The mean is subtracted from the rows, since noise along
+    it would move the decisions of all records alike.
     """
     known = {} if known is None else known
     if plan.scales(design.width):
