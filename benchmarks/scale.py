@@ -33,8 +33,10 @@ import argparse
 import heapq
 import itertools
 import math
+import os
 import pickle
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -204,6 +206,7 @@ def of_spark(folder: Path, n_workers: int) -> Iterator[PrivateRows]:
     """Give the rows of files, in the cache of Spark."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{n_workers}]").config("spark.ui.enabled", False)
     session = builder.config("spark.driver.memory", "4g").getOrCreate()
     try:
