@@ -351,7 +351,7 @@ def _scheduled(pieces: Pieces, tasks: list[float], n_parts: int, n_workers: int)
 def of_workers(folder: Path, models: dict[str, Any], n_workers: int) -> None:
     """Print how much of a linear gain many workers would keep."""
     for name, model in models.items():
-        pieces = Pieces(model, folder, 400)
+        pieces = Pieces(model, folder, 100)
         print(
             f"{name}: a part {1e3 * float(np.mean(pieces.passes)):.1f} ms, a merge "
             f"{1e3 * pieces.merge:.2f}, a step {1e3 * pieces.step:.1f}; for each task the client "
