@@ -33,8 +33,10 @@ import argparse
 import heapq
 import itertools
 import math
+import os
 import pickle
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -204,6 +206,7 @@ def of_spark(folder: Path, n_workers: int) -> Iterator[PrivateRows]:
     """Give the rows of files, in the cache of Spark."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{n_workers}]").config("spark.ui.enabled", False)
     session = builder.config("spark.driver.memory", "4g").getOrCreate()
     try:
@@ -348,7 +351,7 @@ def _scheduled(pieces: Pieces, tasks: list[float], n_parts: int, n_workers: int)
 def of_workers(folder: Path, models: dict[str, Any], n_workers: int) -> None:
     """Print how much of a linear gain many workers would keep."""
     for name, model in models.items():
-        pieces = Pieces(model, folder, 400)
+        pieces = Pieces(model, folder, 100)
         print(
             f"{name}: a part {1e3 * float(np.mean(pieces.passes)):.1f} ms, a merge "
             f"{1e3 * pieces.merge:.2f}, a step {1e3 * pieces.step:.1f}; for each task the client "

@@ -259,7 +259,8 @@ def _asked(ask: Callable[..., Any], *arguments: Any) -> Any:
     # Theorem R10: raised here, the error does not refer to the other one, which may quote rows.
     raise RuntimeError(
         f"X must be readable; got {name}. Nothing was published. Read X without this package to "
-        "see the error. If workers were lost, they may need more memory, or smaller parts."
+        "see the error. Workers need this package, too; if they were lost, they may need more "
+        "memory, or smaller parts."
     )
 
 
