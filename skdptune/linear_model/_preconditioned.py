@@ -328,7 +328,7 @@ def _basis_of_moments(
     moments[upper] = gaussian_release(sums.gram_and_moment[0][upper], radius2, scale, rng)
     moments = (moments + np.triu(moments, 1).T) / plan.n_samples
     spread = math.sqrt(width) * scale / plan.n_samples
-    squares, constant = float(np.trace(moments)), 0.0
+    squares = float(np.trace(moments))
     # Convert from units of the bound and of the constant column for the intercept.
     units = np.full(width, 1.0 / data_radius)
     if design.intercept:
@@ -343,8 +343,8 @@ def _basis_of_moments(
     values, noisy = _without_noise(noisy, spread), np.maximum(noisy, 0.0)
     floor = max(_FLOOR * spread, _LEAST_FLOOR * values.mean(), 1e-12)
     matrix = units[:, None] * ((vectors / np.sqrt(values + floor)) @ vectors.T)
-    # The trace of the moments bounds it, since no coordinate is scaled by more than the floor.
-    usual2 = min(float((noisy / (values + floor)).sum()), squares / floor)
+    # No coordinate is scaled by more than the floor, so that the trace of the moments is a bound.
+    usual2 = min(float((noisy / (noisy + floor)).sum()), squares / floor)
     distance = _NOISE_DISTANCE * (2.0 / max(n_outputs, 2)) ** 0.25
     root = vectors * np.sqrt(noisy) / units[:, None]
     return Basis(matrix, math.sqrt(max(usual2, 1.0)), 1.0, distance, plan.steps, root @ root.T)
