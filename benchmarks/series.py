@@ -4,8 +4,8 @@
 
 `.ci/nightly` appends a line for each figure to the file of the checkout and draws the picture of
 docs/benchmarks.md anew; committing both is left to a person. Times are ratios of processor time to
-a peer that is measured in the same run. The numbers that were drawn are in the picture's description, which a
-test compares with the file.
+a peer that is measured in the same run. The numbers that were drawn are in the picture's
+description, which a test compares with the file.
 """
 
 from __future__ import annotations
