@@ -3,9 +3,9 @@
     python benchmarks/series.py [--no-append]
 
 `.ci/nightly` appends a line for each figure to the file of the checkout and draws the picture of
-docs/benchmarks.md anew; committing both is left to a person. Times are ratios to a peer that is
-measured in the same run. The numbers that were drawn are in the picture's description, which a
-test compares with the file.
+docs/benchmarks.md anew; committing both is left to a person. Times are ratios of processor time to
+a peer that is measured in the same run. The numbers that were drawn are in the picture's
+description, which a test compares with the file.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def time_of_pass() -> float:
         )
         total = rows._carrier.total
         with mock.patch.object(rows._carrier, "total", side_effect=total) as passes:
-            start = time.perf_counter()
+            start = time.process_time()
             model.fit(rows)
-            seconds = time.perf_counter() - start
+            seconds = time.process_time() - start
     return seconds / passes.call_count / read
 
 
@@ -176,7 +176,7 @@ def _table(seed: int, n_samples: int = N_SAMPLES) -> tuple[np.ndarray, np.ndarra
 
 
 def _least_time(
-    function: Callable[[], object], clock: Callable[[], float] = time.perf_counter
+    function: Callable[[], object], clock: Callable[[], float] = time.process_time
 ) -> float:
     """Return the least of several times, after a first call that is not counted."""
     function()
