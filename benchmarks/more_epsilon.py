@@ -1,4 +1,4 @@
-"""R2 of the private regressions over epsilon, and where more of it explains less.
+"""R2 of the private regressions and of one call over epsilon, and where more explains less.
 
     python benchmarks/more_epsilon.py [--seeds 10] [--data airfoil ...] [--models NAME ...]
         [--picture FILE]
@@ -31,6 +31,7 @@ from skdptune.linear_model import (
     PTRLinearRegression,
 )
 from skdptune.neural_network import DPNeuralNetRegressor
+from skdptune.preprocessing import make_private_pipeline
 
 DELTA = 1e-5
 EPSILONS = tuple(0.25 * 2.0 ** (step / 2.0) for step in range(13))
@@ -67,6 +68,17 @@ def net(task: Task) -> Any:
     )
 
 
+def one_call(task: Task) -> Any:
+    """Return the model of `make_private_pipeline` that chooses its own family."""
+    return make_private_pipeline(
+        "regressor",
+        task.fold.schema(task.regression),
+        epsilon=task.epsilon,
+        delta=task.delta,
+        random_state=task.seed,
+    )
+
+
 def linear(kind: Any) -> Callable[[Task], Any]:
     """Return the way to make a linear regression for a task."""
 
@@ -79,6 +91,7 @@ def linear(kind: Any) -> Callable[[Task], Any]:
 MODELS = {kind.__name__: linear(kind) for kind in LINEAR}
 MODELS["DPExplainableBoostingRegressor"] = boosting
 MODELS["DPNeuralNetRegressor"] = net
+MODELS["one call"] = one_call
 
 
 def dips(found: np.ndarray) -> list[tuple[float, float]]:
@@ -139,7 +152,7 @@ def draw(curves: dict[str, dict[str, np.ndarray]], path: str) -> None:
     for axis in axes.flat[len(curves) :]:
         axis.set_visible(False)
     for axis, (name, models) in zip(axes.flat, curves.items(), strict=False):
-        for (kind, found), marker in zip(models.items(), "os^vD<>p", strict=False):
+        for (kind, found), marker in zip(models.items(), "os^vD<>pX", strict=False):
             means = found.mean(axis=1)
             error = found.std(axis=1, ddof=1) / math.sqrt(found.shape[1])
             axis.errorbar(EPSILONS, means, error, marker=marker, ms=3, lw=1, label=kind)

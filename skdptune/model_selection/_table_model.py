@@ -116,8 +116,10 @@ _SHARE_OF_SCALES, _WIDEST, _SIZE_OF_INDICATORS, _LEAST_FOR_SCALES = 0.03, 4.0, 0
 # noise would hide their gradients. Adam ignores the norm itself.
 _CLIPPING = 0.1
 # With many columns for each record and unit of noise, a net follows the noise. Its weights then
-# decay: by this rate at one column, and at most by the second one.
-_DECAY, _LARGEST_DECAY = 20.0, 0.2
+# decay: by this rate at one column, and at most by the second one, or by the third one over the
+# noise. A net of few records with little noise follows the records instead: noise below 1 counts
+# as 1.
+_DECAY, _LARGEST_DECAY, _LARGEST_OF_NOISE = 20.0, 0.2, 0.35
 # Points that a final fit of a classifier may lose by the noise of a comparison of families, and
 # the largest number of doublings of its noise.
 _LOSS_OF_COMPARISON, _MOST_DOUBLINGS = 0.35, 0.5
@@ -651,8 +653,8 @@ class PrivateTableRegressor(RegressorMixin, PrivateTableModel):
 
         net = Net(epsilon=budget[0], delta=budget[1], max_grad_norm=_CLIPPING)
         made = make_private_pipeline(net, schema, n_knots=None)
-        columns_of_noise = made[0].n_features_out * noise_for_budget(*budget)[0]
-        decay = min(_LARGEST_DECAY, _DECAY * columns_of_noise / size)
+        noise, columns = max(noise_for_budget(*budget)[0], 1.0), made[0].n_features_out / size
+        decay = min(max(_LARGEST_DECAY, _LARGEST_OF_NOISE / noise), _DECAY * columns * noise)
         made[-1].set_params(optimizer__weight_decay=decay)
         return _with_scales(made, budget, size)
 

@@ -154,8 +154,14 @@ def test_a_net_for_numbers_pays_for_the_scales_of_its_columns() -> None:
     assert_array_equal(scaler.scale_ == 1.0, np.logical_not(encoder.is_number))
     # Weights decay with many columns for each record and unit of noise.
     decays = [made._unfitted(size)[-1].optimizer__weight_decay for size in (N, 20_000, 40_000)]
-    assert decays[0] == 0.2 and decays[1] == pytest.approx(2.0 * decays[2])
-    assert net.optimizer__weight_decay == 0.2
+    assert decays[1] == pytest.approx(2.0 * decays[2])
+    assert net.optimizer__weight_decay == decays[0]
+    # On few records, more epsilon takes no decay away.
+    more = [
+        made.set_params(epsilon=epsilon)._unfitted(N)[-1].optimizer__weight_decay
+        for epsilon in (0.5, 4.0, 8.0, 50.0)
+    ]
+    assert more[0] == 0.2 < more[1] and more == sorted(more)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-5), (2e-4, 1e-12), (np.inf, 1e-5)])
