@@ -61,6 +61,7 @@ def search() -> Any:
         epsilon=1.0,
         delta=1e-5,
         random_state=0,
+        strategy=model_selection.RandomRuns(),
     )
 
 
