@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 
-from skdptune import DPRandomSearchCV
+from skdptune import DPRandomSearchCV, RandomRuns
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, privacy_of
 from skdptune.base._shared import Persons, paid_for, persons_of
@@ -476,7 +476,12 @@ REFUSING = [
     OPSLinearRegression(**BOUNDS),
     AdaOPSLinearRegression(**BOUNDS),
     DPRandomSearchCV(DPLogisticRegression(solver="objective"), {"C": [1.0]}, epsilon=1.0),
-    DPRandomSearchCV(DPLogisticRegression(), {"solver": ["adam", "objective"]}, epsilon=1.0),
+    DPRandomSearchCV(
+        DPLogisticRegression(),
+        {"solver": ["adam", "objective"]},
+        epsilon=1.0,
+        strategy=RandomRuns(),
+    ),
     DPRandomSearchCV(PTRLinearRegression(**BOUNDS), {"failure_probability": [1e-9]}, epsilon=1.0),
 ]
 

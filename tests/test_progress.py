@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from joblib.pool import PicklingPool
 
-from skdptune import DPGridSearchCV, DPRandomSearchCV, _progress
+from skdptune import DPGridSearchCV, DPRandomSearchCV, RandomRuns, _progress
 from skdptune._compat import Parallel, delayed
 from skdptune._progress import Progress, _is_outermost
 from skdptune.linear_model import DPLogisticRegression
@@ -117,7 +117,7 @@ def said(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_planning_is_shown_before_anything_is_read(said: list[str]) -> None:
     search = DPGridSearchCV(
         DPLogisticRegression(classes=[False, True]), {"C": [0.5, 1.0]}, epsilon=1.75, delta=1e-4
-    )
+    ).set_params(strategy="table")
     search.plan(600, 3)
     planning = "DPGridSearchCV: planning, before any data are read"
     assert planning in said
@@ -133,7 +133,8 @@ def test_number_of_runs_is_shown_by_nothing(said: list[str]) -> None:
     """A random search counts neither candidates nor the steps of their fits."""
     estimator = DPLogisticRegression(solver="sgd", classes=[False, True])
     space = {"C": [0.5, 1.0, 2.0]}
-    DPRandomSearchCV(estimator, space, epsilon=1.5, delta=1e-4).fit(*problem())
+    runs = RandomRuns()
+    DPRandomSearchCV(estimator, space, epsilon=1.5, delta=1e-4, strategy=runs).fit(*problem())
     assert "DPRandomSearchCV: trying candidates" in said
     assert not any(" of " in words for words in said)
 

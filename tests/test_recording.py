@@ -129,7 +129,8 @@ class TestSearches:
     """Theorem H4: a search records its total, and its workers nothing."""
 
     def search(self, **more):
-        return DPGridSearchCV(clone(INNER), GRID, epsilon=4.0, delta=1e-5, random_state=0, **more)
+        more = {"strategy": "table", "random_state": 0, **more}
+        return DPGridSearchCV(clone(INNER), GRID, epsilon=4.0, delta=1e-5, **more)
 
     def test_workers_in_other_processes_record_nothing(self, tmp_path):
         path = str(tmp_path / "budget.ledger")

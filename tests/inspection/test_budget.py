@@ -82,7 +82,7 @@ def test_a_selection_on_a_part_and_a_fit_on_all_records_add_up() -> None:
 
 
 def test_a_grid_adds_its_selection_to_the_final_fit() -> None:
-    search = DPGridSearchCV(MODEL, {"C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA)
+    search = DPGridSearchCV(MODEL, {"C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA, strategy="table")
     display = BudgetDisplay.from_estimator(search, 2000, 3, depth=1)
     assert len(display.bars_) == 2
     assert display.added[1:].tolist()[-1] == pytest.approx(display.alone[-1])
@@ -92,7 +92,7 @@ def test_a_grid_adds_its_selection_to_the_final_fit() -> None:
 
 @pytest.mark.parametrize(
     "strategy",
-    [None, RandomRuns(tuning_fraction=0.1, n_iter_distribution="geometric", variant=1)],
+    [RandomRuns(), RandomRuns(tuning_fraction=0.1, n_iter_distribution="geometric", variant=1)],
     ids=["default", "on different records"],
 )
 def test_no_part_costs_more_than_what_contains_it(strategy: Any) -> None:

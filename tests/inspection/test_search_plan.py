@@ -62,7 +62,7 @@ def test_costs_of_fits_are_never_said_below_the_truth() -> None:
 
 def test_plans_of_searches_are_drawn_without_data() -> None:
     model = DPLogisticRegression(solver="output", classes=[0, 1])
-    grid = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5)
+    grid = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5, strategy="table")
     plan = grid.plan(2000, 3, compare=True)
     display = SearchPlanDisplay.from_plan(plan)
     assert display.rows == [plan.row, *plan.alternatives]

@@ -458,7 +458,8 @@ def test_a_schema_names_the_persons_of_a_search_with_scikit_learns_routing():
     assert b"p17" not in pickle.dumps(search)
     plain = make_private_pipeline(DPLogisticRegression(), Schema(COLUMNS, target=["no", "yes"]))
     rows = table.drop(columns="patient")
-    by_groups = DPGridSearchCV(plain, GRID, **BUDGET).fit(rows, ANSWERS, groups=table["patient"])
+    by_groups = DPGridSearchCV(plain, GRID, strategy="table", **BUDGET)
+    by_groups.fit(rows, ANSWERS, groups=table["patient"])
     assert_array_equal(by_groups.predict_proba(rows), search.predict_proba(table))
     with sklearn.config_context(enable_metadata_routing=True):
         again = clone(search).fit(table, ANSWERS)
@@ -549,17 +550,13 @@ def test_a_rule_holds_out_whole_persons():
         DPLogisticRegression(),
         Schema(columns, target=["no", "yes"], person="patient", drop=["day"]),
     )
-    found = [
-        DPGridSearchCV(model, GRID, cv=since, **BUDGET).fit(each, ANSWERS).predict_proba(table)
-        for each in (table, moved)
-    ]
+    alone = DPGridSearchCV(model, GRID, cv=since, strategy="table", **BUDGET)
+    found = [clone(alone).fit(each, ANSWERS).predict_proba(table) for each in (table, moved)]
     assert_array_equal(*found)
     assert 0 < held.sum() < P
     assert search.privacy_.neighbouring == PERSON
     with pytest.raises(ValueError, match="cv must name a column") as error:
-        DPGridSearchCV(PIPELINE, GRID, cv=HoldOut("no", "==", 1, share=0.5), **BUDGET).fit(
-            table, ANSWERS
-        )
+        clone(search).set_params(cv=HoldOut("no", "==", 1, share=0.5)).fit(table, ANSWERS)
     assert str(len(table)) not in str(error.value)
 
 

@@ -30,7 +30,7 @@ from skdptune.audit import audit_epsilon
 from skdptune.base import PrivacyWarning, PrivateEstimatorMixin, privacy_of
 from skdptune.ledger import config_context, set_config
 from skdptune.linear_model import DPLogisticRegression, DPRidge
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, RandomRuns
 from skdptune.preprocessing import DPStandardScaler
 from skdptune.testing import check_private_estimator
 from tests.base.counted import LABELS, ROWS, Counted
@@ -95,7 +95,8 @@ def _in_threads(search):
 
 def _search(C=0.1):
     grid = {"C": [C, 1.0]}
-    return DPRandomSearchCV(clone(MODEL), grid, n_iter=2, epsilon=2.0, delta=1e-3, random_state=0)
+    budget = {"epsilon": 2.0, "delta": 1e-3, "random_state": 0}
+    return DPRandomSearchCV(clone(MODEL), grid, n_iter=2, strategy=RandomRuns(), **budget)
 
 
 @pytest.mark.parametrize("name", TUNING)
@@ -203,6 +204,7 @@ def test_package_itself_fits_many_times():
     grid = DPGridSearchCV(
         make_pipeline(DPStandardScaler(bounds=(-3, 3)), clone(MODEL)),
         {"dplogisticregression__C": [0.1, 1.0]},
+        strategy="table",
         epsilon=4.0,
         delta=1e-3,
         random_state=0,
