@@ -200,11 +200,12 @@
     return `1e${Math.floor(-Math.log10(10 * n) + 1e-9)}`;
   }
 
-  function familyOf(table, task, n, noise) {
+  function familyOf(table, task, n, noise, columns, classes = 2) {
     const rule = table.rules[task];
+    const ofPair = ((n / noise) * 2) / classes;
+    const is = (family) => ofPair >= Math.max(rule.others[family], rule.per_column * columns);
     if (n / noise < rule.weakest) return ["linear"];
-    if (n / noise < rule.strength) return [rule.first];
-    return [rule.first, ...rule.others];
+    return [rule.first, ...(n < rule.records ? [] : Object.keys(rule.others).filter(is))];
   }
 
   // Points lost, at the nearest simulated setting that is not easier; null below all of them.
@@ -226,7 +227,7 @@
     const delta = deltaFor(n);
     const noise = noiseOf(asked.epsilon, Number(delta));
     const used = Object.values(asked.schema.columns).filter((entry) => entry !== "drop").length;
-    const families = familyOf(table, task, n, noise).map((name) => FAMILIES[name]);
+    const families = familyOf(table, task, n, noise, used, asked.schema.target.categories?.length || 2).map((name) => FAMILIES[name]);
     const lost = lostPoints(table, task, n, used, asked.epsilon);
     const unit = task === "classifier" ? "points of accuracy" : "points of R²";
     const answer = `The script costs ε = ${asked.epsilon} at δ = ${delta}, in all.`;

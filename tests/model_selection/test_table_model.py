@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, PrivacyLedger
 from skdptune.base import NoProfileError, privacy_of, profile_of
 from skdptune.model_selection import _table_model
-from skdptune.model_selection._table_model import RULES, families_for
+from skdptune.model_selection._table_model import RULES, FamilyRule, families_for
 from skdptune.preprocessing import Schema, make_private_pipeline
 from skdptune.testing import check_private_estimator, replay_neighbours
 from tests.base.nasty_records import CELLS, as_column
@@ -66,26 +66,32 @@ def expected_family(word: str) -> str:
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let two quick families be compared at any size."""
     for task in RULES:
-        rule = RULES[task]._replace(
-            first="linear", others=("boosting",), strength=0.0, weakest=0.0
-        )
-        monkeypatch.setitem(RULES, task, rule)
+        monkeypatch.setitem(RULES, task, FamilyRule("linear", {"boosting": 0.0}, 0.0, 0, 0.0))
 
 
 # The rule --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("task", "has_nets"), [("classifier", True), ("regressor", False)])
+@pytest.mark.parametrize("task", RULES)
+@pytest.mark.parametrize("has_nets", [True, False])
 def test_rule_compares_families_where_the_signal_is_strong(task, has_nets) -> None:
-    rule = RULES[task]
-    weak, why = families_for(task, 2000, 0.9 * rule.strength / 2000, has_nets=has_nets)
-    strong, _ = families_for(task, 2000, rule.strength / 2000, has_nets=has_nets)
-    assert len(weak) == 1
-    assert set(strong) == {rule.first, *rule.others} - (set() if has_nets else {"net"})
-    assert weak[0] == (rule.first if has_nets or rule.first != "net" else "linear")
+    rule, n = RULES[task], 4000
+    least, most = min(rule.others.values()), max(rule.others.values())
+
+    def families(strength: float, *sizes: int, n: int = n) -> tuple[tuple[str, ...], str]:
+        return families_for(task, n, strength / n, *(sizes or (3,)), has_nets=has_nets)
+
+    weak, why = families(0.9 * least)
+    assert weak == (rule.first if has_nets else "linear",)
     assert why.startswith("Family: ")
+    strong, why = families(most)
+    assert set(strong) == {rule.first, *rule.others} - (set() if has_nets else {"net"})
     # The plan says what is missing.
-    assert ("extra 'nn'" in why) is (not has_nets and "net" in (rule.first, *rule.others))
+    assert ("extra 'nn'" in why) is not has_nets
+    # More classes or columns, or few records, need more.
+    assert families(most, 3, 200)[0] == families(least, 3000)[0] == weak or task == "regressor"
+    few, why = families(most, n=1 + rule.records // 2)
+    assert (len(few) == 1) is ("cannot tell families apart" in why) is (rule.records > 0)
 
 
 def test_no_private_number_decides() -> None:
@@ -207,6 +213,19 @@ def test_record_changes_no_more_than_it_pays_for(record, compares) -> None:
     replay_neighbours(numbers, ROWS, ROWS[:, 0], (record, 1e9), n_repeats=6).assert_passes()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["classifier", "regressor"])
+def test_record_changes_no_more_than_it_pays_for_in_a_net(word) -> None:
+    """Encoder, scaler, clipping and net: the default of a regression (Theorem R3)."""
+    for name in ("torch", "skorch", "opacus"):
+        pytest.importorskip(name)
+    targets = np.where(ROWS[:, 0] > 0, "yes", "no") if word == "classifier" else ROWS[:, 0]
+    schema = Schema(NUMERIC, target=["no", "yes"] if word == "classifier" else (-1, 1))
+    record = ([np.nan, np.inf, -1e300], "no" if word == "classifier" else 1e9)
+    made = make_private_pipeline(word, schema, **BUDGET, family="net")
+    replay_neighbours(made, ROWS, targets, record, n_repeats=6).assert_passes()
+
+
 @pytest.mark.parametrize("word", ["classifier", pytest.param("regressor", marks=pytest.mark.slow)])
 def test_any_cell_is_fitted(word, compares) -> None:
     """No record raises, whatever its cells hold (Theorem R7)."""
@@ -220,10 +239,12 @@ def test_any_cell_is_fitted(word, compares) -> None:
         assert len(fitted.predict(more)) == 61
 
 
-def test_contract_of_private_estimators() -> None:
-    labels = np.where(ROWS[:, 0] > 0, "yes", "no")
-    made = make_private_pipeline("classifier", Schema(NUMERIC, target=["no", "yes"]), **BUDGET)
-    check_private_estimator(made, ROWS, labels)
+@pytest.mark.parametrize("word", ["classifier", pytest.param("regressor", marks=pytest.mark.slow)])
+def test_contract_of_private_estimators(word) -> None:
+    is_classifier = word == "classifier"
+    targets = np.where(ROWS[:, 0] > 0, "yes", "no") if is_classifier else ROWS[:, 0]
+    schema = Schema(NUMERIC, target=["no", "yes"] if is_classifier else (-1, 1))
+    check_private_estimator(make_private_pipeline(word, schema, **BUDGET), ROWS, targets)
 
 
 # Searches --------------------------------------------------------------------------------------

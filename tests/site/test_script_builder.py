@@ -250,14 +250,15 @@ def test_families_are_those_of_the_library(builder_table: Any, in_script: Any) -
         json.dumps({task: rule._asdict() for task, rule in RULES.items()})
     )
     asked = [
-        (task, n, noise)
+        (task, n, noise, n_columns, 2 if task == "regressor" else n_classes)
         for task in RULES
         for n in (100, 249, 250, 5000, 10**6)
         for noise in (0.5, 4.0, 40.0)
+        for n_columns, n_classes in ((3, 2), (100, 5))
     ]
     found = in_script("data.map((one) => builder.familyOf(table, ...one))", asked)
-    for (task, n, noise), families in zip(asked, found, strict=True):
-        assert tuple(families) == families_for(task, n, 1 / noise, has_nets=True)[0]
+    for (task, n, noise, *sizes), families in zip(asked, found, strict=True):
+        assert tuple(families) == families_for(task, n, 1 / noise, *sizes, has_nets=True)[0]
 
 
 def test_expected_losses_are_read_at_settings_that_are_not_easier(
