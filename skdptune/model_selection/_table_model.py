@@ -102,8 +102,9 @@ RULES = {
     "classifier": FamilyRule("linear", {"net": 1300.0, "boosting": 20_000.0}, 0.0, 2800, 50.0),
     "regressor": FamilyRule("net", {"boosting": 20_000.0, "linear": 20_000.0}, 50.0, 0, 0.0),
 }
-# Ranges of a regression are cut at five knots from this number of records on.
-_KNOTS_FROM = 2500
+# Ranges of a linear model are cut at five knots from this number of records on if it predicts
+# numbers, and from this strength of the signal on, for each weight, if it predicts classes.
+_KNOTS_FROM, _SIGNAL_PER_WEIGHT = 2500, 5.0
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
 # of the budget pays for the means and scales of columns. Columns of numbers get a standard
 # deviation of 1, and are clipped at this many deviations. Indicators are only centred, and are
@@ -498,7 +499,7 @@ class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
         Total budget of the fit and of the comparison of families.
     family : {"auto", "linear", "boosting", "net"}, default="auto"
         "auto" follows a rule of public numbers. Where the signal is strong, it compares families
-        by noisy scores, which are paid for.
+        by noisy scores, which are paid for. Nets need the extra ``nn``.
     random_state : int, optional
         Seed of all noise, for research only.
     n_public : int, optional
@@ -575,7 +576,12 @@ class PrivateTableClassifier(ClassifierMixin, PrivateTableModel):
         if family == "boosting":
             return DPExplainableBoostingClassifier(*budget, schema=schema)
         if family == "linear":
-            return make_private_pipeline(DPLogisticRegression(*budget), schema)
+            model = DPLogisticRegression(*budget)
+            made = make_private_pipeline(model, schema)
+            weights = made[0].n_features_out * len(self.classes or (0, 1)) / 2.0
+            if size >= _SIGNAL_PER_WEIGHT * weights * noise_for_budget(*budget)[0]:
+                return made
+            return make_private_pipeline(model, schema, n_knots=None)
         from skdptune.neural_network import DPNeuralNetClassifier as Net
 
         net = Net(epsilon=budget[0], delta=budget[1])

@@ -94,6 +94,19 @@ def test_rule_compares_families_where_the_signal_is_strong(task, has_nets) -> No
     assert (len(few) == 1) is ("cannot tell families apart" in why) is (rule.records > 0)
 
 
+def test_ranges_are_cut_where_the_signal_bears_the_weights() -> None:
+    """Knots give five weights to each number and class, so they need more records."""
+
+    def n_features(labels: str, n: int) -> int:
+        schema = Schema(NUMERIC, target=[*labels])
+        made = make_private_pipeline("classifier", schema, **BUDGET, n_public=n, family="linear")
+        return len(made.fit(ROWS[:0], []).model_[0].get_feature_names_out())
+
+    for labels, enough in (("ab", 400), ("abcdefgh", 1600)):
+        found = [n_features(labels, n) for n in (enough // 4, enough, 4 * enough)]
+        assert found == [3, 15, 15]
+
+
 def test_no_private_number_decides() -> None:
     """The plan follows from the schema, the budget and the number of records (Theorem F12)."""
     plan = model("regressor").plan(N)
