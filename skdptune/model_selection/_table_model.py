@@ -119,7 +119,7 @@ _CLIPPING = 0.1
 _DECAY, _LARGEST_DECAY = 20.0, 0.2
 # Points that a final fit of a classifier may lose by the noise of a comparison of families, and
 # the largest number of doublings of its noise.
-_LOSS_OF_COMPARISON, _MOST_DOUBLINGS = 0.25, 0.32
+_LOSS_OF_COMPARISON, _MOST_DOUBLINGS = 0.35, 0.5
 # A search takes no larger one.
 _LARGEST_EPSILON = 500.0
 _WORDS = {"linear": "a linear model", "boosting": "boosting", "net": "a neural net"}
