@@ -104,7 +104,7 @@ RULES = {
 }
 # Ranges of a linear model are cut at five knots from this number of records on if it predicts
 # numbers, and from this strength of the signal on, for each weight, if it predicts classes.
-_KNOTS_FROM, _SIGNAL_PER_WEIGHT = 2500, 5.0
+_KNOTS_FROM, _SIGNAL_PER_WEIGHT = 2500, 3.0
 # A net learns slowly from columns that fill little of their range. This share of the squared shift
 # of the budget pays for the means and scales of columns. Columns of numbers get a standard
 # deviation of 1, and are clipped at this many deviations. Indicators are only centred, and are

@@ -102,7 +102,7 @@ def test_ranges_are_cut_where_the_signal_bears_the_weights() -> None:
         made = make_private_pipeline("classifier", schema, **BUDGET, n_public=n, family="linear")
         return len(made.fit(ROWS[:0], []).model_[0].get_feature_names_out())
 
-    for labels, enough in (("ab", 400), ("abcdefgh", 1600)):
+    for labels, enough in (("ab", 200), ("abcdefgh", 800)):
         found = [n_features(labels, n) for n in (enough // 4, enough, 4 * enough)]
         assert found == [3, 15, 15]
 
