@@ -192,7 +192,7 @@ def run(part: Part, method: str, epsilon: float, seed: int) -> dict[str, Any]:
     score = score_of(model, part)
     return {
         "score": round(score, 3),
-        "family": getattr(model, "family_", PEER),
+        "family": getattr(model, "family_", method),
         "seconds": round(taken, 2),
     }
 
