@@ -229,6 +229,10 @@ class KeptTask:
         return kept._replace(value=value)
 
 
+# What a user or Python stops a pass with.
+_STOPS = (KeyboardInterrupt, GeneratorExit)
+
+
 class _UnreadError(Exception):
     """An error of the code that reads a part, which is the user's or another library's."""
 
@@ -254,7 +258,9 @@ def _asked(ask: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a carrier answers; raise an error in words if its engine or a loader fails."""
     try:
         return ask(*arguments)
-    except Exception as error:
+    except _STOPS:
+        raise
+    except BaseException as error:
         name = type(error).__name__
     # Theorem R10: raised here, the error does not refer to the other one, which may quote rows.
     raise RuntimeError(
@@ -268,9 +274,10 @@ def _foreign(part: Part) -> Iterator[Any]:
     """Iterate over the chunks of a part; an error of its code may quote a row."""
     try:
         yield from part()
-    except ChangedError:
+    except (ChangedError, *_STOPS):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # A library may panic, and a loader may call exit: catch everything.
         raise _UnreadError from error
 
 

@@ -25,6 +25,7 @@ from skdptune.base._shared import (
     own_seeds,
     paid_for,
     set_seeds,
+    without_secrets,
 )
 from skdptune.metrics import BoundedScorer
 from skdptune.metrics._shared import ScoreSum
@@ -109,6 +110,8 @@ def fit_and_score(
                 for model, problem in zip(models, fitted, strict=True)
             ]
         going = [model for model, problem in zip(models, fitted, strict=True) if problem is None]
+        # Theorem R10: a worker gets no seed.
+        going = without_secrets(going) if scored.is_in_parts else going
         sums = iter(scored.total(partial(_sums_of, going, (scorer, *further), raises)))
         return [
             Outcome(model, () if problem else tuple(next(sums)), problem)
