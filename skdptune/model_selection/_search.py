@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import clone, is_classifier
 
 from skdptune._compat import NO_TASKS, Tasks
@@ -593,7 +594,9 @@ class TuningSearch(BasePrivateSearch[Plan]):
             if plan.declined is not None:
                 (candidate,) = plan.candidates.grid()
                 row = {"params": candidate, "score": math.nan}
-                choice = Choice(candidate, math.nan, None, [row])
+                # As in scikit-learn, what has no score has the score nan.
+                columns = {f"mean_test_{name}": np.array([math.nan]) for name in running.scorers}
+                choice = Choice(candidate, math.nan, None, [row], columns=columns)
                 running.progress.phase("fitting the unchanged estimator, instead of a search")
             else:
                 running.progress.phase("trying candidates")

@@ -8,6 +8,7 @@ from scipy.stats import uniform
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import KFold, ShuffleSplit
 
+from skdptune import report
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
@@ -132,6 +133,8 @@ def test_what_cannot_win_is_not_fitted() -> None:
     assert found.best_params_ == {"quality": Scripted().quality}
     assert [part.name for part in found.privacy_.parts] == ["the only fit"]
     assert np.isnan(found.best_score_) and len(found.cv_results_["params"]) == 1
+    assert np.isnan(found.cv_results_["mean_test_score"]).all()
+    assert "Noisy scores" not in str(report(found))
     asked = search(values, epsilon=0.5, delta=DELTA, strategy="table").fit(X, Y)
     assert len(asked.cv_results_["params"]) == 201
 
