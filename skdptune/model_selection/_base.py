@@ -497,6 +497,11 @@ class BasePrivateSearch(
                 "fit() takes only X, X_val and y_val if rows lie in parts; got "
                 f"{shown_names(named)}."
             )
+        if isinstance(self.cv, HoldOut) and callable(self.cv.column) and X_val is None:
+            # Theorem T9: a record may decide the types of its chunk, which a function sees.
+            raise TypeError(
+                "cv must compare a column if rows lie in parts; got a HoldOut with a function."
+            )
         X.check_readable_again()
         X.check_order("X must be a table in memory for a search", "PrivateRows")
         if self.n_public is None and X.n_samples is None:

@@ -30,7 +30,8 @@ class TableOrOneFit(FullTable):
         try:
             return FullTable().plan(request)
         except ValueError:
-            if request.refit not in ("winner", True) or split_of(request.cv)[1]:
+            is_asked_for = request.is_multimetric or split_of(request.cv)[1]
+            if is_asked_for or request.refit not in ("winner", True):
                 raise
         # Theorem N6: what chooses without a comparison must be asked for.
         return replace(NoisyMaximum().plan(request), advice=_TOO_NOISY)

@@ -664,10 +664,12 @@ class TuningSearch(BasePrivateSearch[Plan]):
         plan = plan.declined or plan
         if tries:
             self._check_fits(plan, data)
+        reservation = None if ledger is None else self._charge(plan).reserved(ledger)
+        if reservation is not None and data.is_in_parts:
+            # Theorem R11: rows in parts are counted now, and a rule reads them.
+            reservation.mark_read()
         running = self._running(plan, data, public)
-        if ledger is None:
-            return replace(running, is_recorded=False)
-        return replace(running, reservation=self._charge(plan).reserved(ledger))
+        return replace(running, reservation=reservation, is_recorded=ledger is not None)
 
     # The report -------------------------------------------------------------------------------
 

@@ -50,6 +50,8 @@ _HOOKS = tuple(name for name in vars(nn.Module()) if name.endswith("_hooks"))
 # Largest number of rows of persons whose sum may have 32 bits: its roundings are at most 2^-16 of
 # the sum of the rows' weights.
 _ROWS_OF_PERSONS = 256
+# Largest number of numbers whose norm is computed at once.
+_NUMBERS_OF_NORM = 4096
 Stack = list[torch.Tensor]
 
 
@@ -187,8 +189,13 @@ class StackedConv2d:
 
     def squared_norms(self, gradients: Stack) -> torch.Tensor:
         """Return the squared norm of each record's gradient: (nets, records)."""
-        # Squares that are stored take twelve times as long.
-        lengths = [torch.linalg.vector_norm(values.flatten(2), dim=2) for values in gradients]
+        # Squares that are stored take twelve times as long. The norm of many numbers in one call
+        # can be 1 % too small, since they are added up one after another in float32.
+        lengths = [
+            torch.linalg.vector_norm(part, dim=2)
+            for values in gradients
+            for part in values.flatten(2).split(_NUMBERS_OF_NORM, dim=2)
+        ]
         return torch.stack(lengths).square().sum(dim=0)
 
     def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:

@@ -157,6 +157,10 @@ def test_candidates_that_cannot_have_more_noise_are_not_searched() -> None:
     assert "permute-and-flip" in named.report.parts[0].note
     with pytest.raises(ValueError, match=r"at least 0\.5"):
         made.set_params(strategy="auto", cv=3).plan(40_000, 3)
+    # Theorem N6. Several metrics ask for a table, so nothing takes its place.
+    made.set_params(cv=0.2, scoring={"one": "accuracy", "two": "accuracy"}, refit="one")
+    with pytest.raises(ValueError, match=r"at least 0\.5"):
+        made.plan(40_000, 3)
 
 
 # Partitions --------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from skdptune import (
     Schema,
     make_private_pipeline,
 )
+from skdptune.accounting import BudgetExceededError
 from skdptune.model_selection import AdaptiveTrials, FullTable, HoldOut, RandomRuns
 from tests.parts import in_chunks
 
@@ -69,12 +70,17 @@ SEARCHES = {
         **TOTAL,
     ),
     "rule": DPGridSearchCV(
-        RIDGE, {"data_norm": [1.0, 3.0]}, cv=HoldOut(1, ">", 0.0, share=0.5), **TOTAL
+        RIDGE,
+        {"data_norm": [1.0, 3.0]},
+        cv=HoldOut(1, ">", 0.0, share=0.5),
+        strategy="table",
+        **TOTAL,
     ),
     "rule of words": DPRandomSearchCV(
         make_private_pipeline(DPRidge(), SCHEMA),
         {"dpridge__alpha": [0.1, 10.0]},
-        cv=HoldOut(lambda rows: rows["sector"] == "farm", share=0.4),
+        cv=HoldOut("sector", "==", "farm", share=0.4),
+        strategy=RandomRuns(),
         **TOTAL,
     ),
     "table": DPGridSearchCV(
@@ -245,6 +251,26 @@ def test_a_rule_reads_no_row_before_the_ledger_has_the_cost():
     assert found.privacy_.epsilon_spent <= 3.0
 
 
+@pytest.mark.skipif(find_spec("optuna") is None, reason="needs optuna")
+def test_a_session_reads_no_row_before_the_ledger_has_the_cost():
+    # Theorem R11, Theorem T9.
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.5, delta=1e-5)
+    seen = []
+
+    def chunks():
+        yield X[:4], Y[:4]
+        seen.append(len(ledger.history()))
+        yield X[4:], Y[4:]
+
+    rule = HoldOut(1, ">", 0.0, share=0.5)
+    made = clone(SEARCHES["adaptive"]).set_params(cv=rule, n_public=500, ledger=ledger)
+    made.start(PrivateRows.from_chunks(chunks))
+    assert set(seen) == {1}
+    with pytest.raises(BudgetExceededError):
+        made.start(PrivateRows.from_chunks(chunks))
+    assert len(seen) == 2
+
+
 def test_what_cannot_be_searched_is_refused_before_anything_is_read_or_spent():
     # Theorem R11.
     def unread():
@@ -270,6 +296,8 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_read_or_spent():
         (made(strategy="noisy_max"), {}, "strategy='table'"),
         (made(strategy=FullTable(storage="runs")), {}, "storage of runs"),
         (made(cv=HoldOut(7, ">", 1.0, share=0.2)), {}, "cv must name a column of X"),
+        # Theorem T9: one record may decide the types of its chunk.
+        (made(cv=HoldOut(lambda row: row[:, 0] > 0.0, share=0.5)), {}, "cv must compare a column"),
         (made(DPLogisticRegression(), {"C": [1.0]}), {}, "Declare the labels"),
         (made(labelled, {"solver": ["sgd", "output"]}), {}, "preconditioned"),
         (made(scaled, {"dpridge__alpha": [1.0]}), {}, "table in memory"),

@@ -210,6 +210,14 @@ def test_large_patches_that_cancel_do_not_absorb_other_records():
     assert abs(sums[1] - sums[0]) <= 1.0 + 1e-3
 
 
+def test_norms_of_large_convolutions_hide_nothing():
+    # Theorem U2. One sum of so many equal numbers in float32 would be 1.5 % too small.
+    gradients = [torch.full((1, 1, 3000, 3000), 0.1), torch.zeros(1, 1, 3000)]
+    found = StackedConv2d(0, 1, {}).squared_norms(gradients)
+    exact = sum(float(values.double().square().sum()) for values in gradients)
+    assert float(found) == pytest.approx(exact, rel=1e-5)
+
+
 def test_linear_layers_on_sequences_have_no_closed_form():
     with pytest.raises(NotImplementedError, match="vectors"):
         StackedLinear(0, 1).features(torch.zeros(2, 3, 4, 5))
