@@ -2,7 +2,7 @@
 
     python benchmarks/boosting.py [--seeds 3]
     python benchmarks/boosting.py --pairs       pairs of columns, and none
-    python benchmarks/boosting.py --times       seconds beside HistGradientBoosting
+    python benchmarks/boosting.py --times       seconds, and those of HistGradientBoosting
     python benchmarks/boosting.py --abalone abalone.data    beside published figures of S-BDT
 
 Adult (adult.csv.gz) and the UCI regressions are read from SKDPTUNE_DATA, or ../shared/data; what

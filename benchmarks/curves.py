@@ -12,7 +12,7 @@ the classifier with the whole budget. The last columns are the share of all poin
 1.96 deviations hold, if the held-out rows are the truth and their sampling is added: of the false
 positive rate, of precision and of reliability. "criteria": precision on held-out rows where
 `PrivateThreshold` was asked for one in the middle between the share of the label and 1, and the
-mean cost of a record, with a missed label at five times a false alarm, beside the least cost that
+mean cost of a record, with a missed label at five times a false alarm, and the least cost that
 any threshold has on the held-out rows. "rare", on made-up rows of which 1 in 200 is ill: area, and
 recall and precision at the threshold for a recall of .8, of the classifier as it comes and with
 weights of classes, which take the default threshold.

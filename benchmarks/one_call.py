@@ -9,7 +9,7 @@
 is fitted as well, and the best of them in hindsight is the best mean over the seeds. Scores are
 R2 of regressions, areas under the ROC curve of two classes, and accuracies of more, in %. The last
 column is scikit-learn's HistGradientBoosting, without privacy and with its defaults. "random
-features" are 300 public cosines and a linear model, which is no family of the one call. "--rule"
+features" are 300 public cosines and a linear model: one call never takes them. "--rule"
 runs nothing: for other strengths of a signal from which families are compared, it shows the mean
 and the largest regret that the saved scores imply, on the tables that made the rule. Each fit is
 written to FILE.json, and is not run again.

@@ -64,7 +64,7 @@ def targets(kind: str, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def clipped(seeds: int) -> None:
-    """Print how often searches choose what is no better."""
+    """Print how often searches choose a candidate that gains nothing."""
     for (size, width, epsilon), alpha in itertools.product(SIZES, (None, 1e-6)):
         budget = {"epsilon": epsilon, "delta": DELTA}
         start = DPRidge(**budget, data_norm=1.0, target_bound=1.0, alpha=alpha)

@@ -16,6 +16,7 @@ _STRATEGIES = {
     "DPAdaptiveSearchCV": ("AdaptiveTrials",),
     "DParetoSearchCV": ("ParetoFront",),
 }
+_SEARCH_IN_ANY_CASE = ("DPRandomSearchCV", "DPAdaptiveSearchCV")
 _WORDS = {"table": "FullTable", "noisy_max": "NoisyMaximum", "compose": "Composition"}
 
 
@@ -34,7 +35,9 @@ def flat(kind: Any, *args: Any, **settings: Any) -> Any:
     names = _STRATEGIES.get(kind.__name__, ())
     if own.get("strategy") in _WORDS:
         names = (_WORDS[own["strategy"]],)
-    if not more or not names:
+    # A named strategy searches, even if no candidate could win.
+    is_named = not more and "strategy" not in own and kind.__name__ in _SEARCH_IN_ANY_CASE
+    if not names or not (more or is_named):
         return kind(*args, **settings)
     strategy = own.pop("strategy", None)
     if strategy is not None and not isinstance(strategy, str):

@@ -201,9 +201,11 @@ def _described(value: Any) -> str:
 
 def _scores(results: Mapping[str, Any] | None) -> str:
     """Return the table of the candidates that a search publishes; "" if it publishes no score."""
-    names = [name for name in results or () if "_test_" in name or name.startswith("param_")]
+    results = results or {}
+    names = [name for name in results if "_test_" in name or name.startswith("param_")]
     columns = [name for name in names if not name.startswith(_LEFT_OUT)]
-    if not results or not any("_test_" in name for name in columns):
+    # A fit that replaces a search has no score.
+    if not np.isfinite([results[name] for name in columns if "_test_" in name]).any():
         return ""
     columns.sort(key=lambda name: not name.startswith("param_"))
     places = range(len(results["params"]))

@@ -37,8 +37,8 @@ Without a space, the search uses the estimator's ``suggested_space``: values aro
 ones, for this budget and number of records. `plan` prints it. One parameter is varied at a time.
 If public numbers show that such a search cannot be expected to help, or that no candidate of a
 given space can score better by the required margin, `plan` says why. The unchanged estimator is
-then fitted once on all records with the whole budget, and ``best_score_`` is NaN. To search
-anyway, give a space and a `strategy`.
+then fitted once on all records with the whole budget, and ``best_score_`` is NaN. `fit` warns if
+a space was given. To search anyway, give a space and a `strategy`.
 
 [scoring]
 scoring : str or BoundedScorer, optional

@@ -109,8 +109,8 @@ class DPGridSearchCV(TuningSearch):
         times, which can depend on a record. It holds the parameters, the noisy scores (of each
         fold, if there are folds), and in ``std_test_score`` the standard deviation of the noise,
         or of the folds' noisy scores, at most half of the public range of a score. With
-        "noisy_max", the winner's parameters. With several metrics, columns end in their names in
-        place of ``score``.
+        "noisy_max", the winner's parameters. If nothing was searched, one row with the score
+        NaN. With several metrics, columns end in their names in place of ``score``.
     best_index_ : int
         The winner's row of `cv_results_`.
     epsilon_, reached_, ex_post_

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import clone, is_classifier
 
 from skdptune._compat import NO_TASKS, Tasks
@@ -108,7 +110,7 @@ def summary_of(plan: Plan, report: PrivacyReport, name: str, compare: bool) -> S
             "",
             0.0,
             suggestion=_suggestion_in_words(plan),
-            advice=f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT} {_how_to(searched)}",
+            advice=_why_not(plan, searched),
             uses={"final fit": (0.0, 1.0)},
             target=_target_in_words(searched),
             more=more,
@@ -331,6 +333,11 @@ def _noise_ratio(row: PlanRow, untuned: PlanRow, final_share: float) -> float:
 
 
 # Suggestions ------------------------------------------------------------------------------------
+
+
+def _why_not(plan: Plan, searched: Plan) -> str:
+    """Return why a search is not made, and how to make it."""
+    return f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT} {_how_to(searched)}"
 
 
 def _how_to(searched: Plan) -> str:
@@ -558,6 +565,10 @@ class TuningSearch(BasePrivateSearch[Plan]):
     # Running ----------------------------------------------------------------------------------
 
     def _prepared(self, plan: Plan, data: Data, public: Data | None) -> Callable[[Tasks], None]:
+        searched = plan.declined
+        if searched is not None and searched.candidates.suggestion is None:
+            # Whoever gives a space expects a search. The words are those of the plan.
+            warnings.warn(_why_not(plan, searched), UserWarning, stacklevel=3)
         self._check_fits(plan, data)
         file = run_file(self, plan, data, public)
         return partial(self._run, plan, data, public, file)
@@ -583,7 +594,9 @@ class TuningSearch(BasePrivateSearch[Plan]):
             if plan.declined is not None:
                 (candidate,) = plan.candidates.grid()
                 row = {"params": candidate, "score": math.nan}
-                choice = Choice(candidate, math.nan, None, [row])
+                # As in scikit-learn, what has no score has the score nan.
+                columns = {f"mean_test_{name}": np.array([math.nan]) for name in running.scorers}
+                choice = Choice(candidate, math.nan, None, [row], columns=columns)
                 running.progress.phase("fitting the unchanged estimator, instead of a search")
             else:
                 running.progress.phase("trying candidates")

@@ -25,7 +25,7 @@ from skdptune.linear_model import (
     DPRidge,
 )
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, RandomRuns
 from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from tests.calibration.models import Told
 from tests.tables import COLUMNS, people
@@ -250,6 +250,7 @@ def test_it_is_searched_over() -> None:
 
 def test_a_search_is_inside() -> None:
     search = DPRandomSearchCV(LOGISTIC, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5, n_iter=2)
+    search.set_params(strategy=RandomRuns())
     model = PrivateConformalClassifier(search, epsilon=2.0, random_state=0).fit(ROWS, LABELS)
     assert 1.99 < model.privacy_.epsilon_spent <= 2.0
     assert model.privacy_.parts[0].name == "DPRandomSearchCV"

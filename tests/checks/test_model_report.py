@@ -57,7 +57,7 @@ def table():
 @pytest.fixture(scope="module")
 def search(table):
     model = make_private_pipeline(DPLogisticRegression(), SCHEMA)
-    return DPGridSearchCV(model, GRID, epsilon=1.0, delta=1e-5, verbose=0).fit(table, Y)
+    return DPGridSearchCV(model, GRID, epsilon=1.0, delta=1e-5, strategy="table").fit(table, Y)
 
 
 def test_page_contains_what_was_tuned_paid_and_published(search):

@@ -8,6 +8,7 @@ from scipy.stats import uniform
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import KFold, ShuffleSplit
 
+from skdptune import report
 from skdptune.linear_model import DPLogisticRegression, DPRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
@@ -124,10 +125,16 @@ def test_a_default_search_never_chooses_without_the_comparison() -> None:
 def test_what_cannot_win_is_not_fitted() -> None:
     """Theorem F12, Theorem N6."""
     values = {"quality": np.linspace(0, 1, 200)}
-    found = search(values, epsilon=0.5, delta=DELTA).fit(X, Y)
+    found = search(values, epsilon=0.5, delta=DELTA)
+    with pytest.warns(UserWarning, match="A search cannot be expected to help") as caught:
+        found.fit(X, Y)
+    assert [str(each.message) for each in caught] == [found.plan(*X.shape).advice]
+    assert caught[0].filename == __file__
     assert found.best_params_ == {"quality": Scripted().quality}
     assert [part.name for part in found.privacy_.parts] == ["the only fit"]
     assert np.isnan(found.best_score_) and len(found.cv_results_["params"]) == 1
+    assert np.isnan(found.cv_results_["mean_test_score"]).all()
+    assert "Noisy scores" not in str(report(found))
     asked = search(values, epsilon=0.5, delta=DELTA, strategy="table").fit(X, Y)
     assert len(asked.cv_results_["params"]) == 201
 

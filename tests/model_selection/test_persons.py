@@ -497,7 +497,8 @@ def test_a_schema_names_the_persons_of_a_model_that_chooses_its_family(word, fam
 def test_families_are_compared_by_persons(monkeypatch):
     # Theorem F12, Theorem P14.
     # Few persons get a linear model, and the signal of these a net, without a comparison.
-    rule = RULES["regressor"]._replace(strength=300.0)
+    others = dict.fromkeys(RULES["regressor"].others, 300.0)
+    rule = RULES["regressor"]._replace(others=others)
     monkeypatch.setitem(RULES, "regressor", rule)
     table = pd.concat([visits(), visits().assign(patient=[f"{one} too" for one in IDS])])
     y = np.tile(1.0 * Y, 2)

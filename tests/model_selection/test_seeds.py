@@ -14,7 +14,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    DParetoSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    RandomRuns,
+)
 from skdptune.preprocessing import DPStandardScaler
 from tests.flat import flat
 from tests.model_selection.ways import HAS_OPTUNA, WAYS
@@ -220,7 +225,13 @@ def test_nets_hold_no_generator(
     records = X.astype(np.float32)
     if in_search:
         search = DPRandomSearchCV(
-            net, {"lr": [0.1, 0.2]}, n_iter=2, epsilon=4.0, delta=1e-4, random_state=0
+            net,
+            {"lr": [0.1, 0.2]},
+            n_iter=2,
+            epsilon=4.0,
+            delta=1e-4,
+            strategy=RandomRuns(),
+            random_state=0,
         ).fit(records, Y)
         published = search.best_estimator_
         assert drawn

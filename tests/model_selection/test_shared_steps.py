@@ -20,6 +20,7 @@ from skdptune import (
     DPRandomSearchCV,
     DPStandardScaler,
     PrivacyLedger,
+    RandomRuns,
     PrivateRows,
     Schema,
     make_private_pipeline,
@@ -40,15 +41,16 @@ TABULAR = make_private_pipeline(MODEL, Schema(dict.fromkeys("abc", (-3, 3))))
 SCALER = BoundedScaler(bounds=(-3, 3), feature_range=(-2, 2))
 SPACE = {"dplogisticregression__C": [0.1, 1.0, 10.0]}
 TOTAL = {"epsilon": 3.0, "delta": 1e-6, "random_state": 0}
+GRID = {"strategy": "table", **TOTAL}
 
 SEARCHES: dict[str, Any] = {
-    "table": DPGridSearchCV(TABULAR, SPACE, **TOTAL),
-    "folds": DPGridSearchCV(TABULAR, SPACE, cv=3, **TOTAL),
-    "random": DPRandomSearchCV(TABULAR, SPACE, n_iter=12, **TOTAL),
-    "two steps": DPGridSearchCV(make_pipeline(SCALER, "passthrough", MODEL), SPACE, **TOTAL),
-    "persons": DPGridSearchCV(make_pipeline(SCALER, MODEL), SPACE, **TOTAL),
-    "several": DPGridSearchCV(TABULAR, {**SPACE, "tableencoder__n_knots": [2, 4]}, **TOTAL),
-    "parts": DPGridSearchCV(TABULAR, SPACE, **TOTAL),
+    "table": DPGridSearchCV(TABULAR, SPACE, **GRID),
+    "folds": DPGridSearchCV(TABULAR, SPACE, cv=3, **GRID),
+    "random": DPRandomSearchCV(TABULAR, SPACE, n_iter=12, strategy=RandomRuns(), **TOTAL),
+    "two steps": DPGridSearchCV(make_pipeline(SCALER, "passthrough", MODEL), SPACE, **GRID),
+    "persons": DPGridSearchCV(make_pipeline(SCALER, MODEL), SPACE, **GRID),
+    "several": DPGridSearchCV(TABULAR, {**SPACE, "tableencoder__n_knots": [2, 4]}, **GRID),
+    "parts": DPGridSearchCV(TABULAR, SPACE, **GRID),
 }
 
 
@@ -110,7 +112,7 @@ def test_what_candidates_do_not_have_in_common_is_fitted_for_each(
     step: Any, counts: list[int]
 ) -> None:
     # Theorem R6.
-    search = DPGridSearchCV(make_pipeline(SCALER, step, MODEL), SPACE, **TOTAL)
+    search = DPGridSearchCV(make_pipeline(SCALER, step, MODEL), SPACE, **GRID)
     search.fit(TABLE, ODD)
     assert not counts
     assert len(search.cv_results_["params"]) > 3

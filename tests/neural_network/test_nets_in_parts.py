@@ -178,7 +178,11 @@ def test_pipelines_and_searches_of_nets_are_those_of_a_table(cells, monkeypatch)
     assert (weights_of(models[0][-1]) == weights_of(models[1][-1])).all()
     assert list(models[1].predict(X)) == list(models[0].predict(X))
     search = DPGridSearchCV(
-        pipeline, {"dpneuralnetbinaryclassifier__lr": [0.1, 1.0]}, epsilon=3.0, random_state=0
+        pipeline,
+        {"dpneuralnetbinaryclassifier__lr": [0.1, 1.0]},
+        epsilon=3.0,
+        strategy="table",
+        random_state=0,
     )
     found = [clone(search).fit(X, y), clone(search).fit(in_frames(X, y))]
     assert found[0].best_params_ == found[1].best_params_

@@ -110,9 +110,9 @@ def fit_and_score(
                 for model, problem in zip(models, fitted, strict=True)
             ]
         going = [model for model, problem in zip(models, fitted, strict=True) if problem is None]
-        # Theorem R10: a worker gets no seed.
-        going = without_secrets(going) if scored.is_in_parts else going
-        sums = iter(scored.total(partial(_sums_of, going, (scorer, *further), raises)))
+        # Theorem R10: the user's own seed is not sent to workers.
+        sent = [without_secrets(model) if scored.is_in_parts else model for model in going]
+        sums = iter(scored.total(partial(_sums_of, sent, (scorer, *further), raises)))
         return [
             Outcome(model, () if problem else tuple(next(sums)), problem)
             for model, problem in zip(models, fitted, strict=True)
