@@ -28,6 +28,7 @@ from skdptune.neural_network._stacked_gradients import (
     LossPerRecord,
     clipping_factors,
     layers_of,
+    lengths_of,
     zeroed,
 )
 
@@ -326,7 +327,7 @@ class NoisySteps:
             parameter.grad_sample = None
         self._losses(self._module(inputs), targets).sum().backward()
         samples = [self._taken_gradients(parameter, len(inputs)) for parameter in self._parameters]
-        lengths = torch.stack([one.reshape(len(one), -1).norm(dim=1) for one in samples], dim=1)
+        lengths = torch.stack([lengths_of(one.reshape(len(one), -1)) for one in samples], dim=1)
         lengths = lengths.norm(dim=1)
         factors = clipping_factors(lengths, self._norm)
         if weights is not None:

@@ -11,6 +11,7 @@ from skdptune.neural_network._stacked_gradients import (
     StackedConv2d,
     StackedLinear,
     layers_of,
+    lengths_of,
     stacked_gradients,
 )
 
@@ -210,12 +211,13 @@ def test_large_patches_that_cancel_do_not_absorb_other_records():
     assert abs(sums[1] - sums[0]) <= 1.0 + 1e-3
 
 
-def test_norms_of_large_convolutions_hide_nothing():
-    # Theorem U2. One sum of so many equal numbers in float32 would be 1.5 % too small.
-    gradients = [torch.full((1, 1, 3000, 3000), 0.1), torch.zeros(1, 1, 3000)]
-    found = StackedConv2d(0, 1, {}).squared_norms(gradients)
-    exact = sum(float(values.double().square().sum()) for values in gradients)
-    assert float(found) == pytest.approx(exact, rel=1e-5)
+def test_lengths_of_large_layers_hide_nothing():
+    # Theorem U1, Theorem U2. One norm of so many equal numbers in float32 would be .7 % too small.
+    large = torch.full((1, 1, 3000, 3000), 0.1)
+    exact = float(large.double().norm())
+    found = StackedConv2d(0, 1, {}).squared_norms([large, torch.zeros(1, 1, 3000)])
+    assert float(found) == pytest.approx(exact**2, rel=1e-5)
+    assert float(lengths_of(large.flatten(1))) == pytest.approx(exact, rel=1e-5)
 
 
 def test_linear_layers_on_sequences_have_no_closed_form():
