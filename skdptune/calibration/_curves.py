@@ -705,6 +705,7 @@ class PrivateScoreCurves(
         std : ndarray of shape (2, 2)
             Only with `return_std`.
         """
+        check_is_fitted(self)
         if threshold is None:
             threshold = self._default_threshold()
         limit = check_real(threshold, name="threshold")

@@ -291,8 +291,9 @@ def test_scikit_learn_takes_it_for_a_classifier(kind: Any) -> None:
         expected["check_classifiers_train"] = "labels follow from the chosen threshold"
     model = kind(DPLogisticRegression(), epsilon=1.0, insist=True, **of_threshold)
     check_as_scikit_learn_does(model, expected, 40)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
+    for use in (lambda: model.predict(X), model.confusion):
+        with pytest.raises(NotFittedError):
+            use()
 
 
 def test_methods_are_those_of_the_classifier() -> None:
