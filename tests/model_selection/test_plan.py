@@ -92,7 +92,8 @@ def test_other_searches_are_planned_only_when_asked_for(monkeypatch: pytest.Monk
 
         monkeypatch.setattr(kind, "plan", noted)
     search = DPGridSearchCV(Scripted(), GRID, epsilon=1.0, delta=DELTA, random_state=0)
-    X, y = table(20_000)
+    # Not the number of rows of another test: plans are cached.
+    X, y = table(21_000)
     brief = search.fit(X, y).plan(*X.shape)
     assert set(planned) == {"full table (DPGridSearchCV)"}
     assert not brief.alternatives and "compare=True" in str(brief)

@@ -20,8 +20,8 @@ from skdptune import (
     DPRandomSearchCV,
     DPStandardScaler,
     PrivacyLedger,
-    RandomRuns,
     PrivateRows,
+    RandomRuns,
     Schema,
     make_private_pipeline,
 )
