@@ -80,7 +80,7 @@ def test_a_forgotten_noise_is_found(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_of_one_feature_are_found(name):
-    # Theorem F14.
+    # Theorem F14: a random search publishes one more run, of the unchanged estimator.
     found, claimed = found_of(name)
     print(f"| {name} | {FAULTS[name].n_fits} | {claimed:.2f} | {found:.2f} |")
     assert found > claimed

@@ -75,7 +75,7 @@ def test_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_numbers_of_several_records_are_those_of_the_sum() -> None:
-    # Theorem P13.
+    # Theorem P13: the guarantee for a person with several records.
     text = " ".join((DOCS / "threat_model.md").read_text(encoding="utf-8").split())
     three, asked = (sum(math.exp(place * epsilon) for place in range(3)) for epsilon in (1, 1 / 3))
     # The cost is rounded up, and the requested budget is rounded down.

@@ -310,7 +310,7 @@ CLASSIFIER, REGRESSOR = DPLogisticRegression(), DPRidge(target_bound=1.0)
 
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_in_any_container_an_odd_cell_is_its_own_records_matter(name: str) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     make, rows, y = CONTAINERS[name], plain().tolist(), columns().astype(int)
     usual = held(make, rows)
     assert usual is not None
@@ -343,7 +343,7 @@ LISTS = "list_of_lists", "tuple_of_tuples", "list_of_arrays"
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("place", [0, PLACE])
 def test_in_a_list_a_row_of_another_length_is_its_own_matter(name: str, place: int) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     rows, y = plain().tolist(), columns().astype(int)
     usual = CONTAINERS[name](rows)
     for estimator in (CLASSIFIER, TableEncoder({"a": (0, 1), "b": (0, 1), "c": [0.0, 1.0]})):
@@ -394,7 +394,7 @@ def test_a_word_is_the_same_beside_any_other(other: Any) -> None:
 
 @pytest.mark.parametrize("odd", [None, "word", [0, 1], 1, ENDLESS, [0, [1, 2]]])
 def test_one_label_decides_no_warning_and_no_shape(odd: Any) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     y = [[int(one)] for one in columns()]
     for changed in (y, [*y[:-1], odd]):
         with pytest.warns(DataConversionWarning):
@@ -439,7 +439,7 @@ if HAS["polars"]:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_record_that_a_step_cannot_take_is_replaced_alone(name: str) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     function, make = STEPS[name]
     odd = plain()
     odd[PLACE] = 1000.0
@@ -461,7 +461,7 @@ def test_a_record_that_a_step_cannot_take_is_replaced_alone(name: str) -> None:
     ("name", "labels", "declared"), in_turn(26, TARGETS, LABELS, [True, False])
 )
 def test_an_odd_label_is_its_own_records_matter(name: str, labels: str, declared: bool) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     make, known = TARGETS[name], LABELS[labels]
     rows, y = plain(), [known[int(one)] for one in columns()]
     usual = held(make, y)
@@ -486,7 +486,7 @@ def test_an_odd_label_is_its_own_records_matter(name: str, labels: str, declared
 
 @pytest.mark.parametrize("name", [n for n in TARGETS if n not in ("category", "nullable series")])
 def test_an_odd_number_is_its_own_records_matter(name: str) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     rows, y = plain(), columns().tolist()
     door = Door.of([REGRESSOR], rows, None, varies=False)
     before = rows_behind(door, rows, held(TARGETS[name], y))
@@ -608,7 +608,7 @@ def fitted(estimator: Any, X: Any, y: Any) -> Any:
 @pytest.mark.filterwarnings("ignore:X has feature names|X does not have valid")
 @pytest.mark.parametrize(("name", "table"), in_turn(14, ESTIMATORS, TABLES))
 def test_a_missing_value_is_worth_a_row_of_zeros_to_a_fit(name: str, table: str) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     _, y = people()
     gap, zeros = with_gap(table)
     constant, kept = y.copy(), y.copy()
@@ -655,7 +655,7 @@ def _rate(estimator: Any) -> str:
 def test_a_missing_value_is_worth_a_row_of_zeros_to_a_search(
     search: str, name: str, table: str
 ) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     _, y = people()
     gap, zeros = with_gap(table)
     options: dict[str, Any] = {"epsilon": 50.0, "delta": 1e-5, "random_state": 0}
@@ -691,7 +691,7 @@ ODD_TARGETS: dict[str, Callable[[list[Any]], Any]] = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("search", "kind"), in_turn(10, SEARCHES, ODD_TARGETS))
 def test_an_odd_label_is_worth_a_row_of_zeros_to_a_search(search: str, kind: str) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     f, y = people()
     options: dict[str, Any] = {"epsilon": 50.0, "delta": 1e-5, "random_state": 0}
     constant, zeros = y.copy(), f.astype({"b": float})
@@ -707,7 +707,7 @@ def test_an_odd_label_is_worth_a_row_of_zeros_to_a_search(search: str, kind: str
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not HAS["optuna"], reason="needs optuna")
 def test_a_released_front_takes_a_table_with_booleans_and_gaps() -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     f, y = people()
     f.loc[3, "a"] = np.nan
     space = {"epsilon": (5.0, 50.0, "log"), "C": [1.0, 2.0]}
@@ -754,7 +754,7 @@ def test_searches_of_tables_with_booleans_and_gaps_show_no_more_than_they_claim(
 
 @pytest.mark.parametrize("place", [-1, WIDTH, 10**6])
 def test_a_column_that_does_not_exist_is_its_own_records_matter(place: int) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     made, y = sparse.csr_matrix(np.ones((N, WIDTH))), columns().astype(int)
     made.indices[made.indptr[PLACE]] = place
     door = Door.of([CLASSIFIER], made, [0, 1], varies=False)
@@ -779,7 +779,7 @@ class Grade(enum.IntEnum):
 
 
 def test_no_entry_runs_code_of_its_own() -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     rows = [[Loud(1.5), 2.0], [0.5, Grade.HIGH]]
     door = Door.of([CLASSIFIER], rows, [0, 1], varies=False)
     data = door.open(rows, [Grade.LOW, Grade.HIGH])

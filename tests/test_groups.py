@@ -244,7 +244,7 @@ ORACLE = [one for one in ORACLE if type(one) is not DPMinMaxScaler]
 
 @pytest.mark.parametrize("estimator", ORACLE, ids=name_of)
 def test_one_person_moves_every_release_by_its_sensitivity_at_most(estimator):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     for k in SIZES:
         for kind in ("same", "different"):
             assert change_of(estimator, k, kind) <= 1.0 + 1e-9
@@ -430,7 +430,7 @@ def test_objective_perturbation_is_priced_for_persons():
 
 
 def test_a_payer_that_knows_the_price_of_rows_cannot_fit_the_objective_by_persons():
-    # Theorem M8.
+    # Theorem M8: objective perturbation where one person has any number of rows.
     class Around(PrivateEstimatorMixin, BaseEstimator):
         epsilon, delta, random_state = 1.0, 1e-5, None
 

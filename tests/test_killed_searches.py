@@ -60,7 +60,7 @@ def check_kills(count: int, kind: str, n_jobs: int, whom: str, folder) -> None:
 
 @pytest.mark.parametrize("kind", ["ours", "scikit-learn"])
 def test_a_killed_search_has_paid_for_all_that_it_read(kind, tmp_path):
-    # Theorem H4.
+    # Theorem H4: every fit of a private estimator or search reserves its cost.
     check_kills(3, kind, 1, "parent", tmp_path)
 
 

@@ -67,7 +67,7 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("share", [len(NARROW), pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "thing"), list(estimators()))
 def test_narrow_numbers_change_nothing(name, thing, share):
-    # Assumption F6.
+    # Assumption F6: timing, seeds, diagnostics, floating point.
     given = {key: values[0] for key, values in recipes.recipe(name, thing).items()}
     wrong = []
     for place, parameter in enumerate(numeric_parameters(thing, given)):

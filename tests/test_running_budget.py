@@ -118,7 +118,7 @@ def test_every_class_is_listed_here() -> None:
     [copy.copy, copy.deepcopy, pickle.dumps, functools.partial(pickle.dumps, protocol=1)],
 )
 def test_no_copy_and_no_pickle(holder: Any, duplicate: Callable[[Any], Any]) -> None:
-    # Theorem D3.
+    # Theorem D3: candidates may be proposed by any optimiser.
     held, _ = holder
     name = type(held).__name__
     with pytest.raises(TypeError, match=f"{name} must be used where it was made; got a request"):
@@ -126,7 +126,7 @@ def test_no_copy_and_no_pickle(holder: Any, duplicate: Callable[[Any], Any]) -> 
 
 
 def test_no_forked_process(holder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Theorem D3.
+    # Theorem D3: candidates may be proposed by any optimiser.
     held, calls = holder
     before, here = repr(held), os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: here + 1)

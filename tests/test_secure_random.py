@@ -66,7 +66,7 @@ def test_the_cipher_is_that_of_nists_example() -> None:
 
 @pytest.mark.parametrize("key", [bytes(16), bytes(range(16)), bytes.fromhex(VECTORS[0][0])])
 def test_words_are_aes_in_counter_mode(key) -> None:
-    # Assumption E0.
+    # Assumption E0: the source of randomness, and the precision of logarithms.
     words = secure_generator(key).integers(0, 2**64, size=20, dtype=np.uint64)
     expected = b"".join(encrypted(key, number.to_bytes(16, "big")) for number in range(10))
     assert words.tobytes() == expected
@@ -89,7 +89,7 @@ def test_no_word_is_given_twice() -> None:
 
 
 def test_every_generator_has_a_fresh_key_of_sixteen_bytes(monkeypatch) -> None:
-    # Assumption E0.
+    # Assumption E0: the source of randomness, and the precision of logarithms.
     keys = []
 
     def fake(count: int) -> bytes:
@@ -105,7 +105,7 @@ def test_every_generator_has_a_fresh_key_of_sixteen_bytes(monkeypatch) -> None:
 
 @pytest.mark.parametrize("key", [None, bytes(16)])
 def test_no_copy_holds_the_key(key) -> None:
-    # Assumption E0.
+    # Assumption E0: the source of randomness, and the precision of logarithms.
     generator = secure_generator(key)
     copies = [
         copy.copy(generator),
@@ -121,7 +121,7 @@ def test_no_copy_holds_the_key(key) -> None:
 @pytest.mark.parametrize("key", [None, bytes(16)])
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_process_does_not_repeat_its_parent(key) -> None:
-    # Assumption E0.
+    # Assumption E0: the source of randomness, and the precision of logarithms.
     generator = secure_generator(key)
     generator.random(3)
     context = multiprocessing.get_context("fork")
@@ -196,7 +196,7 @@ def p_value(found: np.ndarray, probability) -> float:
     ],
 )  # fmt: skip
 def test_counts_have_their_distributions(draw, probability) -> None:
-    # Assumption E0.
+    # Assumption E0: the source of randomness, and the precision of logarithms.
     assert p_value(draw(secure_generator(bytes(16))), probability) > 1e-4
 
 

@@ -431,7 +431,7 @@ def _check_payer(payment: Payment, estimator: Any) -> None:
 def _check_price(estimator: Any, persons: Any) -> None:
     """Raise if a payer, who knows the cost by records, cannot pay for a fit by persons."""
     if isinstance(persons, Persons) and by_persons(estimator) is not estimator:
-        # Theorem M8.
+        # Theorem M8: objective perturbation where one person has any number of rows.
         raise TypeError(refused_groups("a fit inside of another one", OTHER_SOLVER))
 
 

@@ -1233,7 +1233,7 @@ def _about_parts() -> Iterator[None]:
 
 def is_about_parts(error: BaseException) -> bool:
     """Return whether an error is about rows in parts, so that no record decides it."""
-    # Theorem R11.
+    # Theorem R11: a search of rows in parts divides and scores them as those of a table.
     return getattr(error, _OF_PARTS, False)
 
 

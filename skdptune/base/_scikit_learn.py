@@ -477,7 +477,7 @@ _ASSUMED: dict[type, str] = {
 
 
 def _assuming(words: str) -> Callable[..., tuple[str, ...]]:
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     return lambda step, n_samples, n_features: (words,)
 
 

@@ -164,7 +164,7 @@ class BoundedScorer:
 
     def sum_of(self, values: ArrayLike) -> ScoreSum:
         """Return the exact sum of given values, one per record."""
-        # Theorem R11.
+        # Theorem R11: a search of rows in parts divides and scores them as those of a table.
         centre, unit = self._centre_and_unit()
         bounded = self._bounded(np.asarray(values, dtype=np.float64).ravel())
         return ScoreSum(int(unit_total((bounded - centre) / unit)), bounded.size)

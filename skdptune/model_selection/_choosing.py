@@ -145,7 +145,7 @@ class TableOutlook:
 
         A candidate that is better by this amount is found half of the time.
         """
-        # Theorem N6.
+        # Theorem N6: a worse candidate is rarely chosen.
         return margin(self.rivals) * math.sqrt(2.0) * self.deviation
 
     @property

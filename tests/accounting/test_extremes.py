@@ -206,7 +206,7 @@ RATES = tuple(1.0 - rest for rest in REST) + (0.5, 1e-4, 1e-8, 1e-12)
     few(10, small.DIRECTIONS, RATES, ["pure", "approximate", "gaussian"]),
 )
 def test_no_rate_of_sampling_cancels(extremes, release, rate, direction) -> None:
-    # Theorem P7.
+    # Theorem P7: the curve of a release on a Poisson sample.
     q = EXACT.mpf(rate)
     for size in (0.3, 4.0, 25.0):
         delta = 1e-5 if release == "approximate" else 0.0

@@ -53,7 +53,7 @@ def test_bounds_are_below_the_truth_of_a_known_release(bound: str, mu: float) ->
 @pytest.mark.parametrize("size", [3, 40, 400])
 @pytest.mark.parametrize("risk", [0.3, 0.05])
 def test_a_normal_bound_is_that_of_the_noncentral_t_distribution(size: int, risk: float) -> None:
-    # Theorem A2.
+    # Theorem A2: a lower bound on ε where a statistic is normal.
     together, without = normal_sides(2.5, size, 1)
     found = gaussian_shift(together, without, risk)
     error, degrees = math.sqrt(2.0 / size), 2 * size - 2
@@ -142,7 +142,7 @@ NOT_NORMAL: dict[str, Callable[[np.random.Generator], tuple[np.ndarray, np.ndarr
 
 @pytest.mark.parametrize("kind", NOT_NORMAL)
 def test_what_is_not_normal_is_noticed(kind: str) -> None:
-    # Theorem A2.
+    # Theorem A2: a lower bound on ε where a statistic is normal.
     with np.errstate(invalid="ignore"):
         assert bounds.normality(*NOT_NORMAL[kind](np.random.default_rng(0))) < 1e-6
 

@@ -107,7 +107,7 @@ ESTIMATORS = {
 
 @pytest.mark.parametrize(("name", "background"), few(9, ESTIMATORS, ["made-up", "given"]))
 def test_one_record_is_added(name, background):
-    # Theorem A7.
+    # Theorem A7: the data of an audit are neighbours of the right kind.
     estimator, y = ESTIMATORS[name]
     canary = worst_canary(estimator, X, y, background=background)
     assert canary.neighbouring == ADD_OR_REMOVE
@@ -121,7 +121,7 @@ def test_one_record_is_added(name, background):
 
 
 def test_one_record_is_replaced():
-    # Theorem A7.
+    # Theorem A7: the data of an audit are neighbours of the right kind.
     canary = worst_canary(Mean(), X)
     assert canary.neighbouring == REPLACE and canary.n_public is None
     assert len(canary.X_with) == len(canary.X_without)
@@ -130,7 +130,7 @@ def test_one_record_is_replaced():
 
 
 def test_a_contribution_is_removed_at_its_place():
-    # Theorem A7.
+    # Theorem A7: the data of an audit are neighbours of the right kind.
     model = DPLinearSVC(4.0, solver="psgd", classes=[0, 1], data_norm=1.0, fit_intercept=False)
     canary = worst_canary(model, X)
     assert canary.neighbouring.startswith("add or remove one record's contribution")
@@ -232,7 +232,7 @@ PULLED = {
 
 @pytest.mark.parametrize("name", PULLED)
 def test_a_record_among_others_that_pull_away_nearly_attains_the_claim(name):
-    # Theorem A7.
+    # Theorem A7: the data of an audit are neighbours of the right kind.
     estimator, share = PULLED[name]
     canary = worst_canary(estimator, np.zeros((50, 2)), np.zeros(50))
     np.testing.assert_array_equal(canary.X_with[:-1], canary.X_without)

@@ -68,7 +68,7 @@ def weighs_rows(monkeypatch):
 
 
 def test_a_person_of_50_rows_is_no_more_visible_than_claimed():
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     result = audited("ridge", 120)
     assert not result.is_refuted
     assert "one person" in result.neighbouring
@@ -76,7 +76,7 @@ def test_a_person_of_50_rows_is_no_more_visible_than_claimed():
 
 
 def test_a_build_that_weighs_rows_is_refuted(weighs_rows):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     assert audited("ridge", 120).is_refuted
 
 
@@ -106,14 +106,14 @@ def test_intervals_that_count_rows_are_refuted(weighs, request):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_no_claim_about_persons_is_refuted(name):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     assert not audited(name, 2000).is_refuted
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_build_that_weighs_rows_is_refuted(name, weighs_rows):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     assert audited(name, 2000).is_refuted
 
 
@@ -149,7 +149,7 @@ def test_a_canary_of_persons_keeps_the_other_records():
 
 @pytest.mark.parametrize("weighs", ["persons", "rows"])
 def test_scores_that_weigh_rows_are_refuted(weighs, monkeypatch):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     if weighs == "rows":
         monkeypatch.setattr(_engine, "values_of", _engine._values_of_rows)
     search = flat(

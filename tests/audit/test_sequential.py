@@ -22,7 +22,7 @@ def divergence(one: float, other: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("line", [(0.0, 0.0), (1.0, 0.01), (2.0, 0.0), (0.5, 0.3)])
 def test_nearest_rates_are_those_of_a_search(line: tuple[float, float]) -> None:
-    # Theorem A3.
+    # Theorem A3: a test of a claim that may be stopped at any time.
     epsilon, delta = line
     q = np.linspace(1e-9, (1.0 - delta) / math.exp(epsilon) - 1e-9, 200_001)
     for rates in [(0.7, 0.05), (0.99, 0.5), (0.5, 0.01)]:

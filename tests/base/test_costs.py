@@ -126,7 +126,7 @@ def test_own_profile_counts_more_than_that_of_a_registered_base(base) -> None:
 
 
 def test_subclass_of_what_learns_nothing_may_learn() -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     class Learning(Normalizer):
         def fit(self, X, y=None):
             self.peak_ = np.max(X)

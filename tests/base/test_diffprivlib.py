@@ -44,7 +44,7 @@ def trusting(monkeypatch):
 # It passes an option to SciPy that is on its way out.
 @pytest.mark.filterwarnings("ignore:scipy.optimize:DeprecationWarning")
 def test_report_states_epsilon_and_on_whose_word() -> None:
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     report = privacy_of(logistic().fit(Normalizer().transform(ROWS), LABELS))
     assert (report.epsilon, report.delta, report.name) == (2.0, 0.0, "LogisticRegression")
     assert any("diffprivlib" in words for words in report.assumptions)

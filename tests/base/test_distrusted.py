@@ -108,7 +108,7 @@ def spending(monkeypatch: pytest.MonkeyPatch, module: Any, *names: str) -> list[
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_model_is_refused_with_its_fault(name: str) -> None:
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     for estimator in (made(name), make_pipeline(Normalizer(), made(name))):
         with pytest.raises(NoProfileError, match="too small for replacing a record") as raised:
             profile_of(estimator, 100, 3)
@@ -139,7 +139,7 @@ def test_search_refuses_before_it_reads_the_data() -> None:
     ids=str,
 )
 def test_settings_with_which_the_guarantee_holds_are_taken(wrong: dict[str, Any]) -> None:
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     sound = made("LogisticRegression", fit_intercept=False, data_norm=2.0, epsilon=0.5, n_jobs=1)
     assert profile_of(sound, 100).epsilon(0.0) == 0.5
     with pytest.raises(NoProfileError, match="fit_intercept=False and data_norm=2.0 or less and"):
@@ -218,7 +218,7 @@ def logistic_losses(norm: float, C: float, epsilon: float, coef: Any, intercept:
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("norm", [0.1, 1.0, 2.0])
 def test_logistic_regression_that_is_taken_keeps_its_epsilon(norm, C, epsilon):
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     coef = np.concatenate([size * np.linspace(-1, 1, 401) / norm for size in (1, 30, 1000)])
     assert logistic_losses(norm, C, epsilon, coef[:, None], False) <= epsilon
 

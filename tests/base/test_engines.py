@@ -178,7 +178,7 @@ def count(X, y):
 
 
 def test_a_killed_worker_counts_no_row_twice_and_a_bad_loader_shows_no_value(rows_of, tmp_path):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     rows = rows_of(load)
     killing = functools.partial(kill_once, str(tmp_path / "killed"))
     assert rows.total(killing) == LABELS.sum()
@@ -211,7 +211,7 @@ def test_any_engine_gives_the_bits_of_one_part(name, rows_of):
 
 @pytest.mark.slow
 def test_workers_that_die_again_and_again_end_a_sum_in_words(rows_of):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     rows = rows_of(load)
     with pytest.raises(RuntimeError, match=r"X must be readable; got .*they may need more memory"):
         rows.total(kill)
@@ -257,7 +257,7 @@ def test_spark_rows_have_no_persons_and_no_batches(spark):
 
 @pytest.mark.slow
 def test_spark_partitions_that_change_or_fail_show_no_value(spark):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     secret = 1234567
     failing = spark.range(3).selectExpr(f"if(id = 2, raise_error('{secret}'), id) AS a")
     with pytest.raises(RuntimeError, match="X must be readable; got ") as caught:

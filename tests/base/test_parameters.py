@@ -127,7 +127,7 @@ def test_seeds_are_fresh_and_independent() -> None:
 
 @pytest.mark.parametrize("seed", [None, 0, 7])
 def test_parameters_are_as_they_were(seed: int | None) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     model = make_pipeline(scaler(seed), DPLogisticRegression(solver="output", random_state=3))
     model, drawn = fitted_with_seeds(model)
     assert len(drawn) == 2
@@ -151,7 +151,7 @@ def test_fitted_copies_of_compositions_hold_no_seed(seed: int | None) -> None:
 
 
 def test_seeds_that_were_derived_are_taken_out() -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     model, _ = fitted_with_seeds(RandomForestClassifier(n_estimators=2, random_state=3))
     assert model.random_state == 3
     assert [tree.random_state for tree in model.estimators_] == [None, None]
@@ -173,7 +173,7 @@ class Drawing(BaseEstimator):
 
 
 def test_generators_among_attributes_are_replaced() -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     seed = Drawing()
     set_seeds(seed, np.random.SeedSequence(5))
     expected = clone(seed).fit(X, Y)
@@ -218,7 +218,7 @@ def test_generators_are_refused_before_anything_is_paid(estimator: Any) -> None:
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_folds_share_no_generator(n_jobs: int) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     pair = make_pipeline(scaler(np.random.default_rng(0)), Scripted())
     alone = DPLogisticRegression(solver="output", random_state=np.random.default_rng(0))
     for model in (pair, alone):
@@ -238,7 +238,7 @@ def test_folds_share_no_generator(n_jobs: int) -> None:
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_copies_of_what_is_not_seeded_draw_noise_of_their_own(estimator: Any) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     fits = [copied(estimator).fit(X, Y) for copied in COPIES.values() for _ in range(2)]
     learnt = [getattr(fit, "coef_", getattr(fit, "scale_", None)) for fit in fits]
     found = {tuple(values.ravel()) for values in learnt}
@@ -327,7 +327,7 @@ def test_own_rule_is_applied_and_then_the_users_rule() -> None:
 
 
 def test_public_size_is_set_or_must_not_matter() -> None:
-    # Theorem F3.
+    # Theorem F3: sizes of random parts are never used.
     pipeline = make_pipeline(Scripted(), Centroids())
     set_public_size(pipeline, 77)
     check_secret_size(pipeline, 77, 3)
@@ -409,7 +409,7 @@ def test_what_a_report_assumes_is_known_before_the_fit(estimator: Any) -> None:
 
 
 def test_sentences_are_those_of_the_steps() -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     steps = make_pipeline(FunctionTransformer(), encoder(), DPLogisticRegression(solver="psgd"))
     found = assumptions_of(steps, 100, 3)
     assert found[:2] == (ROW_BY_ROW, CATEGORIES)
@@ -431,7 +431,7 @@ def test_what_is_not_known_yet_is_left_out() -> None:
 
 
 def test_weakest_relation() -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     assert weakest([]) == ADD_OR_REMOVE
     for relation in (ADD_OR_REMOVE, ZERO_OUT, REPLACE, "add or remove one user"):
         assert weakest([relation, relation]) == relation
@@ -444,7 +444,7 @@ def test_weakest_relation() -> None:
 
 
 def test_relations_of_estimators_are_those_of_their_steps() -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     assert neighbouring_of(Scripted()) == ADD_OR_REMOVE
     assert (
         neighbouring_of(make_pipeline(scaler(), DPLogisticRegression(solver="psgd"))) == ZERO_OUT
@@ -459,7 +459,7 @@ def test_relations_of_estimators_are_those_of_their_steps() -> None:
 
 
 def test_pipelines_of_unlike_relations_have_no_cost() -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     with pytest.raises(TypeError, match="private steps of one kind"):
         profile_of(make_pipeline(scaler(), Replacing()), 100, 3)
     # An estimator without a cost belongs to both kinds.

@@ -68,7 +68,7 @@ def whose(ids):
 
 
 def test_one_id_has_one_canonical_form():
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     ids = [each for same in SAME for each in same]
     wanted = [place for place, same in enumerate(SAME) for _ in same]
     assert whose(ids) == wanted

@@ -49,7 +49,7 @@ FORMS = {"array": as_objects, "frame": as_frame, "list": as_list}
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", range(4))
 def test_each_row_is_what_it_is_alone(form: str, seed: int) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     rng = np.random.default_rng(seed)
     n_improper = int(rng.integers(9))
     table = records(rng, n_improper)
@@ -65,7 +65,7 @@ def test_each_row_is_what_it_is_alone(form: str, seed: int) -> None:
 
 @pytest.mark.parametrize("value", IMPROPER, ids=lambda value: type(value).__name__)
 def test_a_record_more_leaves_the_others(value: Any) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     table = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     rows, _ = finite_rows(as_objects([*table, [0.0, value, 1.0]]), float)
     assert_array_equal(rows, [*table, [0.0, 0.0, 0.0]])
@@ -76,7 +76,7 @@ def test_a_record_more_leaves_the_others(value: Any) -> None:
 
 @pytest.mark.parametrize("label", ["maybe", None, np.nan, 3, Stubborn(), b"yes", ("yes",)])
 def test_a_label_that_nobody_declared_makes_its_record_constant(label: Any) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     y = np.empty(3, dtype=object)
     y[:] = ["no", "yes", "no"]
     y[1] = label
@@ -98,7 +98,7 @@ def test_a_label_that_nobody_declared_makes_its_record_constant(label: Any) -> N
     ],
 )
 def test_a_gap_leaves_the_type_of_the_other_labels(y: Any) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     _, found = validate_records(BaseEstimator(), np.ones((3, 1)), y, is_classifier=True)
     assert_array_equal(found, [2, 1, 1])
     assert found.dtype.kind == "i"
@@ -130,7 +130,7 @@ def test_labels_without_an_order_are_refused_unquoted() -> None:
     ],
 )
 def test_what_is_no_table_is_refused(X: Any, error: Any, message: str) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     with pytest.raises(error, match=message):
         validate_rows(BaseEstimator(), X)
 

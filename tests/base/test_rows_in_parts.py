@@ -96,7 +96,7 @@ def sums(places, **settings):
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 900), max_size=6), st.integers(0, 2**32 - 1))
 def test_merged_sums_are_those_of_one_pass(cuts, seed):
-    # Theorem L9.
+    # Theorem L9: sums that one record changes only by its own products.
     order = np.random.default_rng(seed).permutation(900)
     parts = [sums(part) for part in np.split(order, sorted(cuts))]
     added = parts[0]
@@ -144,14 +144,14 @@ def test_sums_that_do_not_match_are_not_merged():
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("cuts", [[], [400], [0, 1, 300, 300, 777, 900]], ids=len)
 def test_any_parts_give_the_bits_of_a_fit_in_memory(name, cuts, whole):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     for seed in (0, 1):
         assert learned(clone(MODELS[name]).fit(in_chunks(cuts, seed))) == whole[name]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_memory_maps_and_dask_give_the_bits_of_a_fit_in_memory(name, whole, tmp_path):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     np.save(tmp_path / "rows.npy", ROWS)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert learned(clone(MODELS[name]).fit(mapped, TARGETS)) == whole[name]
@@ -169,7 +169,7 @@ def test_reports_are_those_of_a_fit_in_memory():
 
 
 def test_replayed_neighbours_differ_as_they_may():
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     model = in_parts(DPRidge)(1.0, 1e-6, data_norm=2.0, target_bound=1.0)
     record = (np.array([1e9, np.nan, -1.0]), 5.0)
     replay_neighbours(model, ROWS[10:70], TARGETS[10:70], record, n_repeats=6).assert_passes()
@@ -328,7 +328,7 @@ def test_tables_are_encoded_within_the_parts():
 
 
 def test_dask_frames_are_encoded_on_the_workers():
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     dd = pytest.importorskip("dask.dataframe")
     frame = table()
     model = pipeline().fit(frame.drop(columns="wage"), frame["wage"])
@@ -372,7 +372,7 @@ def test_dask_frames_are_read_by_models_that_need_a_table_in_memory():
     ids=lambda scaler: type(scaler).__name__,
 )
 def test_scaled_rows_are_scaled_within_the_parts(scaler):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     def model():
         return make_pipeline(clone(scaler), clone(MODELS["ridge"]))
 
@@ -397,7 +397,7 @@ def check_error(model, *data, kind=OSError):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_errors_of_loaders_show_no_value(name):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     # A library that panics, such as polars, raises no Exception.
     panic = type("Panic", (BaseException,), {})
     for kind in (OSError, SystemExit, panic):
@@ -451,7 +451,7 @@ def test_tasks_hold_no_seed_and_their_names_no_choice_of_rows(monkeypatch):
 
 
 def test_copies_for_workers_are_without_secrets():
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     ledger = PrivacyLedger(":memory:", "rows", epsilon=5.0, delta=1e-2)
     inner = clone(MODELS["ridge"]).fit(ROWS, TARGETS)
     outer = make_pipeline(DPGridSearchCV(inner, {"alpha": [0.1]}, random_state=3, ledger=ledger))
@@ -481,7 +481,7 @@ def files(tmp_path):
 
 
 def test_parquet_files_give_the_bits_of_a_fit_in_memory(files, whole):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     datasets = pytest.importorskip("pyarrow.dataset")
     for paths in (files, files[0].parent, [str(path) for path in files], datasets.dataset(files)):
         rows = PrivateRows.from_parquet(paths, target="y")
@@ -558,7 +558,7 @@ def test_files_that_change_publish_nothing(files):
 
 
 def test_a_part_that_is_counted_twice_or_not_at_all_is_an_error(monkeypatch):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     one, other = Tally(3, {0: 10}), Tally(4, {1: 7})
     assert merged(one, other) == merged(other, one) == Tally(7, {0: 10, 1: 7})
     assert "twice" in str(merged(one, merged(other, one)).failure)
@@ -641,7 +641,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ridge", "boosting", "batches"])
 def test_lost_workers_count_no_row_twice(name, tmp_path):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     pytest.importorskip("distributed")
     (tmp_path / "script.py").write_text(CLUSTER)
     run = subprocess.run(

@@ -122,7 +122,7 @@ def width_after(step, n_features):
     ids=str,
 )
 def test_step_that_learns_is_refused(step) -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     with pytest.raises(NoProfileError, match=f"got {type(step).__name__}"):
         profile_of(step, 10)
 
@@ -193,7 +193,7 @@ def dense(made):
 @pytest.mark.parametrize(("step", "learning"), BY_NAME)
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_free_is_the_same_on_neighbours(step, learning) -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     assert profile_of(step, 10) == FREE
     for value in EXTREMES:
         check_same_on_neighbours(step, value)
@@ -222,7 +222,7 @@ def check_same_on_neighbours(step, value) -> None:
     ("step", "learning"), [each for each in BY_NAME if each.values[1] is not None]
 )
 def test_what_is_free_is_refused_where_it_learns(step, learning) -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     changed = type(step)(**{**step.get_params(deep=False), **learning})
     with pytest.raises(NoProfileError, match=f"got {type(step).__name__}") as raised:
         profile_of(changed, 10)
@@ -243,7 +243,7 @@ def test_all_other_transformers_of_scikit_learn_are_refused() -> None:
 
 
 def test_frozen_model_is_named_in_the_report_and_keeps_its_parameters() -> None:
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     private = gauss().fit(ROWS)
     frozen = FrozenEstimator(private)
     whole = make_pipeline(frozen, pure())
@@ -292,7 +292,7 @@ LOGARITHM = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
     ],
 )
 def test_model_around_another_costs_what_that_one_does(whole, inner) -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     assert profile_of(whole, 100, 3) == profile_of(inner, 100, 3)
     assert profile_of(make_pipeline(Normalizer(), whole), 100, 3) == profile_of(inner, 100, 3)
     fitted = clone(whole).fit(ROWS, (ROWS[:, 0] > 0).astype(float))
@@ -300,7 +300,7 @@ def test_model_around_another_costs_what_that_one_does(whole, inner) -> None:
 
 
 def test_functions_of_targets_are_an_assumption() -> None:
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     report = privacy_of(transformed(clone(LINE)).fit(ROWS, np.abs(ROWS[:, 0])))
     assert any("treat each target separately" in sentence for sentence in report.assumptions)
 
@@ -351,7 +351,7 @@ def test_searches_tune_thresholds() -> None:
 
 
 def test_pipeline_costs_the_sum_of_its_steps() -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     pipeline = make_pipeline(RowNormClipper(), gauss(), Normalizer(), pure())
     wanted = gauss().privacy_profile(30) + pure().privacy_profile(30)
     assert profile_of(pipeline, 30) == wanted
@@ -379,7 +379,7 @@ def test_placeholders_elsewhere_are_free(word) -> None:
 
 
 def test_refusal_lists_all_that_is_wrong() -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     columns = ColumnTransformer(
         [("num", numbers, ["age"]), ("cat", OneHotEncoder(), ["sector"])], remainder=pure()
@@ -480,7 +480,7 @@ def test_report_of_nested_compositions_is_a_nested_tree() -> None:
 
 
 def test_report_says_what_a_function_must_keep_to() -> None:
-    # Assumption R4.
+    # Assumption R4: the stated cost of estimators of other libraries.
     report = privacy_of(make_pipeline(FunctionTransformer(np.abs), pure()).fit(ROWS))
     assert any("FunctionTransformer" in words for words in report.assumptions)
     assert privacy_of(make_pipeline(Normalizer(), pure()).fit(ROWS)).assumptions == ()
@@ -541,7 +541,7 @@ KNOWN = [
 
 @pytest.mark.parametrize(("step", "X"), KNOWN, ids=range(len(KNOWN)))
 def test_width_is_that_of_the_fitted_step(step, X) -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     width = width_after(step, X.shape[1] if X.ndim == 2 else None)
     assert width == step.fit(X).transform(X).shape[1]
 
@@ -575,7 +575,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("step", UNKNOWN, ids=range(len(UNKNOWN)))
 def test_width_that_may_depend_on_more_is_not_known(step) -> None:
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     assert width_after(step, 2) is None
 
 

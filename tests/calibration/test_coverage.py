@@ -44,7 +44,7 @@ def stated(n_held: int, steps: int, level: float, epsilon: float) -> float:
 
 @pytest.mark.parametrize(("steps", "size"), [(1, 7), (2, 6), (3, 5), (5, 4)])
 def test_no_small_bag_of_scores_is_covered_less_than_stated(steps: int, size: int) -> None:
-    # Theorem I2.
+    # Theorem I2: the coverage of intervals and sets by a private quantile of scores held out.
     bags = [
         np.array(bag) for bag in itertools.combinations_with_replacement(range(steps + 1), size)
     ]

@@ -83,7 +83,7 @@ def area(negative: Floats, positive: Floats) -> float:
 
 
 def test_bands_of_these_records_cover_as_they_say() -> None:
-    # Theorem Q2.
+    # Theorem Q2: the areas that noisy counts leave possible.
     scores, y = people(8000, 2)
     counts = counted(scores, y)
     truth = ScoreHistogram(EDGES, counts, 0.0).auc()

@@ -334,7 +334,7 @@ def test_neither_ids_nor_the_order_of_rows_matter(name: str) -> None:
     "k", [50, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 5000))]
 )
 def test_no_person_shows_more_than_is_claimed(name: str, k: int) -> None:
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     model, y = ALL[name]
     target = -4.0 if y is TARGETS else 1
     person = np.tile([[5.0, -5.0, 5.0]], (k, 1)), np.full(k, target)
@@ -454,7 +454,7 @@ OF_LABELS = Schema(COLUMNS, target={"categories": [0, 1]}, person="patient")
 
 
 def test_a_pipeline_gets_persons_with_scikit_learns_routing_as_without() -> None:
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     steps = DPStandardScaler(bounds=(-1, 1)), DPLogisticRegression()
     model = PrivateConformalClassifier(
         make_pipeline(*steps), coverage=0.5, random_state=0, **BUDGET
@@ -470,7 +470,7 @@ def test_a_pipeline_gets_persons_with_scikit_learns_routing_as_without() -> None
 
 @pytest.mark.parametrize("routing", [False, True])
 def test_the_schema_names_persons_inside_and_around_scikit_learns_routing(routing: bool) -> None:
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     inside = make_private_pipeline(DPRidge(), OF_NUMBERS)
     settings: dict[str, Any] = {"coverage": 0.5, "random_state": 0, **BUDGET}
     around = make_private_pipeline(PrivateConformalRegressor(DPRidge(), **settings), OF_NUMBERS)

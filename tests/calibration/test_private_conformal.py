@@ -55,7 +55,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 
 @pytest.mark.parametrize(("epsilon", "delta", "fraction"), [(1.0, 1e-5, 0.2), (0.3, 1e-7, 0.5)])
 def test_fit_and_quantile_cost_a_mixture(epsilon, delta, fraction) -> None:
-    # Theorem I1.
+    # Theorem I1: intervals: a record is fitted to or held out, so the two parts cost a mixture.
     model = PrivateConformalRegressor(
         RIDGE, epsilon=epsilon, delta=delta, calibration_fraction=fraction
     )
@@ -72,7 +72,7 @@ def test_fit_and_quantile_cost_a_mixture(epsilon, delta, fraction) -> None:
 
 
 def test_the_quantile_is_drawn_with_the_epsilon_that_is_charged(monkeypatch) -> None:
-    # Theorem I1.
+    # Theorem I1: intervals: a record is fitted to or held out, so the two parts cost a mixture.
     given: list[float] = []
 
     def quantile(scores: Any, level: float, low: float, high: float, *others: Any, **more: Any):
@@ -109,7 +109,7 @@ def test_an_estimator_with_noise_of_its_own_must_fit_the_budget() -> None:
 
 
 def test_one_record_more_changes_one_score_or_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Theorem I1.
+    # Theorem I1: intervals: a record is fitted to or held out, so the two parts cost a mixture.
     seen, held = scored(monkeypatch), 0
     few, targets = ROWS[:400], TARGETS[:400]
     for seed in range(12):
@@ -142,7 +142,7 @@ def test_coins_have_the_chance_that_is_charged(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_improper_record_has_the_worst_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     seen = scored(monkeypatch)
     rows, targets = ROWS[:500].astype(object), TARGETS[:500].astype(object)
     rows[0, 1], rows[1, 0], rows[2] = "word", np.nan, np.inf
@@ -184,7 +184,7 @@ def test_a_record_that_the_model_cannot_predict_has_the_worst_score(monkeypatch)
 
 @pytest.mark.parametrize("n_samples", [0, 1, 2, 5])
 def test_parts_of_a_secret_size_may_be_empty(n_samples: int) -> None:
-    # Theorem F3.
+    # Theorem F3: sizes of random parts are never used.
     model = PrivateConformalRegressor(RIDGE, n_public=400, coverage=0.5, random_state=0)
     model.fit(ROWS[:n_samples], TARGETS[:n_samples])
     assert model.coverage_ == 0.5
@@ -266,7 +266,7 @@ CASES = {
 
 
 def test_seeds_repeat_and_are_not_kept() -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     model = PrivateConformalClassifier(LOGISTIC, random_state=3)
     one, other = (clone(model).fit(ROWS, LABELS) for _ in range(2))
     np.testing.assert_array_equal(one.predict_proba(ROWS), other.predict_proba(ROWS))

@@ -64,7 +64,7 @@ def exact(rows: Any, y: Any, model: Any = None, **more: Any) -> PrivateScoreCurv
 
 @pytest.mark.parametrize("share", [0.03, 0.3])
 def test_classifier_and_histogram_meet_one_budget(share: float) -> None:
-    # Theorem Q1.
+    # Theorem Q1: counts of scores by label in addition to the fit of a classifier.
     model = PrivateScoreCurves(
         DPLogisticRegression(), epsilon=1.0, delta=DELTA, share=share, insist=True
     )
@@ -84,7 +84,7 @@ def test_classifier_and_histogram_meet_one_budget(share: float) -> None:
 
 
 def test_relation_is_that_of_the_classifier_and_moves_of_a_record_count_twice() -> None:
-    # Theorem Q1.
+    # Theorem Q1: counts of scores by label in addition to the fit of a classifier.
     settings: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "insist": True}
     added = PrivateScoreCurves(DPLogisticRegression(solver="sgd", epochs=1), **settings)
     moved = PrivateScoreCurves(DPLogisticRegression(solver="psgd", epochs=1), **settings)
@@ -124,7 +124,7 @@ def test_delta_is_that_of_the_classifier_by_default() -> None:
 
 
 def test_one_record_changes_one_count_by_one() -> None:
-    # Theorem Q1.
+    # Theorem Q1: counts of scores by label in addition to the fit of a classifier.
     whole = exact(X, Y).histogram_
     assert whole.counts.sum() == len(Y)
     for place in range(8):

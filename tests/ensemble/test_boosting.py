@@ -57,7 +57,7 @@ def scores_of(rng, n_outputs, n):
 
 @pytest.mark.parametrize("kind", ["binary", "softmax", "bounded"])
 def test_norm_is_never_exceeded(kind):
-    # Theorem B1.
+    # Theorem B1: noisy counts and noisy sums of residuals of an explainable boosting machine.
     rng = np.random.default_rng(0)
     residuals_of, arguments = made(kind, rng, 20_000)
     residuals = residuals_of(*arguments)

@@ -54,7 +54,7 @@ def test_any_parts_give_the_bits_of_a_fit_in_memory(name, ids):
 
 @pytest.mark.parametrize("name", ["two", "numbers"])
 def test_dask_gives_the_bits_of_a_fit_in_memory(name):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     da = pytest.importorskip("dask.array")
     model, targets = MODELS[name]
     found = clone(model).fit(da.from_array(X, chunks=(1400, 2)), targets)

@@ -134,7 +134,7 @@ def replay_of_weighted_neighbours(weights, label):
     ("weights", "label"), [({"ill": 12.0}, "ill"), ({"well": 5.0}, "none of these")], ids=str
 )
 def test_weighted_neighbours_are_not_told_apart(weights, label):
-    # Theorem B1.
+    # Theorem B1: noisy counts and noisy sums of residuals of an explainable boosting machine.
     replay = replay_of_weighted_neighbours(weights, label)
     assert replay.findings == [], str(replay)
 

@@ -169,7 +169,7 @@ def test_the_releases_of_a_fit_cost_what_it_states(interactions, crossed, monkey
 
 
 def test_cost_does_not_depend_on_pairs():
-    # Theorem B2.
+    # Theorem B2: noisy sums and counts on grids of two columns.
     for interactions in (None, 0, "auto", 2, [(0, 1)]):
         model = Regressor(bounds=(0, 1), target_bound=1.0, interactions=interactions)
         assert model.privacy_profile(100).epsilon(1e-5) <= 1.0
@@ -182,7 +182,7 @@ def test_cost_does_not_depend_on_pairs():
     ("label", "weights"), [("ill", None), ("none of these", {"ill": 12.0})], ids=str
 )
 def test_neighbours_are_not_told_apart(label, weights):
-    # Theorem B2.
+    # Theorem B2: noisy sums and counts on grids of two columns.
     few = np.random.default_rng(0).uniform(0, 1, (200, 2))
     y = np.where(few[:, 0] > 0.9, "ill", "well")
     model = Classifier(

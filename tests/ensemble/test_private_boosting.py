@@ -44,7 +44,7 @@ def test_scikit_learns_checks(model):
 
 @BOTH
 def test_improper_records_are_rows_of_zeros(model):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     for entry in IMPROPER:
         spoilt = as_objects(X[:50].tolist())
         spoilt[7, 1] = entry
@@ -108,7 +108,7 @@ def test_a_rare_category_shows_no_more_than_any_record():
 
 
 def test_any_cell_of_a_table_may_be_anything():
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     table, labels = people(60)
     model = Classifier(schema=SCHEMA, random_state=0, **QUICK)
     for entry in IMPROPER:
@@ -122,7 +122,7 @@ def test_any_cell_of_a_table_may_be_anything():
 
 
 def test_types_of_columns_that_fit_nothing_are_refused():
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     table, labels = people(60)
     model = Classifier(schema=SCHEMA, random_state=0, **QUICK)
     ledger = PrivacyLedger(":memory:", "people", epsilon=9.0, delta=1e-3)

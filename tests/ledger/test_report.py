@@ -106,7 +106,7 @@ def test_ledger_states_its_budget_and_all_that_was_spent() -> None:
     ("unit", "shown"), [(None, "one person with all of their rows"), ("one visit", "one visit")]
 )
 def test_a_ledger_of_persons_says_so(unit: str | None, shown: str) -> None:
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     ledger = PrivacyLedger(":memory:", "visits", epsilon=3.0, delta=1e-5, unit=unit)
     assert f"({unit or 'one record'})" in str(ledger.report())
     with ledger.reserve(PrivacyProfile.pure(0.5), name="mean age", neighbouring=PERSON):

@@ -244,7 +244,7 @@ def replay_of_weighted_neighbours(kind, solver, label, n_repeats):
     ],
 )
 def test_weighted_neighbours_are_not_told_apart(kind, solver):
-    # Theorem M0.
+    # Theorem M0: what bounds a record's influence on a linear classifier.
     for label, n_repeats in ((1, 20), ("none of these", 6)):
         replay = replay_of_weighted_neighbours(kind, solver, label, n_repeats)
         assert replay.findings == [], str(replay)
@@ -252,7 +252,7 @@ def test_weighted_neighbours_are_not_told_apart(kind, solver):
 
 @pytest.mark.parametrize("solver", ["preconditioned", "objective", "sgd"])
 def test_a_label_that_is_not_declared_weighs_as_the_first(solver):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     X, y = rare_class(300)
     labels = np.where(y == 1, "ill", "healthy").astype(object)
     model = DPLogisticRegression(

@@ -204,7 +204,7 @@ def test_a_record_changes_its_own_row_alone(kind, form, bound, monkeypatch):
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_label_changes_its_own_row_alone(kind, monkeypatch):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     model = subset_model(kind, "objective", data_norm=2.0)
     before = reaching(monkeypatch, model, ROWS, LABELS)
     for label in STRANGE_LABELS:
@@ -215,7 +215,7 @@ def test_a_label_changes_its_own_row_alone(kind, monkeypatch):
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 @pytest.mark.parametrize(("solver", "form", "kind"), few(8, [*SECRET, "psgd"], FORMS, KINDS))
 def test_no_record_makes_a_fit_fail(solver, form, kind):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     rows = [*as_list(ROWS), *nasty_rows(form, 3)]
     labels = np.resize(np.array([0, 1, 2, *STRANGE_LABELS], dtype=object), len(rows))
     for data_norm in (None, 1.0):
@@ -241,7 +241,7 @@ def test_an_interrupted_fit_leaves_nothing_of_the_data(solver):
 @pytest.mark.parametrize("solver", ["objective", "output", "psgd"])
 @pytest.mark.parametrize(("kind", "delta"), [(DPLogisticRegression, 0.0), (DPLinearSVC, DELTA)])
 def test_weights_lie_on_the_grid_of_the_plan(kind, delta, solver):
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     grids = []
     for rows in (X, 0.0 * X, X[:, ::-1]):
         model = kind(1.0, delta, solver=solver, data_norm=2.0, classes=[0, 1, 2]).fit(rows, Y)
@@ -479,7 +479,7 @@ def random_settings(rng: np.random.Generator) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", range(12))
 def test_models_fitted_together_are_those_fitted_alone_to_the_last_bit(case: int) -> None:
-    # Theorem M7.
+    # Theorem M7: noisy clipped gradients in coordinates that a release of second moments chooses.
     rng = np.random.default_rng(case)
     kind, labels = KINDS[case % 2], 2 + case // 2 % 2
     # With many columns, rows come in several chunks; with most, there is a diagonal basis.

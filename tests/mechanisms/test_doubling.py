@@ -130,7 +130,7 @@ def worst_ratio(noise: str, shrink: float, **changes) -> float:
 
 @pytest.mark.parametrize(("noise", "hits"), [("sparse", 3), ("per-round", 3), ("sparse", 1)])
 def test_no_transcript_costs_more_than_the_budget(noise, hits) -> None:
-    # Theorem D0.
+    # Theorem D0: a doubling threshold search is charged beforehand.
     worst = worst_ratio(noise, 1.0, max_hits=hits)
     assert 0.3 * SMALL["epsilon"] < worst <= SMALL["epsilon"] + 1e-9
 
@@ -212,7 +212,7 @@ def test_rounds_are_capped_whatever_the_noise(noise, rounds) -> None:
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_cost_is_the_same_whatever_happens(noise) -> None:
-    # Theorem D0.
+    # Theorem D0: a doubling threshold search is charged beforehand.
     search = DoublingThreshold(noise=noise, random_state=0, **SMALL)
     before = search.profile
     while not search.finished:

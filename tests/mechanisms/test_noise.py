@@ -150,7 +150,7 @@ def test_bad_budgets_are_refused() -> None:
 
 
 def test_one_record_moves_the_sum_by_its_own_value_at_most() -> None:
-    # Theorem R1.
+    # Theorem R1: noise of the scalers.
     rng = np.random.default_rng(2)
     units = rng.uniform(-1, 1, size=5000)
     order = rng.permutation(5000)

@@ -45,7 +45,7 @@ def test_plan_spends_the_budget_and_no_more(n_samples, batch_size, epochs, epsil
     )
     assert 0.99 * epsilon <= plan.profile.epsilon(1e-5) <= epsilon
     if sampling == "allocation":
-        # Theorem M6.
+        # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
         n_batches = n_samples // batch_size
         assert (plan.rate, plan.steps) == (1 / n_batches, math.ceil(epochs * n_batches))
         assert plan.profile == random_allocation(plan.noise_multiplier, n_batches, plan.steps)
@@ -121,7 +121,7 @@ def test_plan_draws_its_batches_from_any_number_of_records(sampling):
 
 
 def test_poisson_profile_is_that_of_the_sampled_gaussian():
-    # Theorem M5.
+    # Theorem M5: noisy clipped gradients on Poisson batches or batches of fixed size.
     plan = plan_noisy_gradient(10, epochs=0.3, batch_size=3, noise_multiplier=1.2)
     upper = stats.norm(1.0, 1.2)
     lower = stats.norm(0.0, 1.2)
@@ -151,7 +151,7 @@ OTHERS = [([1.0, 1.0], -1.0), ([-1.0, 0.5], 1.0), ([0.0, 0.0], 1.0), ([0.3, -0.2
     [(*WORST, 1), (*WORST, 2), *((*each, 2) for each in OTHERS[:2]), (*OTHERS[3], 1)],
 )
 def test_fixed_size_profile_bounds_an_enumeration(batch_size, others, extra):
-    # Theorem M5.
+    # Theorem M5: noisy clipped gradients on Poisson batches or batches of fixed size.
     noise = 1.5
     plan = plan_noisy_gradient(
         3, epochs=batch_size / 3, batch_size=batch_size, noise_multiplier=noise, sampling="fixed"
@@ -332,7 +332,7 @@ def chi_square_p_value(counts, probabilities):
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
 def test_poisson_batches_have_the_distribution_of_independent_draws(rate):
-    # Theorem M5.
+    # Theorem M5: noisy clipped gradients on Poisson batches or batches of fixed size.
     steps = 20_000
     batches = poisson_batches(3, rate, steps, np.random.default_rng(1))
     seen = Counter(tuple(batch.tolist()) for batch in batches)
@@ -386,7 +386,7 @@ def places_of(batches, n_samples, n_batches):
 
 
 def test_every_record_is_in_one_batch_of_a_round():
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     batches = list(allocation_batches(1000, 7, 21, np.random.default_rng(1)))
     assert all((np.diff(batch) > 0).all() for batch in batches)
     places = places_of(batches, 1000, 7)
@@ -397,7 +397,7 @@ def test_every_record_is_in_one_batch_of_a_round():
 
 @pytest.mark.parametrize("n_batches", [2, 3])
 def test_places_are_independent_and_uniform(n_batches):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     batches = list(allocation_batches(3, n_batches, 4000 * n_batches, np.random.default_rng(2)))
     places = places_of(batches, 3, n_batches)
     # All records of a round together with the first one of the next.
@@ -408,7 +408,7 @@ def test_places_are_independent_and_uniform(n_batches):
 
 
 def test_neighbours_batches_differ_by_the_record_alone():
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     for seed in range(20):
         with_record, without = (
             list(allocation_batches(size, 5, 5, np.random.default_rng(seed))) for size in (41, 40)

@@ -62,7 +62,7 @@ def test_noise_a_tenth_too_small_would_be_seen() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from([-1, 0, 1])), min_size=2, max_size=5))
 def test_selection_keeps_its_cost(candidates) -> None:
-    # Theorem N2.
+    # Theorem N2: the index of the best score by permute-and-flip.
     scores, moves = np.array(candidates, dtype=float).T
     epsilon = permute_and_flip(0.7).epsilon(0.0)
     ratio = np.log(

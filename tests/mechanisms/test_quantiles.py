@@ -36,7 +36,7 @@ def data_sets(largest: int):
 
 @pytest.mark.parametrize("share", SHARES)
 def test_sensitivity_under_adding_a_record_is_attained_and_never_exceeded(share) -> None:
-    # Theorem R1.
+    # Theorem R1: noise of the scalers.
     largest = 0.0
     for points in data_sets(4):
         for record in range(STEPS + 1):
@@ -58,7 +58,7 @@ def test_rounded_ranks_move_by_no_more_than_is_allowed_for() -> None:
 
 @pytest.mark.parametrize(("share", "epsilon"), few(6, SHARES, [0.2, 1.0, 3.0]))
 def test_exact_distribution_on_all_small_data_sets_is_within_its_cost(share, epsilon) -> None:
-    # Theorem R1.
+    # Theorem R1: noise of the scalers.
     sharpness = epsilon / (2.0 * max(share, 1.0 - share))
     levels = np.array([-0.5, 0.0, 0.3, 0.9, 1.0]) * epsilon
     profile = quantile_profile(epsilon)

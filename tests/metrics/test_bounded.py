@@ -40,7 +40,7 @@ def make(centred=True, greater_is_better=False) -> BoundedScorer:
 @pytest.mark.parametrize("greater_is_better", [True, False])
 @pytest.mark.parametrize("n_public", [1, 2, 5, 40])
 def test_sensitivity_is_attained_and_never_exceeded(centred, greater_is_better, n_public) -> None:
-    # Theorem R2.
+    # Theorem R2: how far one record moves a bounded score.
     scorer = make(centred, greater_is_better)
     moves = []
     for size in range(4):
@@ -59,7 +59,7 @@ def test_sensitivity_is_attained_and_never_exceeded(centred, greater_is_better, 
 
 @pytest.mark.parametrize("n_public", [100, 3000])
 def test_sensitivity_holds_for_random_neighbours(n_public) -> None:
-    # Theorem R2.
+    # Theorem R2: how far one record moves a bounded score.
     rng = np.random.default_rng(0)
     for scorer in (make(), make().uncentred()):
         for _ in range(100):

@@ -173,7 +173,7 @@ def test_weighted_scores_are_those_of_scikit_learn_up_to_the_sum_of_weights(kind
 
 
 def test_weights_change_neither_bounds_nor_sensitivity() -> None:
-    # Theorem R2.
+    # Theorem R2: how far one record moves a bounded score.
     weights = {0: 1e-3, 1: 7.0}
     for plain, weighted in (
         (accuracy(), accuracy(weights)),

@@ -162,7 +162,7 @@ def planned(**more: Any) -> Any:
 
 @pytest.mark.parametrize(("cv", "storage"), [(0.2, None), (0.2, "unused"), (3, "unused")])
 def test_total_by_hand(cv: Any, storage: Any) -> None:
-    # Theorem G6.
+    # Theorem G6: candidates chosen by noisy scores, and a search that is resumed.
     cost = planned(cv=cv, storage=storage)
     fits = cost.fit * (7 * (1 if cv == 0.2 else 2))
     scores = PrivacyProfile.gaussian(1.0 / cost.score_noise.ratio) * 7
@@ -176,7 +176,7 @@ def test_total_by_hand(cv: Any, storage: Any) -> None:
 
 
 def test_splits_of_no_record_are_paid_for_each() -> None:
-    # Theorem F7.
+    # Theorem F7: the probability that a fit has no records is paid for.
     def chance(**more: Any) -> float:
         search = flat(
             DPAdaptiveSearchCV,

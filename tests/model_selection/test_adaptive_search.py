@@ -65,7 +65,7 @@ class Shifts(Scripted):
 
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_fits_that_are_made_are_paid_for(batch_size: int) -> None:
-    # Theorem G6.
+    # Theorem G6: candidates chosen by noisy scores, and a search that is resumed.
     search = made(estimator=Shifts(delta=1e-6), batch_size=batch_size, epsilon=2.0)
     plan = search._make_plan(600, 3)
     Shifts.made.clear()
@@ -309,7 +309,7 @@ def test_a_resumed_search_has_the_same_plan(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_seeded_trials_of_a_resumed_search_have_noise_of_their_own(tmp_path: Path) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     path = killed(tmp_path, 3)
     search = resumed(path)
     exact = {round(one, 6) for one in search.cv_results_["mean_test_score"]}
@@ -444,7 +444,7 @@ def started(**more: Any) -> Any:
 
 
 def test_own_optimiser_drives_the_search() -> None:
-    # Theorem G6.
+    # Theorem G6: candidates chosen by noisy scores, and a search that is resumed.
     session = started()
     for quality in (0.3, 0.85, 0.6):
         trial = session.ask({"quality": quality})
@@ -492,7 +492,7 @@ def test_a_session_ends_once() -> None:
 
 
 def test_threads_spend_no_more_than_is_paid_for() -> None:
-    # Theorem G6.
+    # Theorem G6: candidates chosen by noisy scores, and a search that is resumed.
     from concurrent.futures import ThreadPoolExecutor
 
     session = started()

@@ -54,7 +54,7 @@ def assumptions_in(report: Any) -> set[str]:
     ],
 )
 def test_reports_of_searches_carry_all_assumptions(name: str, case: str) -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     estimator, parameter, values = CASES[case]
     more = {"scoring": neg_squared_error(bound=1.0)} if case == "regression" else {}
     search = WAYS[name].make(
@@ -75,7 +75,7 @@ def test_reports_of_searches_carry_all_assumptions(name: str, case: str) -> None
 
 
 def test_losers_are_counted() -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     solvers = {"solver": ["output", "psgd"], "C": [0.1]}
     search = WAYS["grid"].make(DPLogisticRegression(data_norm=2.0), solvers, epsilon=4.0)
     report = search.plan(300, 3, public_validation=True, compare=False).report
@@ -100,7 +100,7 @@ class Late(Scripted):
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_what_only_the_model_says_is_carried(name: str) -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     search = WAYS[name].make(Late(), {"quality": [0.5, 0.9]}, epsilon=4.0).fit(X, Y)
     assert search.privacy_.assumptions.count("said late") == 1
     assert "said late" not in search.plan(*X.shape, compare=False).report.assumptions
@@ -125,7 +125,7 @@ def test_relations_are_stated_or_refused(name: str) -> None:
 
 @pytest.mark.parametrize("solver", ["output", "psgd"])
 def test_pareto_searches_carry_them_too(solver: str) -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     pytest.importorskip("optuna")
     search = flat(
         DParetoSearchCV,
@@ -145,7 +145,7 @@ def test_pareto_searches_carry_them_too(solver: str) -> None:
 
 @pytest.mark.parametrize("wrap", [lambda inner: inner, make_pipeline], ids=["alone", "inside"])
 def test_a_plan_says_that_an_inner_search_keeps_secrets(wrap: Any) -> None:
-    # Theorem F11.
+    # Theorem F11: reports carry all assumptions of their parts.
     inner = flat(
         DPGridSearchCV,
         Scripted(),

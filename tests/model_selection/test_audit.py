@@ -103,7 +103,7 @@ def audited(name, trials):
 
 # Scores, tables and an index are audited in tests/test_audits.py. At night all of these are.
 def test_nothing_published_refutes_the_report():
-    # Theorem F0.
+    # Theorem F0: a search's cost follows from public numbers.
     found, claimed, strong = audited("tuning on a part, a fit on the rest", 200)
     # An attack that finds nothing would prove nothing.
     assert strong / 2.0 < found <= claimed < 40.0

@@ -55,7 +55,7 @@ BAD: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("name", USUAL)
 def test_bad_parameters_before_data(name: str) -> None:
-    # Theorem F0.
+    # Theorem F0: a search's cost follows from public numbers.
     cases = [(key, value, f"{key} must ") for key in BAD for value in BAD[key]]
     cases += [("estimator", LogisticRegression(), ".")]
     # Both at once.
@@ -78,7 +78,7 @@ def test_bad_parameters_before_data(name: str) -> None:
 
 @pytest.mark.parametrize("name", USUAL)
 def test_all_that_is_not_private_is_named_at_once(name: str) -> None:
-    # Theorem F0.
+    # Theorem F0: a search's cost follows from public numbers.
     epsilon, scoring = (None, "accuracy") if name == "grid" else (1.0, "roc_auc")
     ported = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
     search = (
@@ -119,7 +119,7 @@ def test_too_few_records_before_data(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["random", "grid"])
 def test_budget_out_of_reach_before_data(name: str) -> None:
-    # Theorem F0.
+    # Theorem F0: a search's cost follows from public numbers.
     option = "selection_epsilon" if name == "grid" else "score_epsilon"
     search = WAYS[name].make(Scripted(), VALUES, epsilon=0.1, delta=DELTA, **{option: 40.0})
     with pytest.raises(UnreachableBudgetError, match="epsilon must be at least"):

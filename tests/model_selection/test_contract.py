@@ -276,7 +276,7 @@ def test_total_for_a_search_inside_a_search(name: str) -> None:
 
 
 def test_price_plan_and_report_agree(way: Way) -> None:
-    # Theorem F0.
+    # Theorem F0: a search's cost follows from public numbers.
     epsilon = 1.5
     search = made(way, epsilon=epsilon)
     cost_of = search.privacy_profile(*X.shape)
@@ -333,7 +333,7 @@ def test_epsilon_is_refused_where_nothing_follows_it(by_class: Way) -> None:
 
 
 def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
-    # Assumption P0.
+    # Assumption P0: what is public, and what neighbours are.
     cost_of = made(usual, n_public=600).privacy_profile(17, 3)
     assert cost_of == made(usual, n_public=600).privacy_profile(600, 3)
     search = made(usual, n_public=500).fit(X, Y)

@@ -124,7 +124,7 @@ def test_bad_layouts() -> None:
 
 
 def test_a_final_fit_of_no_record_is_paid_for() -> None:
-    # Theorem F7.
+    # Theorem F7: the probability that a fit has no records is paid for.
     found = layout(30, tuning_fraction=0.74, cv=0.25).chance_of_nothing
     assert found == pytest.approx(0.74**29 + 0.26**29, rel=1e-9)
     second = layout(30, tuning_fraction=0.74, cv=0.25, variant=2).chance_of_nothing
@@ -133,7 +133,7 @@ def test_a_final_fit_of_no_record_is_paid_for() -> None:
 
 
 def test_replacing_a_record_moves_a_score_twice() -> None:
-    # Theorem F8.
+    # Theorem F8: searches over estimators whose guarantee is about replacing a record.
     plain, replaced = (layout(replaces=to).sensitivity(accuracy()) for to in (False, True))
     assert replaced == 2.0 * plain
     wrong, right = (accuracy().score(np.array([value, 1.0]), 200) for value in (0.0, 1.0))
@@ -141,7 +141,7 @@ def test_replacing_a_record_moves_a_score_twice() -> None:
 
 
 def test_guarantees_about_replacing_do_not_grow_by_sampling() -> None:
-    # Theorem F8.
+    # Theorem F8: searches over estimators whose guarantee is about replacing a record.
     assert layout(6000, replaces=True, tuning_fraction="auto").tuning is None
     with pytest.raises(ValueError, match="is not strengthened by sampling"):
         layout(6000, replaces=True, tuning_fraction=0.1)
@@ -164,7 +164,7 @@ def test_places_have_their_chances(tuning: float | None, variant: int) -> None:
 
 
 def test_one_record_more_leaves_the_places_of_others() -> None:
-    # Theorem T3.
+    # Theorem T3: validation, tuning and rest by one random split.
     one = random_split(100, 0.2, 0.3, 1, np.random.default_rng(1))
     more = random_split(101, 0.2, 0.3, 1, np.random.default_rng(1))
     assert set(one.tuning) == set(more.tuning) - {100}
@@ -172,7 +172,7 @@ def test_one_record_more_leaves_the_places_of_others() -> None:
 
 
 def test_partitions_are_disjoint_and_uniform() -> None:
-    # Theorem F5.
+    # Theorem F5: an index chosen from mean scores over partitions.
     found = disjoint_partitions(np.arange(10, 10_010), 4, np.random.default_rng(0))
     assert sorted(np.concatenate(found)) == list(range(10, 10_010))
     assert all(abs(part.size - 2500) < 200 for part in found)

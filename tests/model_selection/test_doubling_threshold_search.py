@@ -50,7 +50,7 @@ def test_the_rounds_are_those_of_the_utilities() -> None:
 
 def test_no_hit_returns_the_first_candidate() -> None:
     """It is the first of the grid, the worst, and not that of highest utility."""
-    # Theorem D3.
+    # Theorem D3: candidates may be proposed by any optimiser.
     values = {"quality": [0.05, 0.3, 0.2]}
     found = search(values, initial_utility=0.9, **LOUD).fit(X, Y)
     assert [one.hit for one in found.trace_] == [False]
@@ -142,7 +142,7 @@ def test_parts_too_small_to_train_on_raise_nothing() -> None:
 @pytest.mark.parametrize("kind", [DoublingThresholdSearchCV, DPGridSearchCV])
 def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> None:
     """Else one validation record could bring all utilities to 0, whatever the sensitivity."""
-    # Theorem D2.
+    # Theorem D2: a record that cannot be scored affects only its own score.
     estimator = FailsOnFewClasses(epsilon=1.0, delta=DELTA)
     odd = X.copy()
 
@@ -176,7 +176,7 @@ def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> No
 
 @pytest.mark.parametrize("noise", ["sparse", "per-round"])
 def test_cost_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
-    # Theorem D3.
+    # Theorem D3: candidates may be proposed by any optimiser.
     plans = []
     for count in (10, 10_000):
         values = {"quality": np.linspace(0.0, 1.0, count)}
@@ -188,7 +188,7 @@ def test_cost_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
 
 
 def test_cost_does_not_depend_on_what_happens() -> None:
-    # Theorem D0.
+    # Theorem D0: a doubling threshold search is charged beforehand.
     rounds, fit_costs = set(), set()
     for seed in range(3):
         for quality in (0.05, 0.99):
@@ -213,7 +213,7 @@ def total_by_hand(selection: Any, budget: float, share: float) -> float:
 
 
 def test_total_of_sparse_rounds_by_hand() -> None:
-    # Theorem D0.
+    # Theorem D0: a doubling threshold search is charged beforehand.
     found = search(epsilon=2.0, selection_epsilon=0.6, max_hits=5).fit(X, Y)
     pure = pld.from_privacy_parameters(_pure(0.6), value_discretization_interval=1e-4)
     fit = found.best_estimator_.epsilon
@@ -247,7 +247,7 @@ def _pure(epsilon: float) -> Any:
 
 def test_noise_covers_validation_records_too() -> None:
     """With few of them, one moves a mean of scores by more than 1 / k."""
-    # Theorem D1.
+    # Theorem D1: how far one record moves a utility.
     few = search(cv=0.02, n_partitions=100, selection_epsilon=0.25)
     rounds, public = (
         few._strategy().rounds(plan.model.solved, plan.delta)
@@ -315,7 +315,7 @@ def test_fit_is_a_session_over_the_grid() -> None:
 
 
 def test_an_outer_optimiser_climbs() -> None:
-    # Theorem D3.
+    # Theorem D3: candidates may be proposed by any optimiser.
     rng = np.random.default_rng(1)
     session = search({"quality": [0.2]}, **LOUD).start(X, Y)
     centre = 0.2
@@ -378,7 +378,7 @@ def test_session_without_a_hit_falls_back_on_what_was_offered_first() -> None:
 @pytest.mark.parametrize("seed", [None, 0])
 def test_parts_are_disjoint_and_the_same_in_all_rounds(seed: int | None) -> None:
     """Else a record could influence several parts of a utility, or more from round to round."""
-    # Theorem D1.
+    # Theorem D1: how far one record moves a utility.
     Remembering.seen.clear()
     estimator = Remembering(epsilon=1.0, delta=DELTA)
     session = search(estimator=estimator, random_state=seed, **LOUD).start(X, Y)
@@ -411,7 +411,7 @@ def test_candidates_of_a_wrong_kind_are_refused() -> None:
 
 
 def test_session_shows_the_walk_alone() -> None:
-    # Theorem D4.
+    # Theorem D4: what a doubling threshold search shows.
     session = search(**LOUD).start(X, Y)
     session.propose([{"quality": 0.9}])
     shown = "DoublingThresholdSession(rounds=1, utility=0.05, step=2, finished=False)"
@@ -437,7 +437,7 @@ def test_candidates_that_were_not_costed_are_refused(
     candidate: dict[str, Any], words: str
 ) -> None:
     """The estimator's own mark is none of those in the grid."""
-    # Theorem D3.
+    # Theorem D3: candidates may be proposed by any optimiser.
     estimator = Expensive(mark=3, epsilon=1.0, delta=DELTA)
     session = search({"mark": [1, 2]}, estimator=estimator, epsilon=4.0).start(X, Y)
     with pytest.raises(ValueError, match=words):

@@ -638,7 +638,7 @@ def test_a_stored_study_is_resumed_where_a_class_of_the_package_has_moved(
 
 
 def test_a_study_without_a_seed_is_resumed_on_the_same_data(tmp_path: Any) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     given = {"storage": str(tmp_path / "study.db"), "random_state": None}
     first = made(**given).fit(X, Y)
     more = made(**{**given, "n_iter": 4}).fit(X, Y)

@@ -44,13 +44,13 @@ def of(estimator: object, values: object, **more: object) -> DPRandomSearchCV:
 
 
 def test_free_parameters_do_not_count() -> None:
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     plan = of(Scripted(delta=DELTA), {"quality": uniform()}, epsilon=None)._make_plan(600, 3)
     assert plan.cost.fit == cost_of(1.0)
 
 
 def test_worst_of_listed_values() -> None:
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     listed = {"epsilon": [0.5, 2.0, 1.0]}
     found = of(Scripted(delta=DELTA), listed, epsilon=None)._make_plan(600, 3).cost.fit
     for delta in (1e-3, 1e-5, 1e-7):
@@ -64,7 +64,7 @@ def test_drawn_costs_need_a_budget() -> None:
 
 
 def test_many_settings_are_held_to_the_budget() -> None:
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     class OneDelta(Scripted):
         cost_parameters = None
 
@@ -155,7 +155,7 @@ def test_a_surrogate_is_checked_whatever_was_planned_before() -> None:
 
 
 def test_relations_are_not_mixed_where_noise_is_given() -> None:
-    # Theorem F8.
+    # Theorem F8: searches over estimators whose guarantee is about replacing a record.
     replacing = type("Replacing", (Scripted,), {"neighbouring": REPLACE})
     noisy = DPLogisticRegression(
         solver="sgd", epochs=1, epsilon=None, noise_multiplier=2.0, classes=[0, 1]
@@ -251,7 +251,7 @@ def searches(estimator: object) -> list[object]:
     ids=lambda search: f"{type(search).__name__}-{search.estimator.sampling}",
 )
 def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> None:
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     plan = search._make_plan(4000, 3)
     setting = plan.cost.setting
     assert ONE_NOISE in plan.calibration_in_words
@@ -278,7 +278,7 @@ def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> No
 )
 def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values: object) -> None:
     """Theorem T4: each candidate's own profile lies below the curve of the plan."""
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     search = DPRandomSearchCV(estimator, values, epsilon=1.0, delta=DELTA, n_iter=20)
     changed(search, n_iter_distribution="geometric")
     plan = search._make_plan(4000, 3)
@@ -298,7 +298,7 @@ def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values:
 @pytest.mark.parametrize("epsilon", [1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_the_costliest_of_many_candidates_loses_nothing_to_the_curve(epsilon: float) -> None:
     """Theorem T4: its own cost is the shape of the curve, so others do not increase it."""
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     noises = []
     for values in ({"C": [1.0]}, {"epochs": [1, 2, 3, 5, 6]}):
         estimator = clone(TWO_EPOCHS).set_params(epochs=6)
@@ -319,7 +319,7 @@ def test_few_candidates_take_the_cheaper_way(
     fraction: float | None, epsilon: float, words: str
 ) -> None:
     """Theorem T4: exact costs of one epsilon, or one curve, whichever leaves the larger ones."""
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     search = DPRandomSearchCV(
         TWO_EPOCHS, {"epochs": [5, 20]}, epsilon=epsilon, delta=DELTA, n_iter=20
     )

@@ -121,7 +121,7 @@ class Twice(FullTable):
 
 
 def test_no_strategy_makes_more_fits_than_it_pays_for() -> None:
-    # Theorem T8.
+    # Theorem T8: full tables of noisy scores, and one fit after them.
     total = {"epsilon": 5.0, "delta": DELTA, "random_state": 0}
     with pytest.raises(BudgetExceededError, match="at most the 3 candidates that are paid for"):
         DPGridSearchCV(Scripted(), GRID, strategy=Twice(), **total).fit(X, Y)
@@ -155,7 +155,7 @@ def test_all_calls_of_a_strategy_share_one_split_into_folds() -> None:
 
 
 def test_what_is_planned_is_what_is_run_whatever_becomes_of_a_strategy() -> None:
-    # Theorem F0.
+    # Theorem F0: a search's cost follows from public numbers.
     strategy = FullTable(try_own_values=False)
     one = DPGridSearchCV(Scripted(), GRID, strategy=strategy, epsilon=5.0, delta=DELTA)
     plan, data, public = one._opened(X, Y, None, None, {}, None)

@@ -32,7 +32,7 @@ def search(values: object = None, **more: object) -> DPGridSearchCV:
 
 
 def test_pick_follows_the_law_of_permute_and_flip() -> None:
-    # Theorem F5.
+    # Theorem F5: an index chosen from mean scores over partitions.
     # Utilities 0 and 1 of two candidates at epsilon e: the worse wins with chance
     # exp(-n e / 2) / 2 for n parts, as its coin comes first half of the time.
     values = {"quality": [0.0, 1.1]}

@@ -355,7 +355,7 @@ class TestStops:
         assert "noisy score 0.9)" in plan.keeps
 
     def test_runs_that_are_stored_are_those_of_all_levels(self, tmp_path: Any) -> None:
-        # Theorem F13.
+        # Theorem F13: a random or grid search that was killed resumes, at no cost.
         alone = search_for(0.99).fit(X, Y)
         with config_context(ledger=False):
             other = search_for(0.99, storage=tmp_path / "runs").fit(X, Y)

@@ -230,7 +230,7 @@ def test_bad_argument_is_named() -> None:
 
 
 def test_results_without_a_seed_hold_none() -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     seeds: list[np.random.SeedSequence] = []
 
     def utility(params: dict[str, float], seed: np.random.SeedSequence) -> float:
@@ -483,7 +483,7 @@ def test_result_of_a_process_that_was_taken_for_dead_is_not_written_twice() -> N
 
 
 def test_a_study_without_a_seed_is_resumed_with_fresh_ones(tmp_path: Path) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     given: list[str] = []
 
     def noting(params: dict[str, Any], seed: np.random.SeedSequence) -> float:

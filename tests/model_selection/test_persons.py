@@ -102,7 +102,7 @@ def found_by(search: Any, X: Any = ROWS, y: Any = Y, **more: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_persons_of_one_row_are_records(name):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     by_persons = found_by(SEARCHES[name], groups=np.arange(len(X))[::-1])
     assert_array_equal(by_persons, found_by(SEARCHES[name]))
 
@@ -274,7 +274,7 @@ if HAS_OPTUNA:
 @pytest.mark.parametrize("count", [2, 5000])
 @pytest.mark.parametrize("name", REPLAYED)
 def test_searches_protect_whole_persons(name, count):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     small = PEOPLE < 80
     person = np.full((count, 1), 9.0), np.zeros(count, dtype=int)
     replay = replay_neighbours(
@@ -372,14 +372,14 @@ def weighs_rows(monkeypatch):
 
 @pytest.mark.parametrize("name", ["fits of a noisy maximum"])
 def test_no_claim_about_persons_is_refuted(name):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     found, claimed = audited(name, 80)
     assert found <= claimed
 
 
 @pytest.mark.parametrize("name", ["fits of a noisy maximum"])
 def test_a_build_that_weighs_rows_is_refuted(name, weighs_rows):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     found, claimed = audited(name, 80)
     assert found > claimed
 
@@ -387,7 +387,7 @@ def test_a_build_that_weighs_rows_is_refuted(name, weighs_rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AUDITED)
 def test_no_claim_about_persons_is_refuted_by_many_searches(name):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     found, claimed = audited(name, 2000)
     assert found <= claimed
 
@@ -395,7 +395,7 @@ def test_no_claim_about_persons_is_refuted_by_many_searches(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in AUDITED if name.startswith("fits")])
 def test_every_search_that_weighs_rows_is_refuted(name, weighs_rows):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     found, claimed = audited(name, 2000)
     assert found > claimed
 
@@ -433,7 +433,7 @@ GRID = {"dplogisticregression__C": [0.01, 1.0]}
 
 
 def test_a_schema_names_the_persons_of_a_search_with_scikit_learns_routing():
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     table = visits()
     search = DPGridSearchCV(PIPELINE, GRID, strategy="table", **BUDGET)
     plan = search.plan(P, 5, compare=False)
@@ -472,7 +472,7 @@ FAMILIES = [("classifier", "linear"), ("classifier", "boosting"), *(NETS if HAS_
 
 @pytest.mark.parametrize(("word", "family"), FAMILIES)
 def test_a_schema_names_the_persons_of_a_model_that_chooses_its_family(word, family):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     table, is_regression = visits(), word == "regressor"
     target, y = ((0, 1), 1.0 * Y) if is_regression else (["no", "yes"], ANSWERS)
     settings = {"epsilon": 1.0, "delta": 1e-3, "family": family, "random_state": 0}

@@ -337,7 +337,7 @@ def assert_agrees(plan, cases, asked=1.0):
     ],
 )
 def test_random_search_with_a_split_whose_winner_is_returned(name, distribution):
-    # Theorem F1.
+    # Theorem F1: cost of one run of a search.
     plan = planned(random_search(n_iter_distribution=name, n_iter=10, cv=0.2))
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
     assert_agrees(
@@ -348,7 +348,7 @@ def test_random_search_with_a_split_whose_winner_is_returned(name, distribution)
 
 @pytest.mark.parametrize("refit", [True, "winner"])
 def test_random_search_with_public_validation(refit):
-    # Theorem F1.
+    # Theorem F1: cost of one run of a search.
     plan = planned(random_search(n_iter_distribution="geometric", refit=refit), public=True)
     assert plan.score_noise == 0.0
     fit = noisy(plan.row.noise)
@@ -370,7 +370,7 @@ def test_random_search_with_a_split_and_a_refit_on_all():
 
 
 def test_random_search_with_folds_and_a_refit():
-    # Theorem F1.
+    # Theorem F1: cost of one run of a search.
     plan = planned(random_search(n_iter_distribution="geometric", n_iter=5, cv=4, refit=True))
     fit, score = noisy(plan.row.noise), score_of(plan, N)
     run = composed(fit, fit, fit, score)
@@ -409,7 +409,7 @@ RULE = HoldOut(0, ">=", 0.5, share=0.2)
 
 
 def test_a_search_by_a_rule_costs_the_worst_of_its_parts():
-    # Theorem T9.
+    # Theorem T9: a public rule decides for each record whether it is held out for validation.
     plan = planned(random_search(n_iter_distribution="geometric", n_iter=10, refit=True, cv=RULE))
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
     searches = (selected(run, Geometric.from_mean(10)) for run in (fit, score))
@@ -418,7 +418,7 @@ def test_a_search_by_a_rule_costs_the_worst_of_its_parts():
 
 @pytest.mark.parametrize("variant", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_tuning_on_a_part_of_what_a_rule_leaves(variant):
-    # Theorem T9.
+    # Theorem T9: a public rule decides for each record whether it is held out for validation.
     distribution = Geometric.from_mean(15)
     plan = planned(
         random_search(
@@ -527,7 +527,7 @@ def test_descents_with_their_own_noise_report_what_they_cost():
 
 
 def test_candidates_of_unlike_price_count_as_the_worst():
-    # Theorem F2.
+    # Theorem F2: one cost for all candidates.
     distribution = Geometric(0.2)
     space = {"epochs": [1, 4], "learning_rate": loguniform(0.1, 4.0)}
     search = random_search(
@@ -611,7 +611,7 @@ METRICS = {"right": (accuracy(), 0.5), "loss": (neg_log_loss(3.0), 1.5), "lost":
     ],
 )
 def test_a_grid_of_which_several_metrics_are_published(strategy, cv, count):
-    # Theorem T8.
+    # Theorem T8: full tables of noisy scores, and one fit after them.
     scoring = {name: METRICS[name][0] for name in list(METRICS)[:count]}
     strategy = FullTable(try_own_values=False) if strategy == "table" else Composition()
     search = DPGridSearchCV(
@@ -680,7 +680,7 @@ class TestLevels:
 
 @pytest.mark.parametrize(("n_partitions", "cv"), [(20, 0.2), (1000, 0.1)])
 def test_a_grid_of_which_one_index_is_published(n_partitions, cv):
-    # Theorem F5.
+    # Theorem F5: an index chosen from mean scores over partitions.
     search = DPGridSearchCV(
         model(),
         GRID,

@@ -115,7 +115,7 @@ def inputs(pipeline: Any, X: Any, y: Any) -> tuple[Any, Any]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", STEPS)
 def test_a_record_more_is_a_row_more(name: str) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     pipeline = make_pipeline(STEPS[name], Recorder(classes=[0, 1]))
     y = np.arange(N) % 2
     for record in NASTY:
@@ -154,7 +154,7 @@ WORDS = [
     [*((name, "default") for name in TABLES), ("ordinal", "pandas")],
 )
 def test_columns_of_words(name: str, output: str) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     encoder, chosen = TABLES[name]
     columns = make_column_transformer(
         (clone(encoder), chosen), (FunctionTransformer(np.log), ["size"])
@@ -173,7 +173,7 @@ def test_columns_of_words(name: str, output: str) -> None:
 
 @pytest.mark.parametrize("kind", [Recorder, Numbers])
 def test_targets(kind: Any) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     X, _ = table_with([0.0, 0.0])
     y: Any = np.arange(N) % 2
     rows, targets = inputs(kind(classes=[0, 1]), X, y)
@@ -264,7 +264,7 @@ class _Never(Recorder):
 )
 def test_functions_that_mix_records_are_refused(function: Any) -> None:
     pipeline = make_pipeline(FunctionTransformer(function), Recorder())
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     X, _ = table_with([0.0, 0.0])
     with pytest.raises(ValueError, match="must not mix records"):
         check_steps(pipeline, X)
@@ -282,7 +282,7 @@ class PricedPCA(PCA):
 
 @pytest.mark.parametrize("size", [64])
 def test_steps_are_tried_on_as_many_records_as_they_want(size: int) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     X = np.zeros((100, 64))
     check_steps(make_pipeline(PricedPCA(size), Recorder()), X, n_samples=len(X))
     with pytest.raises(ValueError, match="n_components=65"):
@@ -311,7 +311,7 @@ def test_steps_that_can_never_work_are_refused_before_data_are_read() -> None:
 def test_one_record_does_not_turn_the_published_model_into_that_of_no_data(
     kind: Any, record: list[float]
 ) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     rng = np.random.default_rng(0)
     X = rng.uniform(0.1, 3.0, size=(600, 2))
     y = (X[:, 0] > X[:, 1]).astype(int)
@@ -437,7 +437,7 @@ def test_tables_and_targets_of_another_type_are_refused_before_anything_is_paid_
 
 
 def test_an_odd_weight_counts_as_zero_and_changes_no_other() -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     X, y = table(500)
     door = Door.of([DPLogisticRegression()], X, [0, 1], varies=False)
     weights: list[Any] = np.linspace(0.0, 1.0, 500).tolist()
@@ -502,7 +502,7 @@ def test_types_of_polars_are_kept() -> None:
 
 @pytest.mark.parametrize("frame", [False, True])
 def test_the_fallback_model_sees_no_record(frame: bool) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     X = np.full((4, 2), 7.0)
     given = pd.DataFrame(X, columns=["a", "b"]) if frame else X
     made = data_independent_model(Scripted(), Data(given, np.ones(4), {}, {}), 4)
@@ -538,7 +538,7 @@ class AtLeast(Scripted):
 
 
 def test_fits_that_want_more_records_are_tried_with_more() -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     data = Data(np.full((5000, 3), 7.0), np.arange(5000) % 2, {}, {})
     for least in (1, 7, 1000, 5000):
         check_fits([AtLeast(least)], data, 5000, "predict")

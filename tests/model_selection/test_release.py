@@ -136,7 +136,7 @@ def test_nothing_of_the_losers_is_found(
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_the_guard_finds_what_diagnostics_keep(name: str, many_runs: None) -> None:
-    # Assumption F6.
+    # Assumption F6: timing, seeds, diagnostics, floating point.
     search = marked(name, diagnostics=True).fit(X, Y)
     assert {SECRET_COUNT, SECRET_TIME} <= numbers(search)
     kept = search.diagnostics_
@@ -157,7 +157,7 @@ def test_the_guard_finds_what_diagnostics_keep(name: str, many_runs: None) -> No
 def test_pick_shows_neither_utilities_nor_losers(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Theorem D4.
+    # Theorem D4: what a doubling threshold search shows.
     values = {"quality": [0.1, 0.3, 0.6], "mark": ["one", "two"]}
 
     def search(**more: Any) -> Any:
@@ -184,7 +184,7 @@ def test_pick_shows_neither_utilities_nor_losers(
 @pytest.mark.parametrize("name", WAYS)
 def test_failing_looks_like_scoring_the_worst(name: str) -> None:
     """The noisy score of a failure has the law of any other: it is noised around the worst."""
-    # Theorem F4.
+    # Theorem F4: a run that fails is a run that scores the worst.
     found: list[float] = []
     # What is shown of a failure does not depend on some layouts.
     is_plain = WAYS[name].settings.get("tuning_fraction") == 0.2 or name in TELLING_NO_SCORE
@@ -216,7 +216,7 @@ def test_errors_are_raised_only_for_diagnostics(name: str) -> None:
 
 @pytest.mark.parametrize("name", WAYS)
 def test_sizes_of_random_parts_are_passed_to_nothing(name: str) -> None:
-    # Theorem F3.
+    # Theorem F3: sizes of random parts are never used.
     Told.heard.clear()
     search = WAYS[name].make(Told(epsilon=3.0, delta=DELTA), {"quality": [0.3, 0.6]})
     search.fit(X, Y)

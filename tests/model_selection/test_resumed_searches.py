@@ -113,7 +113,7 @@ def fits_of(search, X, y):
     ],
 )
 def test_a_seeded_search_ends_as_if_nothing_had_stopped_it(name, data, tmp_path):
-    # Theorem F13.
+    # Theorem F13: a random or grid search that was killed resumes, at no cost.
     make = SEARCHES[name]
     whole = make(None)
     total = len(fits_of(whole, *data))
@@ -320,7 +320,7 @@ KILLED = """
 @POSIX
 @pytest.mark.parametrize("kind", ["random", pytest.param("table", marks=pytest.mark.slow)])
 def test_killed_at_any_time_it_goes_on_to_the_same_result(kind, tmp_path):
-    # Theorem F13.
+    # Theorem F13: a random or grid search that was killed resumes, at no cost.
     script = tmp_path / "search.py"
     script.write_text(textwrap.dedent(KILLED))
 

@@ -84,7 +84,7 @@ def result(estimator: Any, scoring: Scoring = EXACT, **more: Any) -> Any:
 
 
 def test_failure_is_the_worst_with_the_same_noise() -> None:
-    # Theorem F4.
+    # Theorem F4: a run that fails is a run that scores the worst.
     noisy = Scoring(accuracy(), 500, accuracy().sensitivity(500), 3.0, "gaussian")
     failed, zero = result(Loud(0.1), noisy), result(Scripted(0.0), noisy)
     assert failed.model is None
@@ -188,7 +188,7 @@ def utilities(estimators: list[object], parts: list[np.ndarray], raises: bool = 
 
 @pytest.mark.parametrize(("parts", "scores"), [(10, 1000), (10, 3), (50, 25), (10, None)])
 def test_neither_kind_of_record_costs_more_than_the_choice(parts: int, scores: int | None) -> None:
-    # Theorem F5.
+    # Theorem F5: an index chosen from mean scores over partitions.
     noise = choice_noise(0.5, parts, scores)
     assert max(noise.epsilon, noise.of_score) == pytest.approx(0.5)
     # One record's change over the noise's scale.
@@ -242,7 +242,7 @@ def test_last_to_leave_restores_what_the_first_found(capsys: pytest.CaptureFixtu
 
 
 def test_runs_have_streams_of_their_own():
-    # Assumption S0.
+    # Assumption S0: runs are independent, their number is secret, ties are fair.
     seeds = np.random.SeedSequence(0)
     draws = {generator_of(one).random() for one in spawned(seeds, 3)}
     assert len(draws) == 3
@@ -251,7 +251,7 @@ def test_runs_have_streams_of_their_own():
 
 
 def test_what_is_not_seeded_is_cryptographic():
-    # Assumption E0.
+    # Assumption E0: the source of randomness, and the precision of logarithms.
     assert isinstance(generator_of(None), SecureGenerator)
     assert not isinstance(generator_of(np.random.SeedSequence(0)), SecureGenerator)
 
@@ -351,7 +351,7 @@ def test_a_record_that_a_metric_cannot_score_is_the_worst_by_this_metric_alone()
 
 
 def test_one_record_moves_each_score_by_no_more_than_its_own_sensitivity() -> None:
-    # Theorem T8.
+    # Theorem T8: full tables of noisy scores, and one fit after them.
     error = neg_absolute_error(bound=3.0)
     lost = make_bounded_scorer(lambda y, guess: 4.0 * (y != guess), 0.0, 4.0, name="lost")
     scorers = (accuracy(), lost, error)

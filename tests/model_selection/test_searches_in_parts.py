@@ -128,13 +128,13 @@ def whole():
 @settings(max_examples=3)
 @given(cuts=st.lists(st.integers(0, N), max_size=4))
 def test_any_parts_give_the_search_of_a_table(name, whole, cuts):
-    # Theorem R11.
+    # Theorem R11: a search of rows in parts divides and scores them as those of a table.
     found = clone(SEARCHES[name]).fit(in_chunks(*data_of(name), cuts))
     assert learned(found) == whole[name]
 
 
 def test_dask_gives_the_search_of_a_table(whole):
-    # Theorem R11.
+    # Theorem R11: a search of rows in parts divides and scores them as those of a table.
     da = pytest.importorskip("dask.array")
     lazy = da.from_array(X, chunks=(170, 2)), da.from_array(Y, chunks=200)
     assert learned(clone(SEARCHES["grid"]).fit(*lazy)) == whole["grid"]
@@ -142,7 +142,7 @@ def test_dask_gives_the_search_of_a_table(whole):
 
 
 def test_a_classifier_is_nearly_that_of_a_table():
-    # Theorem R11.
+    # Theorem R11: a search of rows in parts divides and scores them as those of a table.
     made = DPGridSearchCV(
         DPLogisticRegression(classes=[False, True]),
         {"max_grad_norm": [0.1, 0.3]},
@@ -215,7 +215,7 @@ def test_no_cell_ends_a_search(cell):
 
 
 def test_a_part_that_fails_ends_a_search_and_is_no_bad_candidate():
-    # Theorem R11.
+    # Theorem R11: a search of rows in parts divides and scores them as those of a table.
     passes = iter(range(1000))
 
     def chunks():
@@ -272,7 +272,7 @@ def test_a_session_reads_no_row_before_the_ledger_has_the_cost():
 
 
 def test_what_cannot_be_searched_is_refused_before_anything_is_read_or_spent():
-    # Theorem R11.
+    # Theorem R11: a search of rows in parts divides and scores them as those of a table.
     def unread():
         yield X[:0], Y[:0]
         raise AssertionError("read")
@@ -355,7 +355,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_a_lost_worker_changes_no_search(tmp_path):
-    # Theorem R11.
+    # Theorem R11: a search of rows in parts divides and scores them as those of a table.
     pytest.importorskip("distributed")
     (tmp_path / "script.py").write_text(CLUSTER)
     run = subprocess.run(

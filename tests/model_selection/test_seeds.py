@@ -127,7 +127,7 @@ def assert_cannot_be_replayed(published: Any, drawn: set[int]) -> None:
 def test_no_search_holds_a_seed_that_it_drew(
     name: str, kind: str, seed: int | None, drawn: set[int]
 ) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     model, values = estimator(kind)
     search = WAYS[name].make(model, values, epsilon=4.0, delta=1e-4, random_state=seed)
     search.fit(X, Y)
@@ -139,14 +139,14 @@ def test_no_search_holds_a_seed_that_it_drew(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_models_of_searches_have_the_seed_of_the_users_estimator(kind: str) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     model, values = estimator(kind, 12345)
     search = WAYS["random"].make(model, values, epsilon=4.0, delta=1e-4).fit(X, Y)
     assert set(seeds_of(search.best_estimator_).values()) == {12345}
 
 
 def test_what_is_kept_for_diagnosis_holds_no_seed(drawn: set[int]) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     model, values = estimator("pipeline")
     for kind in (DPRandomSearchCV, DPGridSearchCV):
         total = {"epsilon": 4.0, "delta": 1e-4}
@@ -159,7 +159,7 @@ def test_what_is_kept_for_diagnosis_holds_no_seed(drawn: set[int]) -> None:
 def test_a_final_fit_that_fails_holds_no_seed(
     drawn: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     fit, sizes = DPLogisticRegression.fit, []
 
     @functools.wraps(fit)
@@ -179,7 +179,7 @@ def test_a_final_fit_that_fails_holds_no_seed(
 
 
 def test_pareto_models_hold_no_seed(drawn: set[int]) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     pytest.importorskip("optuna")
     model, values = estimator("logistic")
     search = flat(
@@ -202,7 +202,7 @@ def test_pareto_models_hold_no_seed(drawn: set[int]) -> None:
 def test_nets_hold_no_generator(
     optimizer: str, in_search: bool, drawn: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     torch = pytest.importorskip("torch")
     pytest.importorskip("opacus")
     from skdptune.neural_network import MLP, DPNeuralNetClassifier

@@ -98,7 +98,7 @@ def test_each_metric_has_the_columns_of_scikit_learn(cv: Any) -> None:
 
 @pytest.mark.parametrize("more", [{"cv": 3}, {"strategy": "compose"}, {"delta": 0.0}])
 def test_another_metric_adds_noise_to_scores_and_to_nothing_else(more: dict[str, Any]) -> None:
-    # Theorem T8.
+    # Theorem T8: full tables of noisy scores, and one fit after them.
     model = DPLogisticRegression(solver="objective", delta=more.get("delta", DELTA))
     usual = {"epsilon": 4.0, "strategy": "table"}
 
@@ -186,7 +186,7 @@ class PaysForOne(FullTable):
 
 
 def test_no_strategy_shows_more_metrics_than_it_pays_for() -> None:
-    # Theorem T8.
+    # Theorem T8: full tables of noisy scores, and one fit after them.
     search = grid_search(strategy=PaysForOne())
     with pytest.raises(BudgetExceededError, match="the 1 metrics that are paid for"):
         search.fit(X, Y)
@@ -197,7 +197,7 @@ def test_no_strategy_shows_more_metrics_than_it_pays_for() -> None:
 
 
 def test_a_candidate_that_fails_is_the_worst_by_all_metrics() -> None:
-    # Theorem F4.
+    # Theorem F4: a run that fails is a run that scores the worst.
     class Fails(Scripted):
         def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
             if self.quality > 0.8 and len(y) > 100:
@@ -236,7 +236,7 @@ class Interrupted(Scripted):
 
 @pytest.mark.parametrize("more", [{}, {"cv": 3}])
 def test_a_file_keeps_the_scores_of_all_metrics(more: dict[str, Any], tmp_path: Path) -> None:
-    # Theorem F13.
+    # Theorem F13: a random or grid search that was killed resumes, at no cost.
     whole = grid_search(Interrupted(), **more).fit(X, Y).cv_results_
     path = tmp_path / "runs"
     search = grid_search(Interrupted(), storage=str(path), **more)
@@ -254,7 +254,7 @@ def test_a_file_keeps_the_scores_of_all_metrics(more: dict[str, Any], tmp_path: 
 
 @needs_optuna
 def test_a_session_tells_all_scores_and_its_storage_keeps_them(tmp_path: Path) -> None:
-    # Theorem G6.
+    # Theorem G6: candidates chosen by noisy scores, and a search that is resumed.
     settings = {"storage": str(tmp_path / "study.db")}
     session = adaptive_search(**settings).start(X, Y)
     trials = [session.ask() for _ in range(3)]

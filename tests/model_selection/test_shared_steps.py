@@ -93,7 +93,7 @@ def learned(name: str, search: Any) -> Any:
 def test_candidates_with_equal_steps_are_fitted_together_as_alone(
     name: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     together = learned(name, SEARCHES[name])
     assert max(counts) > 2
     counts.clear()
@@ -111,7 +111,7 @@ def test_candidates_with_equal_steps_are_fitted_together_as_alone(
 def test_what_candidates_do_not_have_in_common_is_fitted_for_each(
     step: Any, counts: list[int]
 ) -> None:
-    # Theorem R6.
+    # Theorem R6: steps before the private one process each record separately.
     search = DPGridSearchCV(make_pipeline(SCALER, step, MODEL), SPACE, **GRID)
     search.fit(TABLE, ODD)
     assert not counts

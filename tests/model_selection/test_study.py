@@ -88,7 +88,7 @@ def test_a_users_seed_is_kept(tmp_path: Path) -> None:
 
 
 def test_without_a_seed_the_file_tells_of_proposals_alone(tmp_path: Path) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     found = [study_seeds(study_at(tmp_path / "a.db"), None) for _ in range(3)]
     assert not any(seeds.is_seeded for seeds in found)
     assert len({seeds.proposals for seeds in found}) == 1
@@ -103,7 +103,7 @@ def test_without_a_seed_the_file_tells_of_proposals_alone(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 def test_a_new_file_may_be_read_by_its_user_alone(tmp_path: Path) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     for path, storage in (
         (tmp_path / "a.db", tmp_path / "a.db"),
         (tmp_path / "b.db", f"sqlite:///{tmp_path}/b.db"),
@@ -113,7 +113,7 @@ def test_a_new_file_may_be_read_by_its_user_alone(tmp_path: Path) -> None:
 
 
 def test_fingerprints_are_salted(tmp_path: Path) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     def kept(name: str, fingerprint: str = "of the data") -> str:
         with quiet_optuna():
             study = open_study(tmp_path / name, None, "pareto_search", ["minimize"])
@@ -134,7 +134,7 @@ class TestModes:
 
     @pytest.mark.parametrize(("mode", "mask"), [(0o666, 0o000), (0o640, 0o077)])
     def test_a_file_is_taken_from_others(self, tmp_path: Path, mode: int, mask: int) -> None:
-        # Theorem F10.
+        # Theorem F10: records and seeds in files.
         files = [tmp_path / f"a.db{end}" for end in ("", "-journal", "-wal", "-shm")]
         for file in files:
             file.touch()
@@ -398,7 +398,7 @@ def test_long_parameters_are_described_to_their_end() -> None:
 
 
 def test_how_the_budget_is_divided_is_part_of_the_plan() -> None:
-    # Theorem G6.
+    # Theorem G6: candidates chosen by noisy scores, and a search that is resumed.
     settings = {"epsilon": 1.0, "delta": 1e-5, "n_trials": 4}
     plans = []
     for more in ({}, {"refit": False}, {"noise_limit": 1.5}):

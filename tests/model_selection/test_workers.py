@@ -73,7 +73,7 @@ def test_no_result_is_reported_twice_where_workers_are_lost(
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 def test_records_are_shared_in_a_private_folder() -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     def file_of(task: int, shared: np.ndarray) -> tuple[str, int]:
         # Sent by content, since workers do not find this module.
         return str(shared.filename), int(shared[task])
@@ -125,7 +125,7 @@ def start(what: str) -> tuple[subprocess.Popen[str], Path]:
 
 
 def test_only_the_user_may_read_it(parent: Path) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     folder = Path(private_folder())
     assert folder.parent == parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -133,7 +133,7 @@ def test_only_the_user_may_read_it(parent: Path) -> None:
 
 
 def test_it_is_removed_at_the_end(parent: Path) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     process, folder = start("end")
     assert process.wait(60) == 0
     assert folder.parent == parent
@@ -141,7 +141,7 @@ def test_it_is_removed_at_the_end(parent: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(parent: Path) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     process, folder = start("wait")
     remove_stale(parent)
     assert (folder / "records").read_text() == "secret"
@@ -156,7 +156,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(parent: Path) -> None
     "lock", [None, b"mine", _parallel._MARK + b"and more"], ids=["none", "other", "longer"]
 )
 def test_a_folder_of_the_users_own_stays(parent: Path, lock: bytes | None) -> None:
-    # Theorem F10.
+    # Theorem F10: records and seeds in files.
     own = parent / "skdptune-results"
     own.mkdir()
     (own / "thesis").write_text("of two years")

@@ -139,7 +139,7 @@ def test_class_weights_find_more_of_a_rare_class(kind, max_grad_norm):
 
 
 def test_weighted_nets_come_out_alike_together_and_alone():
-    # Theorem U2.
+    # Theorem U2: nets trained together are as if trained one by one.
     X, y = rare_class(600)
     nets = [
         DPNeuralNetClassifier(

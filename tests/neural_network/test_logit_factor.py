@@ -43,7 +43,7 @@ def raw(net, X, y, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("module", [LogisticHead, MLP(hidden=(8,))], ids=["linear", "mlp"])
 def test_last_layer_is_multiplied_and_no_decision_changes(kind, module, monkeypatch):
-    # Theorem U5.
+    # Theorem U5: logits are made less steep by public numbers.
     X, y = data(400)
     plain = raw(net_of(kind, module, max_grad_norm=0.1), X, y, monkeypatch)
     net = net_of(kind, module, max_grad_norm=0.1).fit(X, y)

@@ -161,14 +161,14 @@ def test_sound_module_passes_and_is_not_changed(module):
     ],
 )
 def test_unsound_module_is_refused(module, complaint):
-    # Assumption U0.
+    # Assumption U0: one record's gradient does not depend on other records.
     with pytest.raises(ValueError, match=complaint):
         check_module(module, (4,), "cpu")
 
 
 @pytest.mark.parametrize("recall", [by_attribute, by_global, when_used])
 def test_module_whose_outputs_depend_on_earlier_batches_is_refused(recall):
-    # Assumption U0.
+    # Assumption U0: one record's gradient does not depend on other records.
     MEANS.clear()
     module = Averaging(recall)
     with pytest.raises(ValueError, match="changes the outputs"):
@@ -195,7 +195,7 @@ def kept_in_class():
 
 @pytest.mark.parametrize("made", [kept_in_closure, kept_in_class])
 def test_module_that_shares_what_it_keeps_with_its_copies_is_refused(made):
-    # Assumption U0.
+    # Assumption U0: one record's gradient does not depend on other records.
     with pytest.raises(ValueError, match="an object which its copies share"):
         check_module(made(), (4,), "cpu")
 
@@ -242,7 +242,7 @@ class Running(nn.CrossEntropyLoss):
 
 @pytest.mark.parametrize("when", [lambda outputs: True, lambda outputs: outputs.requires_grad])
 def test_losses_that_depend_on_earlier_batches_are_refused(when):
-    # Assumption U0.
+    # Assumption U0: one record's gradient does not depend on other records.
     targets = torch.zeros(5, dtype=torch.long)
     with pytest.raises(ValueError, match="criterion must not depend on earlier batches"):
         check_losses(
@@ -263,7 +263,7 @@ def test_losses_that_depend_on_earlier_batches_are_refused(when):
     ],
 )
 def test_clipping_by_norms_is_for_single_outer_products(module, shape, allowed):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     if allowed:
         check_outer_products(module, shape, "cpu")
     else:
@@ -401,7 +401,7 @@ def test_sound_modules_pass(module, shape, mode):
     ids=lambda m: type(m).__name__,
 )
 def test_gradients_that_are_not_the_records_own_are_refused(module):
-    # Assumption U0.
+    # Assumption U0: one record's gradient does not depend on other records.
     torch.manual_seed(0)
     with pytest.raises(ValueError, match="gradients of records that are not their own"):
         check_gradients(module.train(), lambda: LOSS, (4,), TARGETS, "cpu", "hooks")

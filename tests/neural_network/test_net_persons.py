@@ -119,14 +119,14 @@ def test_a_person_in_many_chunks_moves_a_sum_by_the_norm_at_most(monkeypatch):
 
 @pytest.mark.parametrize("mode", ["auto", "hooks", "ghost"])
 def test_a_net_that_weighs_rows_is_found(monkeypatch, mode):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     monkeypatch.setattr(Persons, "shares", property(lambda self: np.ones(self.codes.size)))
     assert change_of(monkeypatch, 50, True, grad_sample_mode=mode) > 10.0
 
 
 @pytest.mark.parametrize("k", [1, 3, 7, 49, 5000, 2**17 + 1])
 def test_weights_of_a_person_sum_to_one_at_most(k):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     persons = persons_of(np.repeat([0, 1], [k, 3]), np.zeros(k + 3))
     shares = private_net_module.shares_of(persons)
     assert (shares == shares.astype(np.float32)).all()
@@ -214,7 +214,7 @@ def test_a_ledger_records_each_of_many_nets_by_persons():
 
 @pytest.mark.parametrize("count", [2, 5000])
 def test_nets_protect_whole_persons(count):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     net = person_net(module=MLP(hidden=(3,)), random_state=None, batch_size=P, max_epochs=2)
     person = np.tile([[5.0, -5.0, 5.0, 5.0]], (count, 1)), np.zeros(count, dtype=int)
     replay = replay_neighbours(net, X, Y, person, groups=IDS, n_repeats=6, random_state=1)
@@ -225,7 +225,7 @@ def test_nets_protect_whole_persons(count):
 @pytest.mark.parametrize("weighs_rows", [False, True])
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_audits_refute_only_nets_that_weigh_rows(name, weighs_rows, monkeypatch):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     if weighs_rows:
         shares = property(lambda self: np.ones(self.codes.size))
         monkeypatch.setattr(Persons, "shares", shares)

@@ -199,7 +199,7 @@ def in_frames(X, y):
 
 @pytest.mark.parametrize("cells", [0, 2**23])
 def test_dask_gives_the_same_bits(cells, whole, monkeypatch):
-    # Theorem R10.
+    # Theorem R10: sums over rows in parts count each row once, with the same bits for any parts.
     da = pytest.importorskip("dask.array")
     monkeypatch.setattr("skdptune.base._rows_in_parts._LITTLE", cells)
     for name in ("classes", "fixed"):

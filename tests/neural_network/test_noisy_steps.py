@@ -78,7 +78,7 @@ def naive_clipped_sum(module, X, y, norm):
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 @pytest.mark.parametrize(("norm", "max_physical_batch_size"), [(0.3, 4), (1.0, 1), (100.0, None)])
 def test_step_without_noise_is_the_naive_clipped_sum(mode, norm, max_physical_batch_size):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     X, y = batch()
     module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
     wanted = weights_of(module) - 0.5 / 7.0 * naive_clipped_sum(module, X, y, norm)
@@ -172,7 +172,7 @@ def test_recurrent_weights_are_clipped_as_in_the_naive_loop(max_physical_batch_s
 )
 def test_distribution_of_a_noisy_sum(mode, max_physical_batch_size):
     """Mean: the clipped sum. Standard deviation: noise times norm, once for each step."""
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     X, y = batch(4)
     noise, norm, divisor, runs = 1.7, 0.6, 5.0, 200
     start = linear()
@@ -267,7 +267,7 @@ def choosy_losses(outputs, targets):
 def test_record_that_the_module_or_the_losses_refuse_has_no_influence(
     mode, kind, number, max_physical_batch_size
 ):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     X, y = batch()
     torch.manual_seed(0)
     module = linear() if mode == "ghost" else Choosy()
@@ -300,7 +300,7 @@ def test_what_raises_on_no_record_by_itself_is_raised():
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 def test_one_record_moves_the_sum_by_no_more_than_the_norm(mode):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     X, y = batch()
     ends = []
     for size in (5, 6):
@@ -365,7 +365,7 @@ def test_optimizer_of_other_parameters_is_refused():
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_too_little_noise_is_detected(monkeypatch, mode, share):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     def added_to(self, total):
         return total + share * torch.randn_like(total)
 
@@ -377,7 +377,7 @@ def test_too_little_noise_is_detected(monkeypatch, mode, share):
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 def test_missing_clipping_is_detected(monkeypatch, mode):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     for module in (_noisy_steps, _stacked_gradients):
         monkeypatch.setattr(module, "clipping_factors", lambda lengths, norms: lengths**0.0)
     with pytest.raises(NotPrivateError, match="must be clipped"):
@@ -409,7 +409,7 @@ def test_noise_is_normal_with_the_deviation(dtype):
 
 
 def test_sums_are_rounded_to_a_grid_that_no_data_choose():
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     for value in (0.0, 1e-9, 0.3, 1234.5678):
         total = torch.full((1000,), value, dtype=torch.float64)
         steps = added(1.7, 0, total).numpy() / grid_of(1.7)

@@ -57,7 +57,7 @@ def test_plan_is_that_of_private_logistic_regression(batch_size, epochs):
 
 @pytest.mark.parametrize(("rate", "noise", "steps"), [(0.01, 1.0, 1000), (0.05, 2.0, 400)])
 def test_cost_agrees_with_the_accountant_of_opacus(rate, noise, steps):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     accountant = PRVAccountant()
     accountant.history = [(noise, rate, steps)]
     with warnings.catch_warnings():
@@ -152,7 +152,7 @@ def without_weights(net):
     ],
 )
 def test_all_that_is_published_is_accounted_for(kind, optimizer, together):
-    # Theorem U3.
+    # Theorem U3: of a trained net, nothing but the weights depends on records.
     X, y = data()
     found = []
     for records in (X, 0.3 - 2.0 * X):
@@ -344,7 +344,7 @@ def each_by_another_kind(keeps, trainer):
     ],
 )
 def test_what_a_module_keeps_of_records_is_not_published(keep, kind, trainer):
-    # Theorem U3.
+    # Theorem U3: of a trained net, nothing but the weights depends on records.
     X, y = data()
 
     def made(keep):
@@ -376,7 +376,7 @@ def test_what_a_module_keeps_of_records_is_not_published(keep, kind, trainer):
     ],
 )
 def test_what_a_criterion_keeps_of_records_is_not_published(keep, kind, trainer):
-    # Theorem U3.
+    # Theorem U3: of a trained net, nothing but the weights depends on records.
     X, y = data()
     targets = X[:, 0] if kind is DPNeuralNetRegressor else y
 
@@ -417,7 +417,7 @@ def test_a_fit_that_fails_publishes_nothing_that_a_module_keeps(mode):
 
 @pytest.mark.parametrize("refit", [True, "winner"])
 def test_searches_publish_nothing_that_a_module_keeps(refit):
-    # Theorem U3.
+    # Theorem U3: of a trained net, nothing but the weights depends on records.
     X, y = data()
     search = DPRandomSearchCV(
         net_of(module=Kept, module__keep=_in_list, classes=[0, 1], max_epochs=1),
@@ -518,7 +518,7 @@ def reaching(net, X, y):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", NETS)
 def test_a_record_changes_its_own_row_alone(name, form):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     net = any_net(name)
     before = reaching(net, FORMS[form](ROWS), LABELS)
     strange = NETS[name][2]
@@ -541,7 +541,7 @@ def test_a_record_changes_its_own_row_alone(name, form):
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
 @pytest.mark.parametrize("name", NETS)
 def test_no_record_makes_a_fit_fail(name, mode):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     for form in ("objects", "doubles"):
         rows = [*as_list(ROWS), *nasty_rows(form, 3), *as_list(np.full((3, 3), 3e38))]
         targets = np.resize(as_column([*LABELS, *NETS[name][2]]), len(rows))
@@ -566,7 +566,7 @@ class Choosy(nn.Module):
 
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "auto"])
 def test_a_record_that_the_module_refuses_trains_nothing(mode):
-    # Theorem U1.
+    # Theorem U1: training of a net, and how it is watched.
     X, y = data()
     X[7, 0], found = 60.0, []
     for others in (-1.0, 5.0):
@@ -578,7 +578,7 @@ def test_a_record_that_the_module_refuses_trains_nothing(mode):
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 def test_no_record_makes_a_fit_of_many_fail():
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     rows = [*as_list(ROWS), *nasty_rows("objects", 3), *as_list(np.full((3, 3), 3e38))]
     for name, (kind, _, strange) in NETS.items():
         targets = np.resize(as_column([*LABELS, *strange]), len(rows))

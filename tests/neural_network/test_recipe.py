@@ -50,7 +50,7 @@ def gradients(module, X, y, norm):
 @pytest.mark.parametrize("steps", [1, 10, 300, 1000])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_steps_on_all_records_cost_one_gaussian_release(steps, epsilon):
-    # Theorem U6.
+    # Theorem U6: steps of a net on all records are one Gaussian release.
     net = DPNeuralNetRegressor(epsilon=epsilon, delta=DELTA, max_epochs=steps)
     shift = math.sqrt(steps) / net.noise_level(500)
     one = PrivacyProfile.gaussian(shift)
@@ -64,7 +64,7 @@ def test_steps_on_all_records_cost_one_gaussian_release(steps, epsilon):
 
 @pytest.mark.parametrize("norm", [0.2, 1.0, 50.0])
 def test_fit_without_noise_is_the_naive_descent(norm):
-    # Theorem U6.
+    # Theorem U6: steps of a net on all records are one Gaussian release.
     X, y = data()
     steps = 5
     net = DPNeuralNetRegressor(
@@ -121,7 +121,7 @@ def test_one_record_moves_the_sum_of_all_by_no_more_than_the_norm(norm):
 
 
 def test_noise_of_a_step_has_the_planned_deviation():
-    # Theorem U6.
+    # Theorem U6: steps of a net on all records are one Gaussian release.
     X, y = data()
     drawn = [one_step(X, y, random_state=seed, max_grad_norm=0.5) for seed in range(40)]
     exact = one_step(X, y, noise_multiplier=None, epsilon=np.inf, max_grad_norm=0.5)
@@ -142,7 +142,7 @@ def test_neighbours_of_the_default_are_not_told_apart(record):
 
 @pytest.mark.parametrize("n_public", [None, 1000])
 def test_training_follows_from_public_numbers(n_public):
-    # Theorem U6.
+    # Theorem U6: steps of a net on all records are one Gaussian release.
     X, y = data(200)
     given = DPNeuralNetRegressor(
         epsilon=1.0,
@@ -161,7 +161,7 @@ def test_training_follows_from_public_numbers(n_public):
 
 
 def test_large_tables_are_trained_in_batches():
-    # Theorem U6.
+    # Theorem U6: steps of a net on all records are one Gaussian release.
     net = DPNeuralNetRegressor(epsilon=1.0, delta=1e-7)
     for size, batch in ((30_000, 10_000), (200_000, 20_000), (2_000_000, 30_000)):
         plan = net._settings_before_data(size).plan
@@ -242,7 +242,7 @@ def test_curve_is_learned_and_fits_can_be_stored():
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_rule_for_classes_follows_from_public_numbers(n_classes):
-    # Theorem U6.
+    # Theorem U6: steps of a net on all records are one Gaussian release.
     found = []
     for size in (100, 2000, 8000, 200_000):
         net = DPNeuralNetClassifier(epsilon=1.0, delta=1e-6, classes=range(n_classes))

@@ -74,7 +74,7 @@ def far_net(**settings):
 
 
 def test_range_is_a_public_map_of_each_target():
-    # Theorem U4.
+    # Theorem U4: moving a target in its public range costs nothing.
     X, y = data()
     plain = far_net(target_bound=None).fit(X, 0.5 * y)
     far = far_net().fit(X, 1000.0 + y)
@@ -84,7 +84,7 @@ def test_range_is_a_public_map_of_each_target():
 
 
 def test_bound_on_absolute_values_is_an_even_range():
-    # Theorem U4.
+    # Theorem U4: moving a target in its public range costs nothing.
     X, y = data(200)
     one, other = (far_net(target_bound=bound).fit(X, y) for bound in (2.0, (-2.0, 2.0)))
     assert (one.predict(X) == other.predict(X)).all()

@@ -73,7 +73,7 @@ def test_batches_of_fixed_size(batches):
 
 
 def test_every_record_is_in_one_allocated_batch_of_an_epoch(batches):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     X, y = data()
     net = net_of(
         sampling="allocation", batch_size=70, max_epochs=2.5, grad_sample_mode="ghost"

@@ -46,7 +46,7 @@ def test_convention(check, clip) -> None:
 
 @pytest.mark.parametrize("n_features", [1, 3, 7])
 def test_shares_of_the_budget_add_up(asked, n_features) -> None:
-    # Theorem R1.
+    # Theorem R1: noise of the scalers.
     rows = np.random.default_rng(0).normal(size=(30, n_features))
     lower = -np.arange(1.0, n_features + 1)
     scaler = DPMinMaxScaler(0.8, bounds=(lower, 3.0), quantile_range=(10, 80)).fit(rows)
@@ -145,7 +145,7 @@ def test_nothing_public_hangs_on_the_size_of_the_part() -> None:
     ("form", "bounds"), few(4, FORMS, [BOUNDS, (0.0, 1e308), (1e300, 1.1e300)])
 )
 def test_any_record(form, bounds, monkeypatch) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     def rows_at(scaler, X):
         found, on_grid = [], module.on_grid
         with monkeypatch.context() as patched:

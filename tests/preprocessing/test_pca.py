@@ -42,7 +42,7 @@ def test_convention(check) -> None:
 
 @pytest.mark.parametrize("n_features", [1, 2, 5])
 def test_sensitivity_is_attained_and_never_exceeded(n_features) -> None:
-    # Theorem R9.
+    # Theorem R9: principal components of noisy second moments.
     rng = np.random.default_rng(0)
     rows = rng.uniform(-4, 4, size=(6, n_features))
     corners = np.array(list(itertools.product([-9.0, 3.0], repeat=n_features)))
@@ -62,7 +62,7 @@ def test_sensitivity_is_attained_and_never_exceeded(n_features) -> None:
 
 
 def test_cost_is_one_gaussian_release_that_meets_the_budget() -> None:
-    # Theorem R9.
+    # Theorem R9: principal components of noisy second moments.
     pca = DPPCA(epsilon=1.5, delta=1e-6, bounds=BOUNDS, random_state=0)
     with watched_releases() as releases:
         pca.fit(correlated(50))

@@ -51,7 +51,7 @@ MODEL = DPLogisticRegression(random_state=0)
 
 
 def test_the_pipeline_takes_persons_from_the_table():
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     model = make_private_pipeline(MODEL, SCHEMA).fit(VISITS, Y)
     report = privacy_of(model)
     assert report.neighbouring == PERSON

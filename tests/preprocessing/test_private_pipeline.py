@@ -230,7 +230,7 @@ def test_every_search_takes_it(name) -> None:
 
 @pytest.mark.parametrize("as_words", [False, True])
 def test_record_of_any_cells_changes_its_own_row_on_the_way_to_the_model(as_words) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     table = X[:6].astype(object)
     if as_words:
         table = table.astype(str)

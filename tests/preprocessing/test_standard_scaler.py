@@ -51,7 +51,7 @@ def test_convention(check, delta, with_std) -> None:
 @pytest.mark.parametrize("with_std", [True, False])
 @pytest.mark.parametrize("n_features", [1, 3])
 def test_sensitivity_is_attained_and_never_exceeded(releases, delta, with_std, n_features) -> None:
-    # Theorem R1.
+    # Theorem R1: noise of the scalers.
     rng = np.random.default_rng(0)
     rows = rng.uniform(-4, 4, size=(6, n_features))
     grid = np.linspace(-3.2, 3.2, 33)
@@ -261,7 +261,7 @@ def test_sums_are_divided_by_the_public_size(delta, noise) -> None:
     ("form", "bounds"), few(4, FORMS, [BOUNDS, (-1e308, 1e308), (0.0, 5e-324), (1e300, 1.1e300)])
 )
 def test_any_record(form, bounds, monkeypatch) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     def rows_at(scaler, X):
         found = []
 

@@ -47,7 +47,7 @@ def test_transform_needs_no_fit(transformer) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("transformer", EVERY, ids=str)
 def test_fit_looks_at_no_entry(transformer, form) -> None:
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     for row in nasty_rows(form, 3):
         fitted = clone(transformer).fit(FORMS[form]([[1.0, 2.0, 3.0], row]))
         assert fitted.n_features_in_ == 3

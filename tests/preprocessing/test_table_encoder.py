@@ -65,7 +65,7 @@ def encoded(table: Any, n_knots: int | None = 5) -> np.ndarray:
     ("n_knots", "share"), [(None, 8), (5, 8), pytest.param(5, 1, marks=pytest.mark.slow)]
 )
 def test_whatever_a_cell_holds_its_record_alone_changes(n_knots, share) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     wanted = encoded(FRAME, n_knots)
     for place, name in enumerate(SCHEMA.names):
         for cell in CELLS[(place + (n_knots is None)) % share :: share]:
@@ -88,7 +88,7 @@ def columns_of_features(n_knots: int | None) -> np.ndarray:
 
 @pytest.mark.parametrize("n_knots", KNOTS)
 def test_row_is_no_longer_than_the_public_norm(n_knots) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     encoder = TableEncoder(SCHEMA, n_knots)
     assert encoder.data_norm == math.sqrt(7)
     rng = np.random.default_rng(0)
@@ -159,7 +159,7 @@ class Hidden(pd.DataFrame):
 
 
 def test_fit_looks_at_no_cell() -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     fitted = TableEncoder(SCHEMA).fit(Hidden(FRAME))
     assert fitted.n_features_in_ == 8
     assert fitted.feature_names_in_.tolist() == list(PROPER)
@@ -387,7 +387,7 @@ def test_schema_is_checked_wherever_it_is_needed() -> None:
 
 
 def test_hostile_cells_warn_of_nothing() -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for name in SCHEMA.names:

@@ -554,7 +554,7 @@ class Strategy(BaseStrategy, ABC):
 
     def compares(self, plan: Plan) -> bool:
         """Return whether the unchanged estimator is kept unless another is better by the test."""
-        # Theorem N6.
+        # Theorem N6: a worse candidate is rarely chosen.
         return False
 
     def keeps(self, plan: Plan) -> str:

@@ -105,7 +105,7 @@ LIGHT = {"normal": 1e-6, "some at infinity": 1e-6, "random": 1e-3, "gaps": 1e-3}
 
 @pytest.mark.parametrize(("name", "count"), few(8, SHAPES, [1, 2, 3, 12, 40]))
 def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
-    # Theorem P12.
+    # Theorem P12: allowances for the rounding of Fourier transforms.
     losses = SHAPES[name]
     result = convolved([(losses, count)], TAIL)
     lost = -math.expm1(count * math.log1p(-losses.infinity))
@@ -124,7 +124,7 @@ def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
 )
 @settings(max_examples=30, deadline=None)
 def test_no_mass_of_any_shape_is_understated(weights, count, decay):
-    # Theorem P12.
+    # Theorem P12: allowances for the rounding of Fourier transforms.
     masses = np.array(weights) * np.exp(-decay * np.arange(len(weights)) / len(weights))
     losses = distribution(masses, lowest=-3)
     exact = direct_power(losses, count)
@@ -139,7 +139,7 @@ def test_no_mass_of_any_shape_is_understated(weights, count, decay):
 @pytest.mark.parametrize("count", [10, 10**6, 10**8])
 def test_many_normal_losses_sum_to_a_normal_one(count):
     """A Gaussian release of shift 1 in ever more parts: mpmath's curve down to 1e-14."""
-    # Theorem P12.
+    # Theorem P12: allowances for the rounding of Fourier transforms.
     mu = 1.0 / math.sqrt(count)
     step = mu / 40.0 if count < 10**7 else mu / 8.0
     one = GaussianForm(mu).sides(step)[0]
@@ -159,7 +159,7 @@ def test_many_normal_losses_sum_to_a_normal_one(count):
 )
 def test_allowances_are_many_times_the_rounding(losses, slope, count):
     """Longer floats show what a transform and its power are really off by."""
-    # Theorem P12.
+    # Theorem P12: allowances for the rounding of Fourier transforms.
     spread = losses.deviation / losses.step * math.sqrt(count)
     size = int(min(20.0 * spread + 400, 400 * count))
     low = int(count * losses.lowest)
@@ -178,7 +178,7 @@ def test_allowances_are_many_times_the_rounding(losses, slope, count):
 
 @pytest.mark.parametrize(("count", "first"), few(8, [1, 2, 3, 4, 30], [60, 150, 301, 390]))
 def test_rare_and_common_losses_make_up_all(by_transforms, count, first):
-    # Theorem P12.
+    # Theorem P12: allowances for the rounding of Fourier transforms.
     masses = np.exp(-0.5 * PLACES) + 1e-9 * (PLACES > 100) * np.exp(-0.02 * PLACES)
     losses = distribution(masses, lowest=-1)
     common = LossDistribution(0.01, -1, losses.masses[: first + 1], 0.0)
@@ -227,7 +227,7 @@ DISTRIBUTIONS = [
 
 @pytest.mark.parametrize(("first", "second"), few(8, DISTRIBUTIONS, DISTRIBUTIONS))
 def test_composition_is_the_convolution(first, second):
-    # Theorem P4.
+    # Theorem P4: losses of composed releases add up.
     result = composed(first, second, TAIL if first.infinity or second.infinity else 0.0)
     atoms, infinity = naive_composition(first, second)
     for epsilon in np.linspace(-3.0, 3.0, 25):

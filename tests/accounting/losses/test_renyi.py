@@ -35,7 +35,7 @@ def test_pure_divergence_is_that_of_randomised_response(epsilon, order):
 
 
 def test_event_divergence_is_the_accountants():
-    # Theorem P9.
+    # Theorem P9: curves from Rényi divergences, and divergences between orders.
     event = steps(0.01, 2.0, 100)
     profile = curve_of(event)
     orders = np.array([2.0, 3.0, 17.0, 64.0])
@@ -54,7 +54,7 @@ def test_event_divergence_is_the_accountants():
     ("rate", "noise"), few(8, [1e-9, 1e-4, 0.05, 0.9, 1.0 - 1e-9], [0.02, 0.5, 4.0, 1e3, 1e6])
 )
 def test_divergence_of_a_sampled_gaussian_is_rounded_up(rate, noise):
-    # Theorem P9.
+    # Theorem P9: curves from Rényi divergences, and divergences between orders.
     profile = curve_of(steps(rate, noise, 7))
     for order in (2, 3, 17, 300):
         with mpmath.workdps(60):
@@ -86,7 +86,7 @@ def test_a_table_is_an_upper_bound_between_its_orders(name):
 
 @pytest.mark.parametrize(("fraction", "mu"), few(6, [1e-4, 0.01, 0.3, 0.9], [0.2, 1.0, 2.0]))
 def test_sampling_of_anything_bounds_the_sampled_gaussian(mu, fraction):
-    # Theorem P10.
+    # Theorem P10: rényi divergences of any release on a Poisson sample.
     sampled = PrivacyProfile.gaussian(mu).subsampled(fraction)
     for order in (2, 3, 5, 17, 64, 128):
         exact = renyi_of_sampled_gaussian(mu, fraction, order)
@@ -99,7 +99,7 @@ def test_sampling_of_anything_bounds_the_sampled_gaussian(mu, fraction):
 )
 def test_sampling_follows_the_printed_theorem(mu, fraction):
     """Zhu and Wang (2019), Theorem 5, rounded up."""
-    # Theorem P10.
+    # Theorem P10: rényi divergences of any release on a Poisson sample.
     sampled, whole = PrivacyProfile.gaussian(mu).subsampled(fraction), PrivacyProfile.gaussian(mu)
     for order in (2, 3, 10, 128):
         with mpmath.workdps(60):

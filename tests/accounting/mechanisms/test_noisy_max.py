@@ -101,7 +101,7 @@ def neighbours(count, monotone):
     ],
 )
 def test_noisy_max_covers_the_exact_probabilities(noise, scale, count, monotone):
-    # Theorem N1.
+    # Theorem N1: the index of the best noisy score, Gaussian or Laplace noise.
     rng = np.random.default_rng(count)
     profile = report_noisy_max(count, scale, noise=noise, monotone=monotone)
     for spread in (0.0, 1.0, 4.0):

@@ -38,7 +38,7 @@ def followed(curvature, shift, starts):
 
 @pytest.mark.parametrize("shift", [1e-3, 0.27, 1.0, 5.0])
 def test_without_curvature_the_cost_is_that_of_normal_noise(shift):
-    # Theorem M8.
+    # Theorem M8: objective perturbation where one person has any number of rows.
     remove, add = curves(0.0, shift)
     gauss = gaussian_delta(shift, EPSILONS)
     far = EPSILONS >= shift**2 / 2.0
@@ -80,7 +80,7 @@ def test_curves_are_within_the_closed_form(curvature, shift):
 @pytest.mark.parametrize("curvature", [1e-9, 0.3, 20.0])
 @pytest.mark.parametrize("shift", [1e-9, 1e-3, 0.3, 30.0])
 def test_curves_at_the_edges(curvature, shift):
-    # Theorem M8.
+    # Theorem M8: objective perturbation where one person has any number of rows.
     epsilons = np.append(np.linspace(0.0, 30.0, 301), 500.0)
     for found in curves(curvature, shift, epsilons):
         assert np.all(np.isfinite(found))

@@ -41,7 +41,7 @@ def quadrature(epsilon, leverage, squared_residual, direction):
 def test_curve_at_one_leverage_is_that_of_the_two_gaussians(
     epsilon, leverage, squared_residual, direction
 ):
-    # Theorem L1.
+    # Theorem L1: the exact curve of one posterior sample.
     exact = hockey_stick(
         np.array([epsilon]), np.array([leverage]), squared_residual, DIRECTIONS[direction]
     )[0]
@@ -57,7 +57,7 @@ def brute_supremum(epsilons, leverage, squared_residual, sign):
 
 @pytest.mark.parametrize("direction", [0, 1])
 def test_supremum_over_the_box_against_a_fine_grid(direction):
-    # Theorem L1.
+    # Theorem L1: the exact curve of one posterior sample.
     rng = np.random.default_rng(direction)
     sign = [1.0, -1.0][direction]
     for _ in range(15):
@@ -72,7 +72,7 @@ def test_supremum_over_the_box_against_a_fine_grid(direction):
 
 @pytest.mark.parametrize("bound", [1.0001, 1.5, 10.0, 1e6])
 def test_function_behind_the_supremum_falls_and_then_rises(bound):
-    # Theorem L1.
+    # Theorem L1: the exact curve of one posterior sample.
     points = np.geomspace(1e-3, bound + 1.0, 6000)
     points = points[points / np.tanh(points) <= bound]
     signs = np.sign([turning_slope(z, bound) for z in points])
@@ -118,7 +118,7 @@ class Release:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_real_densities_stay_within_the_profile(seed):
-    # Theorem L1.
+    # Theorem L1: the exact curve of one posterior sample.
     rng = np.random.default_rng(seed)
     d, ridge, precision = 3, 2.0, [0.5, 3.0][seed % 2]
     X = rng.normal(size=(25, d)) / 2.0
@@ -150,7 +150,7 @@ def test_real_densities_stay_within_the_profile(seed):
 
 
 def test_printed_closed_form_understates():
-    # Theorem L2.
+    # Theorem L2: the curve published for it understates the cost.
     # 1,000 rows (1, 1) without a ridge, and the neighbour's row (1, -1): residual -2.
     leverage, epsilon, delta = 1 / 1000, 1.0, 1e-6
     allowed = 15.89

@@ -51,13 +51,13 @@ def quadrature(epsilon, shift, n_batches):
 
 @pytest.mark.parametrize("noise", [0.1, 0.5, 1.0, 7.0])
 def test_one_batch_is_the_gaussian_mechanism(noise):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     assert random_allocation(noise, 1) == PrivacyProfile.gaussian(1.0 / noise)
 
 
 @pytest.mark.parametrize(("n_batches", "noise"), [(2, 0.4), (2, 3.0), (3, 1.0)])
 def test_profile_of_few_batches_is_the_integral(n_batches, noise):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     profile = random_allocation(noise, n_batches)
     for epsilon in (0.0, 0.3, 1.0, 4.0):
         exact = quadrature(epsilon, 1.0 / noise, n_batches)
@@ -84,7 +84,7 @@ def transformed(epsilons, shift, n_batches, size=2**20):
 
 @pytest.mark.parametrize(("noise", "n_batches"), [(2.0, 10), (1.0, 1000)])
 def test_profile_agrees_with_a_transform_on_an_even_grid(noise, n_batches):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     profile = random_allocation(noise, n_batches)
     deviation = math.sqrt(math.expm1(noise**-2) / n_batches)
     epsilons = deviation * np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
@@ -140,7 +140,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_profile_of_many_batches_agrees_with_simulation(name):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     noise, n_batches, epsilons, draws = CASES[name]
     profile = random_allocation(noise, n_batches)
     means, errors = simulated(epsilons, 1.0 / noise, n_batches, draws, seed=1)
@@ -156,7 +156,7 @@ def test_profile_of_many_batches_agrees_with_simulation(name):
 
 
 def test_rounds_compose_and_a_part_of_a_round_is_sampled():
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     one = random_allocation(1.3, 6)
     assert random_allocation(1.3, 6, 18) == 3 * one
     # One sum of six holds a record with probability 1/6.
@@ -206,7 +206,7 @@ def two_steps(record, noise, points):
 
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 def test_profile_bounds_steps_that_depend_on_earlier_ones(noise):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     points = np.linspace(-3.0 - 7 * noise, 3.0 + 7 * noise, 1601)
     cell = (points[1] - points[0]) ** 2
     larger, smaller = (two_steps(record, noise, points) for record in (True, False))
@@ -274,7 +274,7 @@ def variables(draw):
 @settings(deadline=None, max_examples=30)
 @given(variables(), variables())
 def test_sums_bound_every_call_and_put(first, second):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     for one, other in ((first, second), (first, first)):
         values, masses = exact_sums(one, other)
         total = added(one, other)
@@ -287,7 +287,7 @@ def test_sums_bound_every_call_and_put(first, second):
 
 @pytest.mark.parametrize("tail", [1e-12, 1e-3, 0.3])
 def test_ends_are_cut_off_safely(tail):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     numbers = np.arange(-60, 61)
     masses = np.exp(-0.5 * (numbers * 0.1) ** 2)
     whole = variable(numbers, masses / masses.sum())
@@ -302,7 +302,7 @@ def test_ends_are_cut_off_safely(tail):
 @settings(deadline=None, max_examples=30)
 @given(variables(), st.floats(0.01, 30.0))
 def test_fewer_points_bound_every_call_and_put(of, spacing):
-    # Theorem M6.
+    # Theorem M6: noisy clipped gradients, each record in one batch of a round at random.
     thin = of.thinned(spacing)
     assert set(thin.numbers) <= set(of.numbers)
     assert thin.masses.sum() == pytest.approx(of.masses.sum(), rel=1e-13)

@@ -35,7 +35,7 @@ BUDGETS = [(1e-3, 1e-5), (0.01, 1e-9), (1.0, 0.3), (1.0, 1e-12), (20.0, 1e-5), (
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_the_budget_is_spent_and_never_exceeded(epsilon, delta):
-    # Theorem C1.
+    # Theorem C1: the results of calibrate meet their budget.
     make = Counted(gaussian)
     found = calibrate(make, epsilon, delta)
     assert 0.9998 <= spent(found, epsilon, delta) <= 1.0
@@ -71,7 +71,7 @@ def test_any_guess_leads_to_the_same_noise_up_to_the_tolerance(guess, tolerance)
 @given(st.floats(0.05, 20.0), st.floats(-12.0, -1.0), st.sampled_from(["noise", "budget"]))
 @settings(max_examples=20)
 def test_any_budget_is_spent_and_never_exceeded(epsilon, exponent, parameter):
-    # Theorem C1.
+    # Theorem C1: the results of calibrate meet their budget.
     delta = 10.0**exponent
 
     def make(value):

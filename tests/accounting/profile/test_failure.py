@@ -15,7 +15,7 @@ PROFILES = {
 @pytest.mark.parametrize("probability", [1e-12, 1e-6, 0.01])
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_probability_is_added_at_every_epsilon(profile, probability):
-    # Theorem L3.
+    # Theorem L3: a premise that fails with probability p costs δ = p.
     failing = with_failure(profile, probability)
     epsilons = np.linspace(0.0, 5.0, 101)
     for direction in ("remove", "add"):
@@ -29,7 +29,7 @@ def test_probability_is_added_at_every_epsilon(profile, probability):
 
 
 def test_it_covers_a_release_that_fails():
-    # Theorem L3.
+    # Theorem L3: a premise that fails with probability p costs δ = p.
     # Randomised response that with probability 0.01 publishes the record instead.
     p, failure = 1.0 / (1.0 + np.exp(-1.0)), 0.01
     first = np.array([(1 - failure) * p, (1 - failure) * (1 - p), failure, 0.0])

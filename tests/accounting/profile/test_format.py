@@ -292,7 +292,7 @@ def test_broken_content_is_refused(content):
 
 @pytest.mark.parametrize("place", ["remove", "rdp"])
 def test_what_would_fill_the_memory_is_refused_before_it_is_unpacked(place):
-    # Theorem P11.
+    # Theorem P11: a profile is written as a few kilobytes that are never below it.
     content = pure(0.5).to_dict()
     large = encoded(*np.zeros((2, 2**20)))
     assert len(large) < 2**17
@@ -332,7 +332,7 @@ def damaged(content, rng):
 
 @pytest.mark.parametrize("name", ["approximate", "trained", "curve"])
 def test_a_damaged_profile_is_refused_or_claims_no_less(name):
-    # Theorem P11.
+    # Theorem P11: a profile is written as a few kilobytes that are never below it.
     profile = PROFILES[name]
     whole = profile.to_dict()
     points = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 30)])

@@ -74,7 +74,7 @@ SHIFTS = [1e-3, 0.1, 1.0, 6.0, 14.0]
 
 @pytest.mark.parametrize("mu", SHIFTS)
 def test_gaussian_delta_is_the_closed_form(mu):
-    # Theorem P6.
+    # Theorem P6: the curve of Gaussian noise.
     epsilons = np.linspace(0.0, mu * mu / 2.0 + 8.0 * mu, 33)
     profile = gaussian(mu)
     for direction in (None, *DIRECTIONS):
@@ -92,7 +92,7 @@ def test_gaussian_delta_is_the_closed_form(mu):
     ("epsilon", "delta"), few(8, [0.0, 1e-6, 1e-3, 0.5, 10.0, 600.0], [0.0, 1e-15, 1e-6, 0.1, 1.0])
 )
 def test_approximate_is_the_dominating_pair(epsilon, delta):
-    # Theorem P5.
+    # Theorem P5: randomised response dominates every (ε, δ)-private release.
     profile = approximate(epsilon, delta)
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     p = [delta, (1.0 - delta) * truth, (1.0 - delta) * (1.0 - truth), 0.0]
@@ -110,7 +110,7 @@ def test_approximate_is_the_dominating_pair(epsilon, delta):
 
 @pytest.mark.parametrize(("mu", "count"), [(1e-3, 30), (0.30560331424650333, 307), (3.0, 5)])
 def test_gaussians_compose_to_one_of_the_root_of_their_number(mu, count):
-    # Theorem P4.
+    # Theorem P4: losses of composed releases add up.
     together = mu * math.sqrt(count)
     epsilons = np.linspace(0.0, together**2 / 2.0 + 7.5 * together, 21)
     # In closed form, and by transforms.
@@ -126,7 +126,7 @@ def test_gaussians_compose_to_one_of_the_root_of_their_number(mu, count):
 
 @pytest.mark.parametrize(("epsilon", "count"), [(0.05, 2000), (0.2, 500)])
 def test_small_deltas_of_long_compositions_are_never_understated(epsilon, count):
-    # Theorem P4.
+    # Theorem P4: losses of composed releases add up.
     for delta in (1e-9, 1e-11, 1e-13):
         claimed = (count * pure(epsilon)).epsilon(delta)
         assert approximate_composition(epsilon, 0.0, count, claimed) <= delta * (1.0 + SLACK)
@@ -136,7 +136,7 @@ def test_small_deltas_of_long_compositions_are_never_understated(epsilon, count)
 
 
 def test_gaussians_compose_to_the_very_gaussian():
-    # Theorem P6.
+    # Theorem P6: the curve of Gaussian noise.
     assert gaussian(3.0) + gaussian(4.0) == gaussian(5.0)
     assert 16 * gaussian(0.5) == gaussian(2.0) == 4 * (4 * gaussian(0.5))
     assert from_event(dp_event.GaussianDpEvent(0.5)) == gaussian(2.0)
@@ -145,7 +145,7 @@ def test_gaussians_compose_to_the_very_gaussian():
 
 
 def test_equal_responses_compose_in_any_order():
-    # Theorem P5.
+    # Theorem P5: randomised response dominates every (ε, δ)-private release.
     part = approximate(0.2, 1e-7)
     for together in (7 * part, 3 * part + 4 * part, part + 2 * (part + 2 * part)):
         assert together == 7 * part
@@ -156,7 +156,7 @@ def test_equal_responses_compose_in_any_order():
 
 @pytest.mark.parametrize("count", [1, 5, 400])
 def test_samples_of_a_gaussian_compose_as_what_they_are(count):
-    # Theorem P7.
+    # Theorem P7: the curve of a release on a Poisson sample.
     part = gaussian(0.5).subsampled(0.1)
     assert count * part == from_event(steps(0.1, 2.0, count))
     assert gaussian(0.5).subsampled(0.5).subsampled(0.2) == part
@@ -200,7 +200,7 @@ def test_events_have_the_closed_form_of_what_they_do(event, profile):
     ids=repr,
 )
 def test_closed_forms_cost_what_their_numbers_do(part, count):
-    # Theorem P4.
+    # Theorem P4: losses of composed releases add up.
     known, numeric = count * part, count * without_form(part)
     for delta in (1e-2, 1e-5, 1e-9, 1e-12):
         assert known.epsilon(delta) == close(numeric.epsilon(delta), 3e-3)
@@ -208,7 +208,7 @@ def test_closed_forms_cost_what_their_numbers_do(part, count):
 
 
 def test_the_larger_of_two_of_one_kind_is_the_worst():
-    # Theorem P8.
+    # Theorem P8: the pointwise maximum bounds either of two.
     assert (gaussian(0.9) | gaussian(1.0)) == gaussian(1.0) == (gaussian(1.0) | gaussian(0.9))
     assert (pure(0.3) | approximate(0.5, 1e-9)) == approximate(0.5, 1e-9)
     less, more = (gaussian(mu).subsampled(q) for mu, q in ((0.5, 0.1), (0.5, 0.2)))
@@ -239,7 +239,7 @@ def test_small_deltas_of_long_trainings_are_finite():
 
     The references are those of longer floats, and the curve of the one step that matters.
     """
-    # Theorem P12.
+    # Theorem P12: allowances for the rounding of Fourier transforms.
     long = from_event(steps(1e-3, 1.0, 10**5))
     assert 2.8939 <= long.epsilon(1e-12) <= 2.8939 * 1.01
     rare = from_event(steps(1e-6, 0.5, 10**6))
@@ -259,7 +259,7 @@ LONG = [
 
 @pytest.mark.parametrize(("rate", "noise", "count", "points"), LONG)
 def test_long_compositions_are_those_of_longer_floats(rate, noise, count, points):
-    # Theorem P12.
+    # Theorem P12: allowances for the rounding of Fourier transforms.
     deltas = (0.1 * rate, 1e-6, 1e-9, 1e-12)
     exact = sampled_gaussian_epsilons(rate, noise, count, deltas, points)
     profile = from_event(steps(rate, noise, count))
@@ -273,7 +273,7 @@ def test_long_compositions_are_those_of_longer_floats(rate, noise, count, points
     [(0.1, 1e-10, 500), (0.5, 0.01, 30), (0.0, 1e-5, 100), (0.02, 0.0, 800), (1 / 3, 0.0, 40)],
 )
 def test_approximate_guarantees_compose_optimally(epsilon, delta, count):
-    # Theorem P5.
+    # Theorem P5: randomised response dominates every (ε, δ)-private release.
     assert_bounds(
         count * approximate(epsilon, delta),
         lambda e: approximate_composition(epsilon, delta, count, e),
@@ -343,7 +343,7 @@ def test_long_compositions_stay_small():
 
 
 def test_a_pure_guarantee_stays_pure_however_long():
-    # Theorem P4.
+    # Theorem P4: losses of composed releases add up.
     laplace, sampled = from_event(dp_event.LaplaceDpEvent(0.3)), pure(0.1).subsampled(0.3)
     parts = [(pure(1e-3), 1000), (pure(0.1) + pure(0.25), 100), (pure(1.0), 700)]
     parts += [(without_form(pure(0.1)), 31), (sampled, 100), (laplace, 40)]
@@ -369,7 +369,7 @@ def test_a_pure_guarantee_stays_pure_however_long():
     ],
 )
 def test_the_worst_of_two_is_the_pointwise_maximum(first, second):
-    # Theorem P8.
+    # Theorem P8: the pointwise maximum bounds either of two.
     both, mirrored = first | second, second | first
     points = np.linspace(-4.0, 8.0, 601)
     for direction in DIRECTIONS:
@@ -399,7 +399,7 @@ def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
 @pytest.mark.parametrize(("mu", "fraction"), few(5, [0.3, 1.0, 2.0], [0.9, 0.5, 0.1, 0.01, 1e-3]))
 def test_sampled_gaussian_is_the_formula_at_every_epsilon(mu, fraction):
     """Remove: ``q H(1 + (alpha - 1) / q)``; add: from the mixture's lower side."""
-    # Theorem P7.
+    # Theorem P7: the curve of a release on a Poisson sample.
     profile = gaussian(mu).subsampled(fraction)
     for share in (0.0, 0.1, 0.5, 0.9, 2.0, 5.0):
         epsilon = share * fraction
@@ -445,7 +445,7 @@ def test_rarest_samples_have_a_cost(fraction, epsilon):
     ("fraction", "pair"), few(6, [0.999, 0.7, 0.3, 0.05, 1e-3], PAIRS.values())
 )
 def test_sampling_moves_the_atoms(pair, fraction):
-    # Theorem P7.
+    # Theorem P7: the curve of a release on a Poisson sample.
     profile = profile_of(pair).subsampled(fraction)
     mixture = [(1.0 - fraction) * b + fraction * a for a, b in zip(*pair, strict=True)]
     for direction in DIRECTIONS:
@@ -621,7 +621,7 @@ CURVES = {
 
 @pytest.mark.parametrize(("epsilons", "deltas"), CURVES.values(), ids=CURVES.keys())
 def test_points_are_tightened_by_convexity_and_nothing_else(epsilons, deltas):
-    # Theorem P3.
+    # Theorem P3: a curve lies below the convex hull of its bounds.
     profile = from_curve(epsilons, deltas)
     top = epsilons[-1]
     for epsilon in [*epsilons, *np.linspace(0.0, 1.2 * top, 13), top + 1.0]:
@@ -636,7 +636,7 @@ def test_points_are_tightened_by_convexity_and_nothing_else(epsilons, deltas):
 @settings(max_examples=25)
 def test_dots_of_a_pair_bound_it_everywhere(seed):
     """Between the dots, below zero and beyond the last dot, the best bound of either side."""
-    # Theorem P1.
+    # Theorem P1: the pair that joins a curve's dots dominates the release.
     rng, step = np.random.default_rng(seed), 0.2048
     p, q = rng.dirichlet(np.ones(5), size=2) * (rng.random((2, 5)) > 0.2) + 1e-9
     pair = p / p.sum(), q / q.sum()
@@ -651,7 +651,7 @@ def test_dots_of_a_pair_bound_it_everywhere(seed):
 
 
 def test_directions_are_kept_apart():
-    # Theorem P1.
+    # Theorem P1: the pair that joins a curve's dots dominates the release.
     pair = PAIRS["infinity in p"]
     profile = profile_of(pair)
     for direction in DIRECTIONS:
@@ -694,7 +694,7 @@ def test_delta_is_a_falling_convex_probability_in_each_direction(profile):
 
 @every_profile
 def test_negative_epsilon_is_the_other_direction(profile):
-    # Theorem P2.
+    # Theorem P2: a direction below α = 1 is the other direction above it.
     for own, other in (DIRECTIONS, DIRECTIONS[::-1]):
         for epsilon in (-40.0, -3.0, -0.1, -1e-7):
             mirrored = -math.expm1(epsilon) + math.exp(epsilon) * profile.delta(-epsilon, other)

@@ -188,7 +188,7 @@ class Own(RunCountDistribution):
 
 
 def test_later_changes_of_a_distribution_of_ones_own_change_nothing() -> None:
-    # Assumption S0.
+    # Assumption S0: runs are independent, their number is secret, ties are fair.
     means = np.array([20.0])
     profile, same = (run.selected(each) for each in (Own(means), Poisson(20.0)))
     means[:] = 0.1

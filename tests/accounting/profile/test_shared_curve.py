@@ -29,7 +29,7 @@ def descent(noise: float, rate: float = 0.05, steps: int = 400) -> PrivacyProfil
 
 @pytest.mark.parametrize("noise", [1.0, 3.0])
 def test_coverage_holds_between_the_dots_and_beyond(noise: float) -> None:
-    # Theorem T4.
+    # Theorem T4: candidates that differ in cost, each calibrated to one curve.
     found = SharedCurve(0.4, 1e-7).least_shift(descent(noise))
     curve = SharedCurve(found * 1.001, 1e-7)
     assert curve.covers(descent(noise))
@@ -45,7 +45,7 @@ def test_coverage_holds_between_the_dots_and_beyond(noise: float) -> None:
 
 
 def test_a_curve_that_is_too_low_anywhere_does_not_cover() -> None:
-    # Theorem T4.
+    # Theorem T4: candidates that differ in cost, each calibrated to one curve.
     # Randomised response has more than the failure left only at large epsilon.
     assert not SharedCurve(3.0, 1e-7).covers(PrivacyProfile.approximate(0.0, 2e-7))
     assert SharedCurve(3.0, 1e-7).covers(PrivacyProfile.approximate(0.0, 0.9e-7))
@@ -55,7 +55,7 @@ def test_a_curve_that_is_too_low_anywhere_does_not_cover() -> None:
 
 @pytest.mark.parametrize(("rate", "steps"), [(0.05, 400), (0.02, 250), (0.2, 100)])
 def test_noise_is_the_least_that_is_covered(rate: float, steps: int) -> None:
-    # Theorem C1.
+    # Theorem C1: the results of calibrate meet their budget.
     curve = SharedCurve(0.3, 1e-7)
     found = calibrate_to_curve(lambda noise: descent(noise, rate, steps), curve, guess=2.0)
     assert curve.covers(found.profile)
@@ -141,7 +141,7 @@ def test_shapes_of_closed_form_cover_smaller_ones(
 
 
 def test_components_of_another_shape_compose_to_no_more_than_it() -> None:
-    # Theorem T4.
+    # Theorem T4: candidates that differ in cost, each calibrated to one curve.
     curve = SharedCurve.of(descent(1.0), 1e-7)
     parts = [curve.divided(share, 2) for share in (0.3, 0.7)]
     assert curve.covers(parts[0].profile + parts[1].profile)
@@ -161,7 +161,7 @@ def test_what_no_noise_brings_below_is_refused() -> None:
 
 
 def test_components_compose_to_the_whole() -> None:
-    # Theorem T4.
+    # Theorem T4: candidates that differ in cost, each calibrated to one curve.
     curve = SharedCurve(0.8, 1e-7)
     one, two = curve.divided(0.3, 2), curve.divided(0.7, 2)
     assert math.hypot(one.shift, two.shift) == pytest.approx(0.8)
@@ -173,7 +173,7 @@ def test_components_compose_to_the_whole() -> None:
 @pytest.mark.parametrize("noise", [3.7, 6.0])
 def test_bounds_on_a_candidate_are_below_those_on_the_curve(noise: float) -> None:
     """Selection and tuning on a part: the curve's cost covers each candidate's own."""
-    # Theorem T4.
+    # Theorem T4: candidates that differ in cost, each calibrated to one curve.
     run = descent(noise)
     curve = SharedCurve(SharedCurve(0.4, 1e-7).least_shift(run) * 1.001, 1e-7)
     assert curve.covers(run)

@@ -34,7 +34,7 @@ def oracle(eta, gamma, x):
 
 @pytest.mark.parametrize(("eta", "gamma"), few(11, ETAS, GAMMAS))
 def test_pgf_and_derivatives(eta, gamma):
-    # Theorem K1.
+    # Theorem K1: generating functions and tails of the number of runs.
     for x in POINTS:
         mean, value, slope, curvature = oracle(eta, gamma, x)
         # An exponent of a few hundred loses a few hundred units in the last place.
@@ -104,7 +104,7 @@ def sum_of_masses(eta, gamma, count):
     ("eta", "gamma"), few(9, ETAS, [1e-8, 1e-3, 0.1, 0.7, 0.999, LARGEST_GAMMA])
 )
 def test_probability_at_most_adds_up_the_masses(eta, gamma):
-    # Theorem K1.
+    # Theorem K1: generating functions and tails of the number of runs.
     for count in [1, 2, 10, 1000, 300_000]:
         expected = sum_of_masses(eta, gamma, count)
         assert Truncated(eta, gamma).probability_at_most(count) == pytest.approx(

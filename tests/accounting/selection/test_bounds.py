@@ -273,7 +273,7 @@ class TestResultIsAProfile:
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
 
     def test_dots_that_are_not_convex_are_not_connected_as_they_are(self):
-        # Theorem P3.
+        # Theorem P3: a curve lies below the convex hull of its bounds.
         points = 0.512 * np.arange(5)
         deltas = np.array([0.5, 0.49, 0.2, 0.19, 0.0])
         theirs = pld_pmf.create_pmf_pessimistic_connect_dots(

@@ -129,7 +129,7 @@ DISTRIBUTIONS = [
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 def test_the_sum_is_as_printed(distribution):
-    # Theorem T7.
+    # Theorem T7: selection among candidates known at two points, for comparison.
     points = TwoThresholds(1.5, 1e-7, 0.4, 0.03)
     odds = (1.0 - distribution.gamma) / distribution.gamma
     shift = (1.0 + distribution.eta) * math.log(math.exp(0.4) + odds * 0.03)
@@ -141,7 +141,7 @@ def test_the_sum_is_as_printed(distribution):
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 def test_pure_candidates_cost_at_most_two_plus_eta_times_as_much(distribution):
     """Where one run costs epsilon, and delta is 0 there: 3 epsilon for a geometric number."""
-    # Theorem T7.
+    # Theorem T7: selection among candidates known at two points, for comparison.
     epsilon = 1.2
     alone = TwoThresholds(epsilon, 0.0, epsilon, 0.0).selected(distribution)
     assert alone == pytest.approx(((2.0 + distribution.eta) * epsilon, 0.0))
@@ -151,7 +151,7 @@ def test_pure_candidates_cost_at_most_two_plus_eta_times_as_much(distribution):
 
 @pytest.mark.parametrize(("mu", "distribution"), few(6, [0.1, 0.5, 2.0], DISTRIBUTIONS), ids=str)
 def test_gaussian_candidates_agree_with_a_dense_search_over_the_helper(mu, distribution):
-    # Theorem T7.
+    # Theorem T7: selection among candidates known at two points, for comparison.
     delta, odds = 1e-6, (1.0 - distribution.gamma) / distribution.gamma
     shift = min(
         math.log(math.exp(e) + odds * oracles_profile.gaussian_delta(mu, e))
@@ -174,7 +174,7 @@ def test_gaussian_candidates_agree_with_a_dense_search_over_the_helper(mu, distr
 )
 def test_no_selection_of_a_small_run_costs_more(weights, tilts, distribution):
     """Every order of the outcomes of a run of a few outcomes, in both directions."""
-    # Theorem T7.
+    # Theorem T7: selection among candidates known at two points, for comparison.
     q = np.array(weights) / sum(weights)
     p = q * np.exp(tilts[: q.size])
     pair = Pair(p / p.sum(), q)
@@ -188,7 +188,7 @@ def test_no_selection_of_a_small_run_costs_more(weights, tilts, distribution):
 
 def test_the_helper_is_of_both_directions():
     """If only one direction has a delta of 0, the bound of that direction would be too small."""
-    # Theorem T7.
+    # Theorem T7: selection among candidates known at two points, for comparison.
     pair = Pair(np.array([1.0, 0.0]), np.array([0.9, 0.1]))
     points = np.linspace(0.0, 1.0, 101)
     profile = oracles.profile_by_curve(pair, points, 1e-3)
@@ -199,7 +199,7 @@ def test_the_helper_is_of_both_directions():
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 def test_the_worst_candidate_that_meets_both_costs_no_more(distribution):
-    # Theorem T7.
+    # Theorem T7: selection among candidates known at two points, for comparison.
     points = TwoThresholds(1.536, 5e-8, 0.4096, 0.012)
     # Both points lie on the grid of steps 1e-4 times a power of two.
     worst = PrivacyProfile.from_curve([0.4096, 1.536], [0.012, 5e-8], discretization=0.0512)
@@ -232,7 +232,7 @@ class TestFigure8:
 
     @pytest.mark.parametrize(("noise", "steps"), PRINTED.items())
     def test_steps_are_those_printed(self, reference, noise, steps):
-        # Theorem T7.
+        # Theorem T7: selection among candidates known at two points, for comparison.
         points = two_thresholds(reference, Geometric.from_mean(10), 1e-5)
         assert points.delta == pytest.approx(1e-6)
         assert points.epsilon == pytest.approx(1.5, rel=1e-3)
@@ -241,7 +241,7 @@ class TestFigure8:
 
     @pytest.mark.parametrize("mean", [10, 1000])
     def test_the_gap_to_bounds_of_single_candidates_is_very_small(self, reference, mean):
-        # Theorem T7.
+        # Theorem T7: selection among candidates known at two points, for comparison.
         distribution = Geometric.from_mean(mean)
         together, _ = two_thresholds(reference, distribution, 1e-6).selected(distribution)
         for noise, steps in self.PRINTED.items():

@@ -198,7 +198,7 @@ LAYOUTS = [
     ("layout", "distribution"), few(10, LAYOUTS, DISTRIBUTIONS[1:4:2]), ids=str
 )
 def test_an_enumerated_search_lies_below_the_bound_in_both_directions(layout, distribution):
-    # Theorem T3.
+    # Theorem T3: validation, tuning and rest by one random split.
     rng = np.random.default_rng(11)
     worlds = random_worlds(rng, (1.0, 0.4, 0.8))
     assert_bounded(
@@ -225,7 +225,7 @@ ANY_SEARCH = {
 def test_any_small_search_lies_below_the_bound(
     seed, distribution, strengths, p_zero, validation, share, variant, ends_in_fit
 ):
-    # Theorem T3.
+    # Theorem T3: validation, tuning and rest by one random split.
     worlds = random_worlds(np.random.default_rng(seed), strengths, p_zero)
     tuning = None if share is None else share * (1.0 - validation)
     layout = (validation, tuning, variant, ends_in_fit)
@@ -235,7 +235,7 @@ def test_any_small_search_lies_below_the_bound(
 
 
 def test_the_fresh_split_s_mixture_would_be_wrong_for_a_shared_split():
-    # Theorem T3.
+    # Theorem T3: validation, tuning and rest by one random split.
     # Mixed before the selection, the record would have a new place in every run.
     rng = np.random.default_rng(0)
     distribution, broken = Geometric(0.02), False
@@ -276,7 +276,7 @@ BY_RULE = [layout for layout in LAYOUTS if layout[0] > 0.0]
     ("layout", "distribution"), few(7, BY_RULE, DISTRIBUTIONS[1:4:2]), ids=str
 )
 def test_an_enumerated_search_by_a_rule_lies_below_the_bound(layout, distribution):
-    # Theorem T9.
+    # Theorem T9: a public rule decides for each record whether it is held out for validation.
     worlds = random_worlds(np.random.default_rng(11), (1.0, 0.4, 0.8))
     bound = bound_of(worlds, distribution, *layout, by_rule=True)
     for pair in pairs_by_rule(worlds, distribution, *layout):
@@ -288,7 +288,7 @@ def test_an_enumerated_search_by_a_rule_lies_below_the_bound(layout, distributio
 def test_any_small_search_by_a_rule_lies_below_the_bound(
     seed, distribution, strengths, p_zero, validation, share, variant, ends_in_fit
 ):
-    # Theorem T9.
+    # Theorem T9: a public rule decides for each record whether it is held out for validation.
     worlds = random_worlds(np.random.default_rng(seed), strengths, p_zero)
     tuning = None if share is None else share * (1.0 - validation)
     layout = (validation, tuning, variant, ends_in_fit)
@@ -301,7 +301,7 @@ def test_any_small_search_by_a_rule_lies_below_the_bound(
     ("place", "strengths", "validation"), [(0, (0.1, 2.5, 0.0), 0.2), (1, (2.5, 0.1, 0.0), 0.8)]
 )
 def test_the_mixture_of_a_random_split_would_be_wrong_for_a_rule(place, strengths, validation):
-    # Theorem T9.
+    # Theorem T9: a public rule decides for each record whether it is held out for validation.
     # No coin hides the part of a record, so the more expensive part determines the cost.
     worlds = random_worlds(np.random.default_rng(0), strengths, count=1)
     layout = (Binomial(1, 1.0), validation, None, 1, False)
@@ -314,7 +314,7 @@ def test_the_mixture_of_a_random_split_would_be_wrong_for_a_rule(place, strength
 
 
 def test_a_rule_costs_the_worst_of_the_two_parts_in_each_direction():
-    # Theorem T9.
+    # Theorem T9: a public rule decides for each record whether it is held out for validation.
     scored, fit = lopsided(), PrivacyProfile.gaussian(0.4)
     trained, final = fit.selected(Geometric(0.2)), PrivacyProfile.pure(0.2)
     total = search_on_split(

@@ -67,7 +67,7 @@ def integrated(tune_mu, fit_mu, fraction, epsilons, variant):
 def test_gaussian_search_and_fit_agree_with_integration_in_both_directions(
     tune_mu, fit_mu, fraction, variant
 ):
-    # Theorem T2.
+    # Theorem T2: tune on a part, fit on the others.
     tune, fit = PrivacyProfile.gaussian(tune_mu), PrivacyProfile.gaussian(fit_mu)
     profile = tune_then_fit(tune, fit, fraction, variant)
     epsilons = (0.1, 0.5, 1.0, 2.0)
@@ -83,7 +83,7 @@ def test_gaussian_search_and_fit_agree_with_integration_in_both_directions(
 
 @pytest.mark.parametrize("variant", [1, 2])
 def test_search_with_mass_at_infinity_is_paid_for(variant):
-    # Theorem T2.
+    # Theorem T2: tune on a part, fit on the others.
     # The search reveals everything with probability 0.01, the fit says nothing.
     tune, fit = PrivacyProfile.approximate(0.0, 0.01), PrivacyProfile.pure(0.0)
     profile = tune_then_fit(tune, fit, 0.25, variant)
@@ -97,7 +97,7 @@ def test_search_with_mass_at_infinity_is_paid_for(variant):
 
 @pytest.mark.parametrize("variant", [1, 2])
 def test_fit_with_mass_at_infinity_is_paid_for(variant):
-    # Theorem T2.
+    # Theorem T2: tune on a part, fit on the others.
     profile = tune_then_fit(
         PrivacyProfile.pure(0.0), PrivacyProfile.approximate(0.0, 0.01), 0.25, variant
     )
@@ -170,7 +170,7 @@ REVEALING_SEARCHES = {
 )
 def test_a_fit_that_may_reveal_all_is_followed_to_where_its_curve_ends(tune, fit, fraction):
     """Adding a record, an outcome of loss y adds to delta as far as log(1 / fraction) + y."""
-    # Theorem T2.
+    # Theorem T2: tune on a part, fit on the others.
     assert_follows_the_formula(tune, fit, fraction)
 
 
@@ -219,7 +219,7 @@ EXTREMES = {
 )
 def test_extreme_parts_have_a_curve_between_the_least_and_the_mixture(tune, fit, fraction):
     """At epsilon 0 at most the mixture of both, at large epsilon at least what always stays."""
-    # Theorem T2.
+    # Theorem T2: tune on a part, fit on the others.
     profile = tune_then_fit(EXTREMES[tune], EXTREMES[fit], fraction)
     shown = EXTREMES[tune].delta(0.0), EXTREMES[fit].delta(0.0)
     most = fraction * shown[0] + (1.0 - fraction) * shown[1]
@@ -232,7 +232,7 @@ def test_extreme_parts_have_a_curve_between_the_least_and_the_mixture(tune, fit,
 @pytest.mark.parametrize("delta", [1e-10, 1e-7, 1e-5, 1e-2])
 def test_few_outcomes_and_dots_add_little_to_epsilon(delta):
     """Against the sums over all outcomes: at most 0.05 % of epsilon."""
-    # Theorem T6.
+    # Theorem T6: tuning on a part, computed at few points, with almost no loss.
     run = headline_run(4.0)
     search = run.selected(N_RUNS)
     epsilon = tune_then_fit(search, run, 0.05).epsilon(delta)
@@ -274,7 +274,7 @@ FIGURE_1 = list(itertools.product([15, 45], [0.02, 0.05, 0.1, 0.2, 0.3, 0.5], [1
     ],
 )
 def test_never_above_the_papers_bound_at_its_figure_1(run, searched, mean, fraction, variant):
-    # Theorem T5.
+    # Theorem T5: tune on a part, by Rényi divergences, for comparison.
     search = searched(Poisson(mean))
     ours = tune_then_fit(search, run, fraction, variant).epsilon(DELTA)
     theirs = tune_then_fit(search, run, fraction, variant, bound="rdp").epsilon(DELTA)
@@ -291,7 +291,7 @@ N_RUNS = Geometric.from_mean(20)
 @settings(max_examples=4)
 @given(tune_mu=st.floats(0.05, 3.0), fit_mu=st.floats(0.05, 3.0), fraction=st.floats(0.01, 0.99))
 def test_variant_1_lies_between_its_parts_and_below_variant_2(tune_mu, fit_mu, fraction):
-    # Theorem T1.
+    # Theorem T1: tune on a part, fit on all records.
     tune, fit = PrivacyProfile.gaussian(tune_mu), PrivacyProfile.gaussian(fit_mu)
     first = tune_then_fit(tune, fit, fraction, 1).epsilon(1e-6)
     second = tune_then_fit(tune, fit, fraction, 2).epsilon(1e-6)
@@ -301,7 +301,7 @@ def test_variant_1_lies_between_its_parts_and_below_variant_2(tune_mu, fit_mu, f
 
 
 def test_rdp_bound_of_variant_2_is_subsampling_plus_fit(run, searched):
-    # Theorem T5.
+    # Theorem T5: tune on a part, by Rényi divergences, for comparison.
     search = searched(Poisson(15))
     profile = tune_then_fit(search, run, 0.1, 2, bound="rdp")
     orders = np.array([2.0, 5.0, 16.0])
@@ -343,7 +343,7 @@ PAIRS = {
 
 @pytest.mark.parametrize(("first", "second"), PAIRS.values(), ids=PAIRS)
 def test_a_coarse_grid_costs_hardly_more_and_never_less(first, second):
-    # Theorem T6.
+    # Theorem T6: tuning on a part, computed at few points, with almost no loss.
     coarse, fine = search_on_split(first, final=second), first + second
     for delta in DELTAS:
         exact = fine.epsilon(delta)
@@ -368,7 +368,7 @@ EXACT = {
 
 @pytest.mark.parametrize(("fraction", "parts"), few(6, [0.01, 0.3, 0.5, 0.95], RENYI_PARTS))
 def test_tuning_then_fitting_follows_the_printed_theorem(parts, fraction):
-    # Theorem T5.
+    # Theorem T5: tune on a part, by Rényi divergences, for comparison.
     profile = tune_then_fit(*RENYI_PARTS[parts], fraction, bound="rdp")
     for order in (2, 3, 4, 11, 40, 128):
         printed = renyi_of_tune_then_fit(*EXACT[parts], fraction, order)

@@ -43,7 +43,7 @@ def records(made, is_in, relation):
 @pytest.mark.parametrize("relation", [ADD_OR_REMOVE, REPLACE, ZERO_OUT])
 @pytest.mark.parametrize("name", all_canaries())
 def test_coins_that_differ_in_one_make_neighbours(name, relation):
-    # Theorem A6.
+    # Theorem A6: an audit by one fit refutes no true claim.
     made = all_canaries()[name]
     rng = np.random.default_rng(1)
     for place in range(len(made)):

@@ -53,7 +53,7 @@ def largest_mean(points: list[tuple[float, float]], edges: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_no_mechanism_raises_the_mean_of_a_normal_score_more(name: str) -> None:
-    # Theorem A8.
+    # Theorem A8: how far the mean score of canaries may rise, if scores are independent.
     ((epsilon, delta),) = CLAIMS[name]
     profile = PrivacyProfile.approximate(epsilon, delta)
     allowed = ScaledClaim.of(profile).mean_shift(1.0)
@@ -65,7 +65,7 @@ def test_no_mechanism_raises_the_mean_of_a_normal_score_more(name: str) -> None:
 
 @pytest.mark.parametrize("mu", [0.25, 1.5])
 def test_gaussian_claims_raise_it_by_their_shift(mu: float) -> None:
-    # Theorem A8.
+    # Theorem A8: how far the mean score of canaries may rise, if scores are independent.
     claim = ScaledClaim.of(PrivacyProfile.gaussian(mu))
     for factor in (0.5, 1.0, 2.0):
         assert factor * mu <= claim.mean_shift(factor) < 1.003 * factor * mu
@@ -102,7 +102,7 @@ def test_true_claims_are_refuted_no_more_often_than_stated(name: str, size: int)
 
 
 def test_half_of_the_noise_is_found_by_mean_scores() -> None:
-    # Theorem A8.
+    # Theorem A8: how far the mean score of canaries may rise, if scores are independent.
     claim, size = PrivacyProfile.gaussian(1.666), 392
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -128,7 +128,7 @@ def test_scores_that_are_few_or_not_normal_show_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_audit_finds_most_of_the_claim_and_half_of_the_noise(seed: int) -> None:
-    # Theorem A8.
+    # Theorem A8: how far the mean score of canaries may rise, if scores are independent.
     table = np.zeros((300, 300))
     model = DPLinearSVC(
         solver="output", epsilon=8.0, classes=[0, 1], data_norm=1.0, fit_intercept=False

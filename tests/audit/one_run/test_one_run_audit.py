@@ -56,7 +56,7 @@ def test_noise_that_is_too_small_is_found(form):
 
 @pytest.mark.slow
 def test_right_noise_is_hardly_ever_refuted():
-    # Theorem A6.
+    # Theorem A6: an audit by one fit refutes no true claim.
     results = [
         one_run_audit(Sums(), X[:4], np.arange(4) % 2, canaries=rows(200), random_state=seed)
         for seed in range(8)

@@ -58,7 +58,7 @@ def test_no_mechanism_does_better(size, point):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_guesses", [2, 4])
 def test_no_mechanism_of_four_coins_does_better(n_guesses):
-    # Theorem A4.
+    # Theorem A4: how many coins can be guessed from one fit, by an epsilon and a delta.
     for n_right in range(1, n_guesses + 1):
         best = largest_chance(n_right, n_guesses, 4, [(0.7, 0.03)])
         assert best <= chance_of_right_guesses(n_right, n_guesses, 4, 0.7, 0.03) + 1e-9
@@ -79,7 +79,7 @@ def test_the_bound_is_below_the_published_one_where_it_matters(n_canaries, n_gue
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_randomised_response_is_bounded_by_its_epsilon_and_nearly_attains_it(epsilon):
-    # Theorem A4.
+    # Theorem A4: how many coins can be guessed from one fit, by an epsilon and a delta.
     rate = 1.0 / (1.0 + math.exp(-epsilon))
     for n_canaries, nearly in ((100, 0.0), (10_000, 0.9)):
         right = np.random.default_rng(0).binomial(n_canaries, rate, 400)
@@ -209,7 +209,7 @@ def test_scaled_claims_of_gaussian_noise_are_those_of_other_noise(mu):
 
 
 def test_gaussian_noise_on_many_coins_shows_a_good_share_of_its_epsilon():
-    # Theorem A5.
+    # Theorem A5: how many coins can be guessed from one fit, by a whole profile.
     mu = 1.666
     claim = ScaledClaim.of(PrivacyProfile.gaussian(mu))
     bounds = []
@@ -242,7 +242,7 @@ def test_the_highest_scores_are_guessed_to_be_in_and_the_lowest_not():
 
 
 def test_what_is_tried_follows_from_the_number_of_canaries():
-    # Theorem A6.
+    # Theorem A6: an audit by one fit refutes no true claim.
     assert numbers_of_guesses(1000) == [(250, 250), (125, 125)]
     assert numbers_of_guesses(30) == [(7, 7)]
     assert numbers_of_guesses(4) == [(2, 2)]
@@ -257,7 +257,7 @@ FOUND = [Guesses(100, 100, 120), Guesses(25, 25, 48)]
 
 
 def test_each_number_of_guesses_is_tested_at_its_share_of_the_risk():
-    # Theorem A6.
+    # Theorem A6: an audit by one fit refutes no true claim.
     bound, p_value, best = epsilon_verdict(FOUND, 400, TESTED, 1e-5, 0.025)
     assert best == FOUND[1]
     assert bound == counted_epsilon(48, 50, 400, 1e-5, 0.025)

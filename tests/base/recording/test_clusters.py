@@ -38,7 +38,7 @@ def of_dask() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", [of_dask, of_ray], ids=["dask", "ray"])
 def test_fits_on_a_cluster_are_recorded(cluster: Any, on_disk: Any, tmp_path: Any) -> None:
-    # Theorem H4.
+    # Theorem H4: every fit of a private estimator or search reserves its cost.
     counts = tmp_path / "counts"
     model = Counted(str(counts))
     with cluster(), on_disk:

@@ -21,7 +21,7 @@ def solution(rows, targets, ridge):
 
 @pytest.mark.parametrize("ridge", [0.05, 1.0, 40.0])
 def test_one_record_moves_the_weights_by_the_sensitivity_at_most(ridge):
-    # Theorem L7.
+    # Theorem L7: output perturbation of a ridge regression.
     rng = np.random.default_rng(0)
     for _ in range(200):
         n, d = int(rng.integers(1, 30)), int(rng.integers(1, 4))

@@ -70,7 +70,7 @@ def test_draws_have_the_posteriors_mean_and_covariance():
 
 
 def test_draws_lie_on_a_grid_that_no_data_choose():
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     ridge, precision, steps = 3.0, 40.0, []
     for rows, targets in ((X, Y), (0.0 * X, Y), (X[:1], Y[:1])):
         problem = dataclasses.replace(problem_of(rows, targets), n_public=len(X))
@@ -141,7 +141,7 @@ def test_adaptive_budget_is_met_and_used_up(epsilon, delta):
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 def test_smaller_leverages_stay_below_the_curve(epsilon, delta):
-    # Theorem L5.
+    # Theorem L5: a posterior sample at released bounds.
     plan = adaptive_plan(epsilon, delta, None, None, "exact")
     points = np.linspace(0.0, 3.0 * epsilon, 400)
     slack = _SLACK_SHARE * plan.failure
@@ -244,7 +244,7 @@ def neighbours(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_eigenvalue_bound_lies_below_that_of_the_smaller_set(seed):
-    # Theorem L4.
+    # Theorem L4: released bounds on the least eigenvalue and on residuals.
     rows, _ = neighbours(seed)
     values = [np.linalg.eigvalsh(part.T @ part)[0] for part in (rows[:-1], rows)]
     assert values[0] <= values[1] <= values[0] + 1.0 + 1e-12
@@ -271,7 +271,7 @@ def test_eigenvalue_bound_fails_as_often_as_it_may():
     ("seed", "ridge"), [*zip(range(8), [0.5, 5.0, 50.0, 0.5] * 2, strict=True)]
 )
 def test_residual_bound_holds_for_every_record_of_the_smaller_set(seed, ridge):
-    # Theorem L4.
+    # Theorem L4: released bounds on the least eigenvalue and on residuals.
     rows, targets = neighbours(seed)
     solutions = [
         np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ y)
@@ -422,7 +422,7 @@ def worst_neighbours(size):
     ],
 )
 def test_whole_release_stays_within_its_profile(mode, size, alpha):
-    # Theorem L5.
+    # Theorem L5: a posterior sample at released bounds.
     settings = {"alpha": alpha, "data_norm": 1.0, "target_bound": 1.0, "fit_intercept": False}
     model = PTRLinearRegression(2.0, 0.02, mode=mode, failure_probability=1e-3, **settings)
     plan = model._plan(size + 1, 1)
@@ -464,7 +464,7 @@ def test_oracle_of_the_whole_release_sees_a_precision_that_is_too_high():
 
 
 def test_residuals_of_any_data_stay_below_their_bound():
-    # Theorem L6.
+    # Theorem L6: bounds on weights and residuals that hold for any data.
     for seed in range(20):
         generator = np.random.default_rng(seed)
         n, d, ridge = int(generator.integers(1, 40)), 2, 10 ** generator.uniform(-3, 3)
@@ -476,7 +476,7 @@ def test_residuals_of_any_data_stay_below_their_bound():
 
 
 def test_residual_bound_is_attained():
-    # Theorem L6.
+    # Theorem L6: bounds on weights and residuals that hold for any data.
     # Equal rows, of total square equal to the ridge.
     n = 64
     rows, targets = np.ones((n, 1)), np.ones(n)

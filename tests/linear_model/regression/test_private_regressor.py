@@ -192,7 +192,7 @@ def test_a_record_adds_its_own_products_alone(form, bound, pieces, monkeypatch):
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 def test_a_target_that_is_no_number_counts_as_a_row_of_zeros(monkeypatch):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     model = OutputPerturbationLinearRegression(data_norm=1.5, target_bound=2.0)
     zeros = sums_of(model, [[0.0, 0.0, 0.0]], [0.0], monkeypatch)[0]
     for target in IMPROPER:
@@ -203,7 +203,7 @@ def test_a_target_that_is_no_number_counts_as_a_row_of_zeros(monkeypatch):
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 @pytest.mark.parametrize(("kind", "form"), few(8, KINDS, FORMS))
 def test_no_record_makes_a_fit_fail(kind, form):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     rows = [*as_list(X[:40]), *nasty_rows(form, 3)]
     targets = np.resize(as_column(TARGETS), len(rows))
     model = kind(1.0, 1e-6, data_norm=1.5, target_bound=2.0, random_state=0)
@@ -230,7 +230,7 @@ FAR = (96.0, 104.0)
 
 @every_kind
 def test_a_range_of_targets_is_a_bound_on_shifted_ones(kind):
-    # Theorem L0.
+    # Theorem L0: what bounds a record's influence on a linear regression.
     y = np.round(Y * 2.0**12) / 2.0**12
     settings = {"delta": DELTA, "data_norm": 2.0, "random_state": 0}
     near = kind(5.0, target_bound=4.0, **settings).fit(X, y)
@@ -266,7 +266,7 @@ def replay_of_far_neighbours(kind, target):
 
 @every_kind
 def test_neighbours_with_far_targets_are_not_told_apart(kind):
-    # Theorem L0.
+    # Theorem L0: what bounds a record's influence on a linear regression.
     # A target becomes a bounded number before the regressions differ.
     targets = (-1e9, 104.0, np.nan) if kind is OutputPerturbationLinearRegression else (104.0,)
     for target in targets:

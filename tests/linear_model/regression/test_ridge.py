@@ -87,7 +87,7 @@ def test_default_ridge_follows_the_noise(ridges):
 @pytest.mark.parametrize("releases", [2, 3])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-6), (1.0, 1e-5), (10.0, 1e-9)])
 def test_cost_is_that_of_the_gaussian_releases(releases, epsilon, delta):
-    # Theorem L8.
+    # Theorem L8: gaussian noise on the sums of a ridge regression.
     plan = noisy_sums_plan(epsilon, delta, releases)
     composed = releases * PrivacyProfile.gaussian(plan.shift)
     assert composed.epsilon(delta) == pytest.approx(plan.profile.epsilon(delta), rel=1e-3)
@@ -150,7 +150,7 @@ def by_hand(block, weights, limit):
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 0.3, 1.0, 60.0, 4e3]), st.booleans())
 def test_moment_is_that_of_whole_numbers(seed, scale, intercept):
-    # Theorem L10.
+    # Theorem L10: steps towards smaller residuals, at the cost of one release.
     generator = np.random.default_rng(seed)
     rows, targets = generator.normal(size=(30, 5)), generator.normal(size=30)
     weights = whole_weights(scale * generator.normal(size=5 + intercept))
@@ -233,7 +233,7 @@ def test_weights_are_whole_and_finite():
 @settings(max_examples=15)
 @given(st.lists(st.integers(0, 9000), max_size=5), st.integers(0, 2**32 - 1))
 def test_blocks_and_order_make_no_difference(cuts, seed):
-    # Theorem L10.
+    # Theorem L10: steps towards smaller residuals, at the cost of one release.
     generator = np.random.default_rng(seed)
     rows, targets = generator.normal(size=(9000, 3)), generator.normal(size=9000)
     weights = whole_weights(generator.normal(size=4))
@@ -250,7 +250,7 @@ def test_blocks_and_order_make_no_difference(cuts, seed):
 @pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1])
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_one_record_moves_a_moment_by_its_own_product_alone(size, place):
-    # Theorem L10.
+    # Theorem L10: steps towards smaller residuals, at the cost of one release.
     generator = np.random.default_rng(size)
     rows, targets = generator.normal(size=(size, 3)), 3.0 * generator.normal(size=size)
     for scale in (0.1, 1.0, 1e6, 1e200):
@@ -283,7 +283,7 @@ def test_residuals_are_cut_at_a_limit_that_rises_as_noise_falls():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     records = list(nasty_rows(form, 6))
     targets = np.resize(as_column([*IMPROPER, *EXTREME, 0.5]), len(records))
     weights = whole_weights(rng.normal(size=7))
@@ -419,7 +419,7 @@ def replay_of_steps(ridge):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.filterwarnings("ignore::skdptune.base.PrivacyWarning")
 def test_neighbours_are_not_told_apart(intercept):
-    # Theorem L10.
+    # Theorem L10: steps towards smaller residuals, at the cost of one release.
     ridge = DPRidge(0.5, 1e-3, data_norm=2.0, target_bound=(96.0, 104.0), fit_intercept=intercept)
     assert clone(ridge).fit(ROWS[:127], TARGETS[:127]).n_iter_ == N_STEPS
     assert replay_of_steps(ridge).findings == []

@@ -138,7 +138,7 @@ def test_joint_bound_is_reached():
 @pytest.mark.parametrize("alpha", [None, 1.0])
 @pytest.mark.filterwarnings("ignore::skdptune.base.PrivacyWarning")
 def test_neighbours_are_not_told_apart(alpha):
-    # Theorem L11.
+    # Theorem L11: k targets of a record cost one, with noise larger by √k.
     few = 0.05 * np.random.default_rng(0).uniform(-1.0, 1.0, size=(127, 3))
     ridge = DPRidge(0.5, 1e-3, data_norm=2.0, alpha=alpha, target_bound=[(96.0, 104.0), 2.0])
     targets = np.tile([100.0, 0.0], (127, 1))

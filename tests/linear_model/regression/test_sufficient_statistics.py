@@ -29,7 +29,7 @@ def plain(X, y, norm, bound, intercept):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("norm", "bound"), [(1.0, 1.0), (3.7, 0.31), (200.0, 1e6)])
 def test_sums_are_those_of_clipped_records(norm, bound, intercept):
-    # Theorem L0.
+    # Theorem L0: what bounds a record's influence on a linear regression.
     sums = SufficientStatistics(norm, bound, intercept).update(ROWS, TARGETS)
     wanted = plain(ROWS, TARGETS, norm, bound, intercept)
     gram, moment = sums.gram_and_moment
@@ -42,7 +42,7 @@ def test_sums_are_those_of_clipped_records(norm, bound, intercept):
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 9000), max_size=6), st.integers(0, 2**32 - 1))
 def test_chunks_and_order_make_no_difference(cuts, seed):
-    # Theorem L9.
+    # Theorem L9: sums that one record changes only by its own products.
     whole = SufficientStatistics(1.0, 2.0).update(ROWS, TARGETS)
     order = np.random.default_rng(seed).permutation(9000)
     parts = SufficientStatistics(1.0, 2.0)
@@ -54,7 +54,7 @@ def test_chunks_and_order_make_no_difference(cuts, seed):
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6, 1e200])
 def test_one_record_moves_the_sums_by_its_own_norm_at_most(scale):
-    # Theorem L9.
+    # Theorem L9: sums that one record changes only by its own products.
     base = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS)
     gram, moment = base.gram_and_moment
     for seed in range(20):
@@ -71,7 +71,7 @@ def test_one_record_moves_the_sums_by_its_own_norm_at_most(scale):
 
 
 def test_long_rows_are_as_long_as_allowed_and_no_longer():
-    # Theorem L0.
+    # Theorem L0: what bounds a record's influence on a linear regression.
     for row in (ROWS[:1] * 1e5, np.full((1, 4), 1e300), np.array([[1e-3, 0, 0, 1e308]])):
         gram = SufficientStatistics(2.0, 1.0, False).update(row, [0.0]).gram_and_moment[0]
         assert 1.0 - 1e-4 <= np.trace(gram) <= 1.0
@@ -79,7 +79,7 @@ def test_long_rows_are_as_long_as_allowed_and_no_longer():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_records_that_are_not_finite_count_as_zeros(bad):
-    # Theorem R5.
+    # Theorem R5: in the worst case a record becomes a constant row.
     X, y = ROWS[:5].copy(), TARGETS[:5].copy()
     X[2, 1] = bad
     y[3] = bad
@@ -115,7 +115,7 @@ def test_bad_chunks_are_refused():
 
 @pytest.mark.parametrize("ends", [(100.0, 140.0), (-7.0, 1.0), [-2.0, 2.0]], ids=str)
 def test_targets_count_from_the_middle_of_their_range(ends):
-    # Theorem L0.
+    # Theorem L0: what bounds a record's influence on a linear regression.
     far = TARGETS * 20.0 + 118.0
     sums = SufficientStatistics(1.0, ends).update(ROWS, far)
     middle, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2

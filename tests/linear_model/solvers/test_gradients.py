@@ -80,7 +80,7 @@ def test_chunks_add_up(monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_no_single_record_moves_the_sum_by_more_than_the_limit(kind):
-    # Theorem M5.
+    # Theorem M5: noisy clipped gradients on Poisson batches or batches of fixed size.
     _, design, targets, weights = problem(4, kind)
     sums = ClippedGradients(design, targets, logistic, LIMIT)
     norms = [np.linalg.norm(sums(20 * weights, np.array([i]))) for i in range(50)]
@@ -260,7 +260,7 @@ def test_products_are_those_of_the_clipped_matrix(intercept, container, outputs)
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
-    # Theorem M0.
+    # Theorem M0: what bounds a record's influence on a linear classifier.
     X = np.array([[1e200, -1e200], [1.7e308, 1.7e308], [1e-320, 0], [0, 0], [3, 4], [0, 1e120]])
     given = container(X)
     design = Design.clipped(given, 2.0, False)
@@ -274,7 +274,7 @@ def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
 
 @pytest.mark.parametrize("norm", [1e-100, 1.0, 1e7, np.inf])
 def test_no_product_overflows(norm):
-    # Theorem M0.
+    # Theorem M0: what bounds a record's influence on a linear classifier.
     X = np.array([[1e308, -1e308], [1.7e308, 1.7e308], [1e150, 0.0]])
     design = Design.clipped(X, norm, True)
     assert np.isfinite(design.squared_norms).all()
@@ -286,7 +286,7 @@ def test_no_product_overflows(norm):
 
 
 def test_clipping_looks_at_one_row_at_a_time():
-    # Theorem M0.
+    # Theorem M0: what bounds a record's influence on a linear classifier.
     X = data()
     whole = Design.clipped(X, 1.0, True)
     alone = Design.clipped(X[3:4], 1.0, True)
@@ -308,7 +308,7 @@ def test_weights_go_with_their_rows():
 
 @pytest.mark.parametrize("weights", [[1.0], [1.1] * 9, [-0.1] * 9, [np.nan] * 9], ids=str)
 def test_no_weight_raises_an_influence(weights):
-    # Theorem M0.
+    # Theorem M0: what bounds a record's influence on a linear classifier.
     with pytest.raises(ValueError, match=r"^weights must be 9 numbers in \[0, 1\]"):
         Design.clipped(data(), 4.0, True).weighted(np.array(weights))
 
@@ -541,7 +541,7 @@ AUDITED = {
 
 
 def test_audit_cannot_refute_the_profile():
-    # Theorem M5.
+    # Theorem M5: noisy clipped gradients on Poisson batches or batches of fixed size.
     plan = make_plan(*AUDITED["poisson"])
     errors = audit(plan, 1.0, 400)
     assert not is_refuted(plan.profile, errors)

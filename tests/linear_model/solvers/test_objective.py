@@ -59,7 +59,7 @@ def test_budget_is_met_and_used_up(loss, epsilon, delta, n_problems):
 
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge()], ids=name_of)
 def test_gap_of_a_plan_is_reached_on_degenerate_data(loss):
-    # Theorem M2.
+    # Theorem M2: further noise hides the error of a minimiser.
     plan = plan_objective(PublicProblem(loss, 2**0.5, 1e-3, 4, 5000), epsilon=1.0, delta=1e-5)
     rng = np.random.default_rng(2)
     same = np.ones((5000, 3))
@@ -113,7 +113,7 @@ def test_oracle_agrees_with_simulated_minima():
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("lam, sigma", [(0.05, 1.0), (0.3, 0.5), (1.0, 2.0), (20.0, 0.7)])
 def test_curves_are_never_below_the_exact_ones_in_one_dimension(loss, lam, sigma):
-    # Theorem M1.
+    # Theorem M1: objective perturbation at the exact minimum.
     claimed = objective_curves(loss, 1.0 / lam, 1.0 / sigma, EPSILONS)
     for others, record in itertools.product(OTHERS.values(), (1.0, -1.0, 0.4)):
         exact = exact_curves(loss, others, record, lam, sigma)
@@ -145,7 +145,7 @@ def test_supremum_by_slopes_matches_a_naive_search():
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("lam", [0.1, 2.0])
 def test_privacy_loss_is_below_the_bound_of_the_proof_in_three_dimensions(loss, lam):
-    # Theorem M1.
+    # Theorem M1: objective perturbation at the exact minimum.
     rng, sigma, share = np.random.default_rng(0), 0.8, np.linspace(0.0, 1.0, 4001)
     for _ in range(60):
         rows = rng.normal(size=(6, 2)) * rng.choice([0.2, 2.0])
@@ -178,7 +178,7 @@ def test_privacy_loss_is_below_the_bound_of_the_proof_in_three_dimensions(loss, 
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("lam", [0.05, 1.0])
 def test_pure_plan_bounds_the_exact_ratio_in_one_dimension(loss, lam):
-    # Theorem M1.
+    # Theorem M1: objective perturbation at the exact minimum.
     plan = plan_objective(PublicProblem(loss, 1.0, lam, 1, 30), delta=0.0, noise_multiplier=1.5)
     claimed = plan.profile.epsilon(0.0)
     scale = plan.noise_scale
@@ -198,7 +198,7 @@ def test_pure_plan_bounds_the_exact_ratio_in_one_dimension(loss, lam):
 
 
 def test_profile_includes_the_second_release():
-    # Theorem M2.
+    # Theorem M2: further noise hides the error of a minimiser.
     plan = plan_objective(
         PublicProblem(LOGISTIC, 1.0, 1.0, 3, 100), delta=1e-5, noise_multiplier=2.0
     )
@@ -255,7 +255,7 @@ def value(function, weights):
     ("loss", "lam", "term_scale"), few(6, STEEP_LOSSES, [1e-2, 1.0, 1e3], [0.0, 30.0])
 )
 def test_gradient_is_as_small_as_asked(loss, lam, term_scale):
-    # Theorem M2.
+    # Theorem M2: further noise hides the error of a minimiser.
     function = problem(loss, 0, lam, term_scale)
     weights = minimise(function, 1e-8)
     gradient = optimize.approx_fprime(weights, lambda w: value(function, w), 1e-6)
@@ -300,7 +300,7 @@ def test_derivatives_are_those_of_the_value(loss):
 
 @pytest.mark.parametrize("loss", SMOOTH_LOSSES, ids=name_of)
 def test_bounds_hold_and_are_attained(loss):
-    # Theorem M0.
+    # Theorem M0: what bounds a record's influence on a linear classifier.
     slopes, curvatures = loss.derivative(MARGINS), loss.second_derivative(MARGINS)
     assert np.all(slopes <= 0.0) and np.all(curvatures >= 0.0)
     assert np.abs(slopes).max() == pytest.approx(loss.slope_bound, rel=1e-3)
@@ -350,7 +350,7 @@ def test_weighted_losses_stay_within_the_curvature_at_a_slope(loss, weight):
 
 @pytest.mark.parametrize("expected", [1, 2, 7, 100, 3163, 10**5, 10**7])
 def test_a_random_subset_is_never_larger_than_the_largest(expected):
-    # Theorem F3.
+    # Theorem F3: sizes of random parts are never used.
     for rate in (1e-9, 0.01, 0.5, 0.999):
         # The public size may be the expectation rounded down.
         count = round((expected + 0.5) / rate)

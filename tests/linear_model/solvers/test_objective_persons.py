@@ -67,7 +67,7 @@ def random_person(rng, loss):
 
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge()], ids=lambda loss: loss.name)
 def test_curves_are_never_below_those_of_real_persons(loss):
-    # Theorem M8.
+    # Theorem M8: objective perturbation where one person has any number of rows.
     rng = np.random.default_rng(0)
     epsilons = np.array([0.05, 0.3, 1.0, 2.0])
     for _ in range(6):
@@ -101,7 +101,7 @@ def test_the_bound_for_one_direction_is_wrong_for_persons():
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-5), (4.0, 1e-5), (1.0, 0.0)])
 def test_a_plan_for_persons_meets_its_budget_at_no_less_noise(loss, epsilon, delta):
-    # Theorem M8.
+    # Theorem M8: objective perturbation where one person has any number of rows.
     problem = PublicProblem(loss, 1.5, 2.0, 6, 500)
     plan = plan_objective(problem, epsilon=epsilon, delta=delta, persons=True)
     assert 0.99 * epsilon <= plan.profile.epsilon(delta) <= epsilon

@@ -44,7 +44,7 @@ def name_of(loss):
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("lam", [0.1, 1.0, 30.0])
 def test_one_record_moves_the_minimum_by_the_sensitivity_at_most(loss, lam):
-    # Theorem M3.
+    # Theorem M3: output perturbation.
     rng = np.random.default_rng(0)
     plan = plan_output(PublicProblem(loss, 2**0.5, lam, 4, 30), epsilon=1.0, delta=1e-5)
     largest = 0.0
@@ -67,7 +67,7 @@ def test_one_record_moves_the_minimum_by_the_sensitivity_at_most(loss, lam):
 
 
 def test_sensitivity_is_attained():
-    # Theorem M3.
+    # Theorem M3: output perturbation.
     plan = plan_output(PublicProblem(huber_hinge(), 1.0, 50.0, 2, 1), epsilon=1.0, delta=0.0)
     design = Design.clipped(np.array([[0.6, 0.8]]), 1.0, False)
     function = RegularisedSum(huber_hinge(), design, np.ones(1), 50.0, np.zeros(2))
@@ -190,7 +190,7 @@ def distances(plan, rng, trials):
     ("lam", "n", "batch"), [(0.5, 40, 8), (20.0, 37, 10), (0.5, 37, 10), (0.5, 5, 1), (20.0, 6, 6)]
 )
 def test_one_record_moves_the_weights_by_the_sensitivity_at_most(loss, lam, n, batch):
-    # Theorem M4.
+    # Theorem M4: gradient steps over a permutation, then noise.
     plan = plan_permutation(
         PublicProblem(loss, 2**0.5, lam, 3, n),
         epsilon=1.0,
@@ -217,7 +217,7 @@ def test_sensitivity_is_nearly_attained():
 
 
 def test_sensitivity_matches_the_recursion():
-    # Theorem M4.
+    # Theorem M4: gradient steps over a permutation, then noise.
     problem = PublicProblem(LOGISTIC, 1.3, 4.0, 3, 21)
     steps = np.random.default_rng(0).uniform(0.1, 1.0, size=(4, 5))
     worst = 0.0
@@ -232,7 +232,7 @@ def test_sensitivity_matches_the_recursion():
 
 
 def test_a_step_that_forgets_where_it_began_leaves_a_number():
-    # Theorem M4.
+    # Theorem M4: gradient steps over a permutation, then noise.
     problem = PublicProblem(LOGISTIC, 1.3, 4.0, 3, 20)
     steps = np.array([[1.0, 5.0], [1.0, 2.0]])
     # From the second step on: a record of the first batch counts once, of the second after it.
@@ -291,7 +291,7 @@ def test_noise_beyond_the_largest_is_refused(epsilon):
 
 @pytest.mark.parametrize("is_pure", [True, False])
 def test_noise_has_the_stated_distribution(is_pure):
-    # Theorem E2.
+    # Theorem E2: noise of density exp(-norm) is a chi number times normal ones.
     rng = np.random.default_rng(0)
     values = np.array([1.0, -2.0, 0.0])
     draws = np.stack([add_noise(values, 2.0, is_pure, rng) for _ in range(2000)]) - values
@@ -304,7 +304,7 @@ def test_noise_has_the_stated_distribution(is_pure):
 
 @pytest.mark.parametrize("is_pure", [True, False])
 def test_noise_is_on_the_grid_that_its_plan_states(is_pure):
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     rng = np.random.default_rng(1)
     for scale in (1e-6, 3.0, 1e7):
         values = rng.normal(size=500) * rng.choice([0.0, 1e-3, 1e6], 500)

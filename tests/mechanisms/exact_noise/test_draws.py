@@ -51,7 +51,7 @@ def distance(draws, place) -> float:
 
 @pytest.mark.parametrize("kind", [NormalDraws, LaplaceDraws])
 def test_draws_have_their_distribution(kind) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     expected = stats.norm if kind is NormalDraws else stats.laplace
     values = kind(100_001, np.random.default_rng(0)).values
     assert values.shape == (100_001,)
@@ -63,7 +63,7 @@ def test_draws_have_their_distribution(kind) -> None:
 
 @pytest.mark.parametrize("kind", [NormalDraws, LaplaceDraws])
 def test_doubles_are_near_the_real_numbers(kind) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     draws = kind(400, np.random.default_rng(1))
     errors = [distance(draws, place) for place in range(400)]
     assert draws.doubtful.size == 0
@@ -111,7 +111,7 @@ def test_points_on_the_border_are_settled_by_their_digits() -> None:
 
 
 def test_least_words_of_a_laplace_number_are_doubtful() -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     draws = LaplaceDraws(4, Words(np.array([0, 1, 2**44 - 1, 2**44])))
     assert draws.doubtful.tolist() == [0, 1, 2]
     assert distance(draws, 3) <= 0.5 * ERROR
@@ -124,7 +124,7 @@ def test_least_words_of_a_laplace_number_are_doubtful() -> None:
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 100, 5001])
 def test_factors_are_roots_of_chi_squared_numbers(degrees) -> None:
-    # Theorem E2.
+    # Theorem E2: noise of density exp(-norm) is a chi number times normal ones.
     rng = np.random.default_rng(degrees)
     count = 500 if degrees < 1000 else 100
     factors = [ChiFactor(3.0, degrees, rng) for _ in range(count)]
@@ -149,7 +149,7 @@ def test_factors_of_few_digits_are_computed_with_more(word) -> None:
 
 
 def test_logarithms_are_as_precise_as_assumed() -> None:
-    # Assumption E0.
+    # Assumption E0: the source of randomness, and the precision of logarithms.
     rng = np.random.default_rng(0)
     numbers = np.concatenate([rng.random(2000), 2.0 ** -rng.uniform(0, 64, 2000)])
     numbers = np.concatenate([numbers, 1.0 - 2.0 ** -rng.uniform(1, 53, 2000)])
@@ -161,7 +161,7 @@ def test_logarithms_are_as_precise_as_assumed() -> None:
 
 
 def test_further_digits_leave_later_draws_alone() -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     first, second = np.random.default_rng(0), np.random.default_rng(0)
     asked, silent = further_digits(first), further_digits(second)
     assert [asked(128) for _ in range(3)] != [0, 0, 0]
@@ -198,7 +198,7 @@ def lies_within(bounds, number, places) -> bool:
     ("first", "places"), few(5, [0, 1, 2**40, 2**63, 2**64 - 1], [30, 56, 200])
 )
 def test_logarithms_are_within_their_bounds(first, places) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     lazy = LazyUniforms([first, 12345678901234567890], 64, digits_from(0))
     bounds = lazy.minus_log_product(places)
     assert 0 <= bounds[1] - bounds[0] <= Fraction(1, 2**places)
@@ -220,7 +220,7 @@ def test_logarithms_are_within_their_bounds(first, places) -> None:
     ],
 )
 def test_normal_numbers_are_within_their_bounds(first, second, places) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     point = LazyPoint(first, second, 63, digits_from(1))
     assert point.is_inside()
     bounds = [point.normal(axis, places) for axis in (0, 1)]

@@ -38,7 +38,7 @@ def grid_for(name, scale, width) -> float:
     ("name", "width", "scale"), few(6, ADD, [1, 3, 1000, 40_000], [1e-5, 3.0])
 )
 def test_releases_lie_on_their_grid(name, width, scale) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     rng = np.random.default_rng(0)
     values = rng.normal(size=width) * rng.choice([0.0, 1e-3, 1.0, 1e6], width)
     steps = ADD[name](values, scale, rng) / grid_for(name, scale, width)
@@ -66,7 +66,7 @@ def test_noise_has_its_distribution(name) -> None:
 
 @pytest.mark.parametrize("width", [1, 50])
 def test_spherical_noise_has_a_gamma_distributed_norm(width) -> None:
-    # Theorem E2.
+    # Theorem E2: noise of density exp(-norm) is a chi number times normal ones.
     rng = np.random.default_rng(width)
     norms = [np.linalg.norm(add_spherical(np.zeros(width), 1.0, rng)) for _ in range(800)]
     assert stats.kstest(norms, stats.gamma(width).cdf).pvalue > 1e-4
@@ -103,7 +103,7 @@ def test_portions_make_no_difference_to_shape_or_distribution(shape) -> None:
 
 
 def test_images_have_the_distribution_of_the_posterior() -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     rng = np.random.default_rng(5)
     matrix = np.array([[2.0, 1.0], [0.0, 1.0]])
     draws = np.stack(
@@ -143,7 +143,7 @@ def by_definition(values, factor, draws, grid) -> np.ndarray:
     few(6, [1e-300, 3e-7, 1.0, 5e8, 1e200], [-2, 0, 20, 35, 60], [NormalDraws, LaplaceDraws]),
 )
 def test_sums_are_rounded_by_definition(kind, bits, scale) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     rng = np.random.default_rng(0)
     draws, grid = kind(40, rng), grid_of(scale, bits)
     values = scale * rng.normal(size=40) * 10.0 ** rng.integers(-20, 30, size=40)
@@ -167,7 +167,7 @@ def test_sums_next_to_the_middle_are_rounded_by_definition(size) -> None:
 
 
 def test_doubles_and_rational_numbers_agree() -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     rng = np.random.default_rng(2)
     values, draws = rng.normal(size=300), NormalDraws(300, rng)
     factor = ChiFactor(0.3, 7, rng)
@@ -178,7 +178,7 @@ def test_doubles_and_rational_numbers_agree() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 2.0**31 + 0.25])
 def test_multiples_have_the_probabilities_of_their_cells(value) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     draws = NormalDraws(40_000, np.random.default_rng(4))
     found = rounded_sums(np.full(40_000, value), ConstantFactor(0.7), draws, 0.5)
     steps = (found - math.floor(value)) / 0.5
@@ -214,7 +214,7 @@ def test_draws_are_used_from_the_first_that_is_asked_for() -> None:
 
 @pytest.mark.parametrize("bits", [0, 20, 45])
 def test_images_are_rounded_by_definition(bits) -> None:
-    # Theorem E1.
+    # Theorem E1: a release is real noise plus the value, rounded to a grid that no data choose.
     rng = np.random.default_rng(7)
     centre, matrix = rng.normal(size=4), rng.normal(size=(6, 4))
     spreads, draws, grid = rng.random(4), NormalDraws(4, rng), 2.0**-bits

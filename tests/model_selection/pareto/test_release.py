@@ -76,7 +76,7 @@ def squares_of(fitted: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("cv", [0.2, 3])
 def test_everything_that_was_done_fits_the_total(cv: Any) -> None:
-    # Theorem G3.
+    # Theorem G3: a released Pareto front.
     fitted = search(cv=cv, n_repeats=2).fit(X, Y)
     fits = 2 * (2 if cv == 3 else 1)
     trained = fits * squares_of(fitted).sum()

@@ -64,7 +64,7 @@ def test_unreachable_total_names_the_least() -> None:
 
 @pytest.mark.parametrize("name", ["split", "folds"])
 def test_all_scores_cost_one_gaussian_release(name: str) -> None:
-    # Theorem G3.
+    # Theorem G3: a released Pareto front.
     for follows in (False, True):
         plan = planned(name, mus=(0.3, 0.6), follows_scores=follows)
         shift = math.sqrt(plan.n_evaluations) / plan.noise.ratio
@@ -79,7 +79,7 @@ def test_all_scores_cost_one_gaussian_release(name: str) -> None:
 
 
 def test_with_folds_scores_take_a_tenth_of_a_filter_by_divergences() -> None:
-    # Theorem G3.
+    # Theorem G3: a released Pareto front.
     fits = [PrivacyProfile.pure(epsilon) for epsilon in (0.1, 0.3)]
     settings: dict[str, Any] = {"n_initial": 1, "is_equal": False, "follows_scores": True}
     plan = plan_release(layout_of("folds"), 10.0, DELTA, 30, 2, fits, **settings)
@@ -101,7 +101,7 @@ def test_final_fit_is_in_the_total() -> None:
 
 
 def test_probability_of_an_empty_fit_is_paid_for() -> None:
-    # Theorem F7.
+    # Theorem F7: the probability that a fit has no records is paid for.
     fits = [PrivacyProfile.gaussian(0.4)]
     small = layout_of("split", 20)
     chance = 0.2**19
@@ -128,7 +128,7 @@ def budget_of(plan: Any) -> tuple[float, float]:
 )
 def test_filter_admits_what_fits_and_no_more(name: str, is_gaussian: bool) -> None:
     """The sum of costs, recomputed; with expensive and cheap ones in random order."""
-    # Theorem G3.
+    # Theorem G3: a released Pareto front.
     plan = planned(name, mus=(0.1, 0.3, 0.9))
     if not is_gaussian:
         plan = by_divergences(plan, 0.1, 0.3, 0.9)
@@ -155,7 +155,7 @@ def test_filter_admits_what_fits_and_no_more(name: str, is_gaussian: bool) -> No
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_known_costs_compose_exactly(name: str) -> None:
-    # Theorem G3.
+    # Theorem G3: a released Pareto front.
     plan = planned(name, mus=(0.1, 0.3, 0.9), follows_scores=False)
     assert plan.kind == "known"
     budget, squares = ReleaseBudget(plan), 0.0

@@ -52,7 +52,7 @@ def made(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_sums_equal_a_naive_loop(case):
-    # Theorem U2.
+    # Theorem U2: nets trained together are as if trained one by one.
     modules, gradients, stack, inputs, targets = made(case)
     present = torch.ones(NETS, RECORDS, dtype=torch.bool)
     present[0, 2:] = False
@@ -185,7 +185,7 @@ def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
 
 
 def test_slopes_whose_squares_underflow_do_not_hide_a_long_gradient():
-    # Theorem U2.
+    # Theorem U2: nets trained together are as if trained one by one.
     # The gradient is 1e18 * 1e-23 in each of 100 numbers; its slope's square is 0 in float32.
     stacked = StackedLinear(0, None)
     inputs = torch.full((1, 1, 100), 1e18)
@@ -195,7 +195,7 @@ def test_slopes_whose_squares_underflow_do_not_hide_a_long_gradient():
 
 
 def test_large_patches_that_cancel_do_not_absorb_other_records():
-    # Theorem U2.
+    # Theorem U2: nets trained together are as if trained one by one.
     # Pixels of 2^40 and -2^40 side by side: the record's own gradient is moderate.
     stacked = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
     inputs = torch.rand(1, 201, 1, 1, 64)

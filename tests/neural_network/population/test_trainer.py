@@ -99,7 +99,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_is_as_if_trained_by_itself(case):
-    # Theorem U2.
+    # Theorem U2: nets trained together are as if trained one by one.
     records = np.tile(X, 16) if case == "images" else X
     nets = PopulationTrainer().fit(different(**CASES[case]), records, Y)
     alone = [net.fit(records, Y) for net in different(**CASES[case])]
@@ -201,7 +201,7 @@ def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
 # A test above shows that each net is almost identical to a separately trained one.
 @pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
 def test_distribution_is_that_of_nets_trained_one_by_one(count):
-    # Theorem U2.
+    # Theorem U2: nets trained together are as if trained one by one.
     settings = {"module": LogisticHead, "max_epochs": 1, "batch_size": 20}
     few = slice(0, 60)
 
@@ -273,7 +273,7 @@ class Brittle(nn.BCELoss):
 
 
 def test_outcome_of_a_net_is_a_function_of_its_own_random_draws():
-    # Theorem U2.
+    # Theorem U2: nets trained together are as if trained one by one.
     # A failure must not lead to new draws: nets that fail are trained again on the same ones.
     start = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
     for parameter in start.parameters():
@@ -313,7 +313,7 @@ def test_outcome_of_a_net_is_a_function_of_its_own_random_draws():
 
 
 def test_generators_are_refused_before_any_net_is_trained():
-    # Theorem F9.
+    # Theorem F9: no published object holds a seed or a generator of its noise.
     nets = [net_of(), net_of(random_state=np.random.default_rng(0))]
     with pytest.raises(TypeError, match="random_state must be an integer of at least 0"):
         type(nets[0]).fit_many(nets, X, Y, return_exceptions=True)

@@ -47,7 +47,7 @@ def encoded(cells: Any, described: Any, n_knots: int | None = None) -> np.ndarra
 @pytest.mark.parametrize("n_knots", [None, 2, 7])
 @pytest.mark.parametrize("described", COLUMNS, ids=str)
 def test_features_of_a_cell_are_bounded(described, n_knots) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     cells = [*CELLS, *np.linspace(-10, 10, 41).tolist(), "1999-09-09", "2001-01-01"]
     lengths = np.linalg.norm(encoded(cells, described, n_knots), axis=1)
     assert lengths.max() <= 1 + 1e-15
@@ -96,7 +96,7 @@ def test_times_in_any_form() -> None:
 
 @pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps"])
 def test_times_of_any_unit_are_those_of_single_cells(unit) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     counts = np.array([0, 1, -1, 49, -1501, 999_999, -(10**12) - 1, 2**62, -(2**63)])
     cells = counts.astype(f"datetime64[{unit}]")
     described = {"range": ("1900-01-01", "2100-01-01"), "missing": True}
@@ -107,7 +107,7 @@ def test_times_of_any_unit_are_those_of_single_cells(unit) -> None:
 
 @pytest.mark.parametrize("described", [NUMBER, DAY, WORDS], ids=str)
 def test_columns_are_read_cell_by_cell(described) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     alone = [encoded([cell], described)[0] for cell in CELLS]
     assert_array_equal(encoded(CELLS, described), alone)
     # Cells of all kinds are among them.
@@ -116,7 +116,7 @@ def test_columns_are_read_cell_by_cell(described) -> None:
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", "i1", "u1", "i8", "u8", "?"])
 def test_arrays_of_numbers_are_read_as_single_cells(dtype) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     numbers = np.array([0, 1, 2, 100, 1, 0]).astype(dtype)
     if dtype in ("i8", "u8"):
         numbers[0] = 2**62 + 1
@@ -145,7 +145,7 @@ MISSING += [complex("nan"), b"", np.datetime64("NaT"), np.timedelta64("NaT"), np
 
 
 def test_missing_cells_are_told_from_unreadable_ones() -> None:
-    # Theorem R8.
+    # Theorem R8: noisy counts of the cells of a table that do not fit its schema.
     known = {repr(cell) for cell in MISSING} | {"'nan'"}
     odd = [cell for cell in CELLS if repr(cell) not in known]
     for described in (NUMBER, WORDS):
@@ -162,7 +162,7 @@ def test_missing_cells_are_told_from_unreadable_ones() -> None:
     )
 )
 def test_number_and_its_word_are_read_as_the_same(number) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     described = {"categories": [str(number)], "other": True}
     cells = [number, str(number), str(number).encode()]
     assert encoded(cells, described).tolist() == [[1.0, 0.0]] * 3
@@ -182,7 +182,7 @@ class Word(str):
 
 
 def test_a_word_that_lies_changes_no_other_cell() -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     described = {"categories": ["a", "b", "c"], "other": True}
     honest = ["a", "b", "d", "a"]
     wanted = encoded(honest, described)

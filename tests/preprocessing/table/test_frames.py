@@ -238,7 +238,7 @@ def test_types_that_say_nothing_pass() -> None:
     ids=str,
 )
 def test_numbers_fit_as_far_as_their_type_reaches(dtype: str, described: Any, fits: bool) -> None:
-    # Theorem R7.
+    # Theorem R7: a table with a public schema is encoded cell by cell.
     table = pd.DataFrame({"x": pd.Series([0, 1], dtype=dtype)})
     assert is_refused(table, Schema({"x": described})) != fits
 

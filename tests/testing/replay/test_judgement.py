@@ -29,7 +29,7 @@ from skdptune.testing._published import Whole
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0, 10.0])
 def test_shift_of_pure_claims_has_a_closed_form(epsilon) -> None:
-    # Theorem V1.
+    # Theorem V1: how far one record may move the mean of anything published.
     found = allowed_shift(PrivacyProfile.pure(epsilon))
     assert found == pytest.approx(2.0 * math.sinh(epsilon / 2.0), rel=1e-3)
     assert found >= 2.0 * math.sinh(epsilon / 2.0) * (1.0 - 1e-12)
@@ -37,7 +37,7 @@ def test_shift_of_pure_claims_has_a_closed_form(epsilon) -> None:
 
 @pytest.mark.parametrize("mu", [0.05, 0.27, 0.7])
 def test_shift_of_gaussian_claims_has_a_closed_form(mu) -> None:
-    # Theorem V1.
+    # Theorem V1: how far one record may move the mean of anything published.
     found = allowed_shift(PrivacyProfile.gaussian(mu))
     assert found == pytest.approx(math.sqrt(math.expm1(mu**2)), rel=0.02)
     assert found > mu
@@ -104,7 +104,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.mark.parametrize("shift", [0.3, 1.0, 25.0])
 def test_shift_of_replayed_noise_is_bounded_from_below(shift) -> None:
-    # Theorem V1.
+    # Theorem V1: how far one record may move the mean of anything published.
     noise = RNG.normal(size=(40, 5)) * [1.0, 1e-3, 1e5, 1.0, 1.0]
     moves = np.array([3.0, 4.0e-3, 0.0, 0.0, 0.0]) / 5.0 * shift
     found = least_shift(noise, noise + moves)
@@ -112,7 +112,7 @@ def test_shift_of_replayed_noise_is_bounded_from_below(shift) -> None:
 
 
 def test_right_noise_is_never_blamed() -> None:
-    # Theorem V1.
+    # Theorem V1: how far one record may move the mean of anything published.
     # At the limit of what is claimed, with noise that is replayed and noise that is not.
     rng = np.random.default_rng(1)
     excess = [0, 0, 0]
@@ -204,7 +204,7 @@ def noisy(shift, factor=1.0):
     ],
 )
 def test_values_without_noise_may_not_differ(sides, neighbours) -> None:
-    # Theorem V2.
+    # Theorem V2: how likely values without noise differ between the two sides.
     found = row(*sides)
     assert (found.result, found.neighbours) == ("differs without noise", neighbours)
     assert f"probability at most {CLAIM.chances[neighbours]:.1g}" in found.message
@@ -221,7 +221,7 @@ def test_what_follows_from_the_size_alone_is_told_from_the_rest() -> None:
 
 
 def test_noisy_values_may_move_by_as_much_as_is_claimed() -> None:
-    # Theorem V1.
+    # Theorem V1: how far one record may move the mean of anything published.
     assert row(noisy(0.0), noisy(0.5), noisy(0.2)).result == "covered by noise"
     far = row(noisy(0.0), noisy([5.0, 0.0]), noisy(0.0))
     assert (far.result, far.neighbours) == ("moves too far", ADDED)

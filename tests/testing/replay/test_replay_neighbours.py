@@ -104,7 +104,7 @@ def test_a_private_mean_passes(name) -> None:
 
 
 def test_right_estimators_at_the_limit_of_their_claim_pass() -> None:
-    # Theorem V1.
+    # Theorem V1: how far one record may move the mean of anything published.
     # All other records point the other way, and each seed is another chance to blame it.
     rows = np.tile([-1.0, 0.0], (60, 1))
     for seed in range(8):

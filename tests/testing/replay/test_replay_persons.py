@@ -50,7 +50,7 @@ def replay_of_person(estimator, y, target, count, n_repeats=8):
 @pytest.mark.parametrize("count", [2, 5000])
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_estimators_protect_whole_persons(name, count):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     replay = replay_of_person(CLASSIFIERS[name], LABELS, 0, count)
     assert replay.findings == []
     assert "one person" in str(replay)
@@ -59,13 +59,13 @@ def test_estimators_protect_whole_persons(name, count):
 @pytest.mark.parametrize("count", [2, 5000])
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_regressions_protect_whole_persons(name, count):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     assert replay_of_person(REGRESSORS[name], ROWS[:, 0], -4.0, count).findings == []
 
 
 @pytest.mark.parametrize("count", [1, 50])
 def test_the_scaler_protects_whole_persons(count):
-    # Theorem P14.
+    # Theorem P14: a record may be a person with all rows, who counts by a mean of the rows.
     scaler = DPStandardScaler(bounds=(-1.0, 1.0), epsilon=1.0)
     assert replay_of_person(scaler, None, None, count).findings == []
 
