@@ -349,7 +349,7 @@ def _how_to(searched: Plan) -> str:
         return f"{_ALL_THE_SAME}, give {named}, or {strategy.what_would_help}."
     several = {name: values for name, values in suggestion.items() if len(values) > 1}
     if not several:
-        return f"{_ALL_THE_SAME}, give a space as {name}."
+        return f"{_ALL_THE_SAME}, give a space as {name}, with {named}."
     key = min(several)
     values = ", ".join(_written(value) for value in several[key][:_SHOWN])
     space = f'{name}={{"{key}": [{values}]}}'
