@@ -94,7 +94,7 @@ class SearchPlanDisplay:
     >>> from skdptune.linear_model import DPLogisticRegression
     >>> from skdptune.model_selection import DPGridSearchCV
     >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
-    >>> plan = search.plan(n_samples=1000, n_features=3)
+    >>> plan = search.plan(n_samples=50_000, n_features=3)
     >>> display = SearchPlanDisplay([plan.row], plan.uses, epsilon=1.0, delta=plan.delta)
     >>> display.uses
     {'fits of candidates': (0.0, 0.8), 'scores': (0.8, 1.0), 'final fit': (0.0, 1.0)}

@@ -61,7 +61,7 @@ class PlanRow:
     >>> from skdptune.linear_model import DPLogisticRegression
     >>> from skdptune.model_selection import DPGridSearchCV, RandomRuns
     >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
-    >>> row = search.plan(n_samples=1000, n_features=3).row
+    >>> row = search.plan(n_samples=50_000, n_features=3).row
     >>> row.expected_fits, row.shows
     (3.0, 'all scores')
     >>> 0.99 < row.epsilon <= 1.0
