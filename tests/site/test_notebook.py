@@ -36,9 +36,10 @@ DPLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X, y)
 """,
     """
 search = DPGridSearchCV(
-    DPLogisticRegression(classes=[0, 1]), {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-6, verbose=1
+    DPLogisticRegression(classes=[0, 1]), {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-6, verbose=1,
+    strategy="table",
 )
-search.plan(3000, 3)
+search.plan(3000, 3, compare=True)
 """,
     "with config_context(ledger=False):\n    fitted = search.fit(X, y)\nfitted",
     "DPLogisticRegression(epsilon=-1.0).fit(X, y)",
