@@ -30,3 +30,24 @@ def in_chunks(X: Any, y: Any, cuts: Sequence[int], order: Any = None) -> Private
 
     places = np.arange(len(X)) if order is None else order
     return PrivateRows.from_chunks([chunk(part) for part in np.split(places, sorted(cuts))])
+
+
+def in_order(
+    rows: Any, targets: Any, cuts: Sequence[int] = (100,), passes: list[int] | None = None
+) -> PrivateRows:
+    """Return the rows in parts of two chunks each that end at the cuts, and count the passes."""
+    ends = [0, *sorted(cuts), len(rows)]
+
+    def part(number: int) -> Any:
+        start, stop = ends[number : number + 2]
+
+        def chunks() -> Any:
+            if passes is not None and number == 0:
+                passes.append(stop)
+            middle = (start + stop) // 2
+            for each in (slice(start, middle), slice(middle, stop)):
+                yield rows[each], targets[each]
+
+        return chunks
+
+    return PrivateRows.from_chunks([part(number) for number in range(len(ends) - 1)])

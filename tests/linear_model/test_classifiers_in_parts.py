@@ -34,7 +34,7 @@ from skdptune.linear_model._solvers._noisy_gradient import (
 )
 from skdptune.mechanisms import _noisy_gradient_plan
 from skdptune.testing import replay_neighbours
-from tests.parts import in_parts
+from tests.parts import in_order, in_parts
 
 rng = np.random.default_rng(0)
 N = 700
@@ -144,25 +144,6 @@ def test_dask_gives_the_same_bits(one_part):
     assert bits(clone(MODELS["softmax"][0]).fit(rows, y)) == one_part["softmax"]
     model = BATCHES["adam"][0]
     assert bits(clone(model).fit(rows, y)) == bits(clone(model).fit(ROWS, THREE))
-
-
-def in_order(rows, labels, cuts, passes=None):
-    """Return the rows in parts of any sizes, in their order, and count the passes."""
-    ends = [0, *sorted(cuts), len(rows)]
-
-    def part(number):
-        start, stop = ends[number : number + 2]
-
-        def chunks():
-            if passes is not None and number == 0:
-                passes.append(stop)
-            middle = (start + stop) // 2
-            for each in (slice(start, middle), slice(middle, stop)):
-                yield rows[each], labels[each]
-
-        return chunks
-
-    return PrivateRows.from_chunks([part(number) for number in range(len(ends) - 1)])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

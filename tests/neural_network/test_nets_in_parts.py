@@ -24,6 +24,7 @@ from skdptune.neural_network import (
 )
 from skdptune.testing import replay_neighbours
 from tests.neural_network.nets import weights_of
+from tests.parts import in_order
 
 rng = np.random.default_rng(0)
 N = 400
@@ -57,25 +58,6 @@ NETS = {
 pytestmark = pytest.mark.filterwarnings("ignore:.* is fitted again")
 
 
-def in_parts(rows, targets, cuts=(100,), passes=None):
-    """Return the rows in parts of any sizes, in their order, and count the passes."""
-    ends = [0, *sorted(cuts), len(rows)]
-
-    def part(number):
-        start, stop = ends[number : number + 2]
-
-        def chunks():
-            if passes is not None and number == 0:
-                passes.append(stop)
-            middle = (start + stop) // 2
-            for each in (slice(start, middle), slice(middle, stop)):
-                yield rows[each], targets[each]
-
-        return chunks
-
-    return PrivateRows.from_chunks([part(number) for number in range(len(ends) - 1)])
-
-
 @pytest.fixture
 def many_rows(monkeypatch):
     """Let no table be small enough to stay in memory."""
@@ -102,7 +84,7 @@ def test_any_parts_give_the_bits_of_a_fit_in_memory(name, whole, cuts, ahead, ke
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skdptune.base._rows_in_parts._LITTLE", kept)
         patch.setattr(_noisy_gradient_plan, "_NUMBERS_AHEAD", ahead)
-        found = clone(net).fit(in_parts(ROWS, y, cuts, passes))
+        found = clone(net).fit(in_order(ROWS, y, cuts, passes))
     assert weights_of(found).tobytes() == weights_of(whole[name]).tobytes()
     assert str(found.privacy_) == str(whole[name].privacy_)
     assert (found.predict(ROWS[20:]) == whole[name].predict(ROWS[20:])).all()
@@ -116,7 +98,7 @@ def test_nets_that_are_fitted_together_read_their_own_batches(many_rows):
     # Theorem R10, Theorem U2.
     net, y = NETS["classes"]
     nets = [clone(net).set_params(random_state=seed, lr=rate) for seed, rate in ((0, 1), (1, 2))]
-    together = DPNeuralNetClassifier.fit_many(list(map(clone, nets)), in_parts(ROWS, y))
+    together = DPNeuralNetClassifier.fit_many(list(map(clone, nets)), in_order(ROWS, y))
     for one, other in zip(nets, together, strict=True):
         assert weights_of(one.fit(ROWS, y)).tobytes() == weights_of(other).tobytes()
 
@@ -130,7 +112,7 @@ def test_labels_that_are_not_declared_count_as_zeros(many_rows):
     for odd in ("seven", np.nan, -(2**53)):
         labels = y.astype(object)
         labels[[3, 8]] = None, odd
-        assert (weights_of(clone(net).fit(in_parts(ROWS, labels))) == wanted).all()
+        assert (weights_of(clone(net).fit(in_order(ROWS, labels))) == wanted).all()
 
 
 def test_without_rows_only_noise_is_fitted(many_rows):
@@ -230,7 +212,7 @@ def unread():
 @pytest.mark.parametrize(
     ("rows", "fitted", "message"),
     [
-        (in_parts(ROWS, LABELS), {"classes": None}, "Declare the labels"),
+        (in_order(ROWS, LABELS), {"classes": None}, "Declare the labels"),
         (PrivateRows.from_arrays(ROWS), {}, "requires y to be passed"),
         (PrivateRows.from_chunks(iter([(ROWS, LABELS)])), {}, "readable again"),
         (PrivateRows.from_chunks(unread), {"groups": np.arange(N)}, "groups must be None with"),
